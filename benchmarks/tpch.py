@@ -10,9 +10,9 @@ and 8, orders and suppliers in 21: `totals.sql` has them with one of the two pri
 
 Every question is asked of the engine, and gets fresh noise many times: the error is that of a whole answer, of every
 column of aggregates, as a sum over its cells relative to the sum of the true ones, which are plain DuckDB's. So it has
-what clamping and row limits leave out too. Bounds that are found are found again for each answer. Times are of one
-question, from the text to the answer, searches included, with indexes built and no ledger; and of plain DuckDB over the
-same files.
+what clamping and row limits leave out too. Bounds that are found are found again for each answer. Times are seconds of
+processors, all threads together, so that other work on the machine counts little: of one question, from the text to the
+answer, searches included, with indexes built and no ledger; and of plain DuckDB over the same files, asked in turn.
 
     python benchmarks/tpch.py [SCALE] [MEASURE]
 """
@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -241,14 +241,16 @@ def errors(rows: Rows, true: Rows) -> dict[str, float]:
     return found
 
 
-def seconds(action: Any) -> float:
-    """Return how long an action takes: the median, but for what takes longer than a second at once."""
-    times: list[float] = []
-    while len(times) < REPEATS and not any(took > 1 for took in times):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def seconds(*actions: Callable[[], object]) -> list[float]:
+    """Return what actions take of processors, asked in turn: medians, but of what takes longer than a second at once."""
+    times: list[list[float]] = []
+    while len(times) < REPEATS and not any(took > 1 for turn in times for took in turn):
+        times.append([])
+        for action in actions:
+            start = time.process_time()
+            action()
+            times[-1].append(time.process_time() - start)
+    return [statistics.median(turns) for turns in zip(*times, strict=True)]
 
 
 def main(scale: str, measure: str) -> None:
@@ -293,7 +295,7 @@ def _line(asked: Asked, worlds: Mapping[str, World], plain: duckdb.DuckDBPyConne
         world.exact.clear()
         world.answer(asked.text)
 
-    took, theirs = seconds(afresh), seconds(lambda: truth(plain, asked.text))
+    took, theirs = seconds(afresh, lambda: truth(plain, asked.text))
     compared = [
         f"{known[asked.number]}%" if asked.number in known and part != "queries" else "" for known in (RACE, LOCAL)
     ]

@@ -291,3 +291,19 @@ def test_without_a_solver_the_question_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
     with pytest.raises(QueryRefused, match=r"pip install 'lapwing\[joins\]'"):
         require_solver()
+
+
+def test_levels_above_all_units_need_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values are the same without that short cut; and taken at a lower level it is found."""
+    asked = [(rows, count) for rows, count in instances(2, 30)]
+    found = [values(rows, 2, count) for rows, count in asked]
+    monkeypatch.setattr(packing, "_heaviest", lambda *_: MOST_LEVEL + 1)
+    assert [values(rows, 2, count) for rows, count in asked] == found
+    monkeypatch.setattr(packing, "_heaviest", lambda *_: 3)
+    assert [values(rows, 2, count) for rows, count in asked] != found
+
+
+def test_weights_that_doubles_may_not_add_up_are_not_added_up() -> None:
+    units, weights = np.array([[0, 1], [0, 2]]), np.array([1 << 52, 1 << 52])
+    assert packing._heaviest(units, weights, 3) > MOST_LEVEL
+    assert packing._heaviest(units, weights // 2, 3) == 1 << 52

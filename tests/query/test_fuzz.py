@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing.engines import holders
-from lapwing.engines.duckdb import clamped_sums, held_keys
+from lapwing.engines.duckdb import clamped_sums, group_limits, held_keys
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
@@ -102,7 +102,7 @@ def test_every_construct_is_answered(place: Place) -> None:
 
 window, per_unit, of_type = render_relations._window, render_relations._per_unit, render_relations._of_type
 joined_by_unit = render_relations._joined_by_unit
-numbered, counted, tree = render_relations._numbered, holders.counted, stability._tree
+numbered, counted, tree = group_limits.numbered, holders.counted, stability._tree
 
 
 def grouped_together(node: Any, unit: str) -> str:
@@ -157,7 +157,7 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
         property(lambda w: frozenset(c.name for c in w.added)),
     ),
     "units' sums that are not clamped": (57, clamped_sums, "clamp", lambda value, *_: value),
-    "a row or group too many": (141, render_relations, "_numbered", one_too_many),
+    "a row or group too many": (141, group_limits, "numbered", one_too_many),
     "trees of one level less": (107, stability, "_tree", one_level_less),
     "sets for the price of one": (141, stability, "_together", lambda sets: sets[0]),
     "units that seem to hold one key each": (57, held_keys, "counted", one_key_each),

@@ -14,9 +14,8 @@ import duckdb
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import clamped_sums
+from lapwing.engines.duckdb import clamped_sums, group_limits
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.cleaned import Location, layer
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query import stability
@@ -172,7 +171,7 @@ def found(units: duckdb.DuckDBPyConnection) -> bool:
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     [
-        (render_relations, "_numbered", lambda function, unit, order, most: "row_number() OVER () > 0"),
+        (group_limits, "numbered", lambda function, unit, order, most: "row_number() OVER () > 0"),
         (clamped_sums, "clamp", lambda value, *_: value),
     ],
 )

@@ -655,7 +655,7 @@ def test_units_are_looked_at_part_by_part(tmp_path: Path, monkeypatch: pytest.Mo
 
     for passes in (1, 3):
         monkeypatch.setattr(engine_module.DuckDB, "_passes", lambda *_, passes=passes: passes)
-        monkeypatch.setattr(engine_module, "BYTES_A_PAIR", 2 * 10**9 // len(rows))
+        monkeypatch.setattr(held_keys, "BYTES_A_PAIR", 2 * 10**9 // len(rows))
         assert len(parts_of(question, catalog(tmp_path))) >= 3
         assert same()
     chosen = stored_rows.stored

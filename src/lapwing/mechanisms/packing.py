@@ -89,13 +89,14 @@ class SharedRows:
     """Sets of units, each once, and the weight of the rows that belong to it. Private data: nothing shows in `repr`.
 
     Args: units: a row a set, ascending, `NOBODY` in front where it has fewer; weights: 1 to 2⁶¹; count: of all units;
-        owners: for each place, which of its units a set has there.
+        owners: for each place, which of its units a set has there; heaviest: the most that all rows of a unit weigh.
     """
 
     units: Integers
     weights: Integers
     count: int
     owners: tuple[Integers, ...]
+    heaviest: int
 
     @classmethod
     def of(cls, units: Sequence[Integers], weights: Integers, count: int) -> "SharedRows":
@@ -114,7 +115,9 @@ class SharedRows:
         if len(totals) > MOST_SETS:
             raise InvalidParameter(f"There are more than {MOST_SETS:,} sets of units.")
         owners = tuple(_owners(merged, place[present], count) for place in units)
-        return cls(units=merged, weights=np.minimum(totals, MOST_LEVEL), count=count, owners=owners)
+        weights = np.minimum(totals, MOST_LEVEL)
+        heaviest = _heaviest(merged, weights, count)
+        return cls(units=merged, weights=weights, count=count, owners=owners, heaviest=heaviest)
 
     def value(self, level: int) -> int:
         """Return the truncated sum at a level from 1 to 2⁵³: it is at most the sum.
@@ -125,6 +128,8 @@ class SharedRows:
         if not 1 <= level <= MOST_LEVEL:
             raise InvalidParameter(f"The level is {level}; it must be from 1 to 2^53.")
         grid = -(-level // FINEST)
+        if self.heaviest <= level:  # ⌊ψ/q⌋ of a unit's sets add up to ⌊τ/q⌋ at most: no unit limits anything
+            return grid * int((self.weights // grid).sum())
         capacity = level // grid
         weights = np.minimum(self.weights // grid, capacity)
         loads_of = [np.bincount(owner, weights=weights, minlength=self.count) for owner in self.owners]
@@ -149,6 +154,13 @@ class SharedRows:
         if not (units[:, :-2] != NOBODY).any():
             return settled + paired_value(units[:, -2:], weights, room) // 2
         return settled + shared_value(units, weights, room, within)
+
+
+def _heaviest(units: Integers, weights: Integers, count: int) -> int:
+    """Return the most that the rows of a unit weigh, or more than any level where doubles may not add up exactly."""
+    if weights.sum(dtype=np.float64) > 2.0**52:
+        return MOST_LEVEL + 1
+    return int(loads(units, weights, count).max(initial=0))
 
 
 def _owners(units: Integers, place: Integers, count: int) -> Integers:

@@ -23,6 +23,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from threading import Lock
 from typing import Final, final
 
@@ -36,6 +37,7 @@ from lapwing.engines.duckdb import checking, files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File
+from lapwing.engines.duckdb.held_totals import Asker, HeldTotals
 from lapwing.engines.duckdb.indexing import Identities, Indexing
 from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
@@ -51,8 +53,6 @@ from lapwing.query.relations.relation import public_tables_of
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
 CAPABILITIES: Final = Capabilities(engine="DuckDB")
-BYTES_A_PAIR: Final = 40
-"""What counting the holders of keys takes of memory at its height, beside the engine."""
 INDEXED_FROM: Final = 64 * 1024**2
 """Bytes of a large file; smaller ones are bounded in less than half a second."""
 INDEXED_AT: Final = 2
@@ -98,26 +98,19 @@ class DuckDB:
         self._lock = Lock()
         self._indexes = index.Indexes()
         sources = {name: path.resolve() for name, path in self._paths.items()}
-        public_files = [(folder / table.source).resolve() for table in catalog.public_tables]
+        read = [*sources.values(), *((folder / table.source).resolve() for table in catalog.public_tables)]
         self._index_paths = {table.name: index.path_of(sources[table.name], table) for table in catalog.tables}
         self._index_seen: set[str] = set()  # where there was one, it may be open: whether it still is, `find` looks
         indexes = self._index_paths.values()
         self._database = Database(
-            paths=[
-                *map(str, sources.values()),
-                *map(str, public_files),
-                *map(str, indexes),
-                *(f"{path}.wal" for path in indexes),
-            ],
-            folders=[
-                *self._indexes.folders(list(sources.values())),
-                *files.folders_read([*sources.values(), *public_files]),
-            ],
+            paths=[*map(str, [*read, *indexes]), *(f"{path}.wal" for path in indexes)],
+            folders=[*self._indexes.folders(list(sources.values())), *files.folders_read(read)],
             memory=memory,
             threads=threads,
             seconds=seconds,
         )
         self._connection = self._database.connection
+        self._totals = HeldTotals(self._database)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -193,25 +186,33 @@ class DuckDB:
         indexes = self._indexes_for(question, digests)
         if indexes:
             try:
-                return list(self._ask(question, indexes))
+                return self._answered(question, digests, indexes)
             except duckdb.InterruptException:  # out of time: it would not be faster without
                 raise
             except Exception:
                 self._doubt(indexes)
-        return list(self._ask(question, {}))
+        return self._answered(question, digests, {})
 
-    def _ask(self, question: Question, indexes: Relations) -> Iterator[Batch]:
+    def _answered(self, question: Question, digests: Mapping[str, str], indexes: Relations) -> list[Batch]:
+        """Ask a question of what is held of the searches for its bounds, else of the rows."""
+        held = None
+        if question.distributions or any(measure.clamp is not None for measure in question.numbers):
+            asks, lineage = partial(self._ask, indexes), question.lineage
+            held = self._totals.ask(question, digests, asks, lambda: self._are_known(lineage, digests))
+        return list(self._ask(indexes, question)) if held is None else held
+
+    def _ask(self, indexes: Relations, question: Question, asker: Asker = ask) -> Iterator[Batch]:
         """Ask a question, in batches of units whose cells add up.
 
         Args: indexes: of tables that are needed. If there is one of all that are, nothing is left to be bounded, and
-            all units are one batch.
+            all units are one batch. asker: how each batch is asked.
         """
         names = ", ".join(table.name for table in question.tables)
         bounded = from_files(question.tables, indexes)
         if not bounded:
             with progress.work(f"Asking the index of {names}"):
-                parts = self._key_parts(question)
-                yield ask(question, self._held(question, indexes), self._fetch, self._database.columns, parts)
+                rows, parts = self._held(question, indexes), self._key_parts(question)
+                yield asker(question, rows, self._fetch, self._database.columns, parts)
             return
         passes = self._passes(bounded)
         parts = [Pass(index=part, of=passes) for part in range(passes)]
@@ -223,9 +224,9 @@ class DuckDB:
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
                         rows = self._direct(question, indexes, batch[0])
-                        yield ask(question, rows, self._fetch, self._database.columns)
+                        yield asker(question, rows, self._fetch, self._database.columns)
                     else:
-                        yield self._gathered(question, indexes, batch, len(batches))
+                        yield self._gathered(question, indexes, batch, len(batches), asker)
 
     @property
     def _layers(self) -> Layers:
@@ -242,7 +243,7 @@ class DuckDB:
         rows = ", ".join([*layers, *self._public_layers(question)])
         return lambda _: rows
 
-    def _gathered(self, question: Question, indexes: Relations, parts: Sequence[Pass], batches: int) -> Batch:
+    def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
         """Gather the kept rows of several passes and ask them several queries.
 
         Args: batches: how many batches like this there are.
@@ -250,7 +251,7 @@ class DuckDB:
         tables = from_files(question.tables, indexes)
         with self._database.session() as query, gathered(tables, indexes, parts, self._layers, query) as relations:
             rows = self._held(question, relations, parts[0] if len(parts) == 1 else WHOLE)
-            return ask(question, rows, query, query.columns, self._key_parts(question, batches))
+            return asker(question, rows, query, query.columns, self._key_parts(question, batches))
 
     def _passes(self, tables: Iterable[Table]) -> int:
         """Return how many passes keep the bounding sorts of tables inside the memory limit."""
@@ -259,13 +260,10 @@ class DuckDB:
     def _key_parts(self, question: Question, batches: int = 1) -> list[Pass]:
         """Return parts of the units of one batch: who holds which keys is counted in memory, part by part."""
         if question.table.unit_is_row or not question.private_keys:
-            return [Pass()]
-        rows = question.selection.rows_per_unit
-        pairs = min(
-            self._describe(table).rows * max(1, -(-rows // table.max_rows_per_unit)) for table in question.tables
-        )
-        count = max(1, -(-2 * pairs * BYTES_A_PAIR // (self._memory * batches)))
-        return [Pass(index=index, of=count) for index in range(count)]
+            return [WHOLE]
+        from lapwing.engines.duckdb.held_keys import parts_in_memory  # here: most questions have no private keys
+
+        return parts_in_memory(question, lambda table: self._describe(table).rows, self._memory * batches)
 
     def _held(self, question: Question, relations: Relations, part: Pass = WHOLE) -> Callable[[Pass], str]:
         """Return the layers of a question over kept rows that are stored, as a function of a part of the units."""

@@ -1,9 +1,11 @@
 """Private keys: which units hold which of their values, asked for and put together."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import pyarrow as pa
 
+from lapwing.catalog.model import Table
 from lapwing.engines.base import Cells
 from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.engines.duckdb.database import ColumnReader
@@ -12,6 +14,9 @@ from lapwing.engines.duckdb.literals import unit_name
 from lapwing.engines.duckdb.relations import selected
 from lapwing.engines.holders import Holders, counted
 from lapwing.query.plan import Question
+
+BYTES_A_PAIR: Final = 40
+"""What counting the holders of keys takes of memory at its height, beside the engine."""
 
 
 def holders(question: Question) -> str:
@@ -33,6 +38,17 @@ def ask_holders(
     """Return who holds which values, part by part of the units, as `Holders.of_parts` takes it."""
     take = pa.RecordBatchReader.read_all if question.table.unit_is_row else counted
     return [columns(f"WITH {rows(part)} {holders(question)}", take) for part in parts]
+
+
+def parts_in_memory(question: Question, rows: Callable[[Table], int], memory: int) -> list[Pass]:
+    """Return parts of the units of which each is counted in the memory that there is.
+
+    Args: rows: returns how many rows a table's file has.
+    """
+    most = question.selection.rows_per_unit
+    pairs = min(rows(table) * max(1, -(-most // table.max_rows_per_unit)) for table in question.tables)
+    count = max(1, -(-2 * pairs * BYTES_A_PAIR // memory))
+    return [Pass(index=index, of=count) for index in range(count)]
 
 
 def with_units(cells: Cells, held: Holders, place: int, others: int) -> Cells:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lapwing.engines.base import Cells, Exact
 from lapwing.engines.duckdb import leaves, relations
-from lapwing.engines.duckdb.clamped_sums import clamped
+from lapwing.engines.duckdb.clamped_sums import by_unit, is_limited
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
@@ -41,8 +41,9 @@ def answer(question: Question) -> str:
         return by_set(question, answer, [f"measure{i}" for i in range(len(question.numbers))])
     keys, rows, unit = keys_as_columns(question.keys), _rows(question), unit_name(*question.tables)
     measures = [f"{measured(measure, unit)} AS measure{i}" for i, measure in enumerate(question.numbers)]
-    if any(measure.clamp is not None for measure in question.numbers):
-        return clamped(question, keys, measures, rows)
+    clamped = any(measure.clamp is not None for measure in question.numbers)
+    if clamped or (not isinstance(question.selection.relation, ProtectedRows) and is_limited(question)):
+        return by_unit(question, keys, measures, rows)
     return f"SELECT {', '.join([*keys, *measures])} {rows}{group_by(len(keys))}"
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, cast
 
 from lapwing.catalog.model import PublicTable
-from lapwing.engines.duckdb import expressions
+from lapwing.engines.duckdb import expressions, group_limits
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.expressions import expression, where_clause
 from lapwing.engines.duckdb.literals import (
@@ -20,7 +20,6 @@ from lapwing.engines.duckdb.literals import (
     identifier,
     kept_name,
     print_in_steps,
-    text,
     unit_name,
     whole,
     width,
@@ -73,16 +72,14 @@ def relation(node: Relation) -> str:
             return _meeting(node)
         case FirstRows():
             columns = [identifier(column.name) for column in node.columns]
-            order = ", ".join([_hash(node, [carried[0], *columns]), *columns])
-            return f"(SELECT * {selected(node.source)} QUALIFY {_numbered('row_number', carried[0], order, node.most)})"
+            order = ", ".join([group_limits.hashed(node, [carried[0], *columns]), *columns])
+            chosen = group_limits.numbered("row_number", carried[0], order, node.most)
+            return f"(SELECT * {selected(node.source)} QUALIFY {chosen})"
         case FirstGroups():
             keys = [expressions.key_value(key) for key in node.keys]
-            listed = [expressions.listed(key) for key in node.keys if key.other is None]
-            # Units that prefer the same groups meet there, which private keys need, and public ones suffer from.
-            preferred = keys if any(key.private for key in node.keys) else [carried[0], *keys]
-            order = ", ".join([_hash(node, preferred), *keys])
-            chosen = _numbered("dense_rank", carried[0], order, node.most)
-            return f"(SELECT * {selected(node.source, listed)} QUALIFY {chosen})"
+            order = group_limits.order_of(node, carried[0], keys)
+            chosen = group_limits.numbered("dense_rank", carried[0], order, node.most)
+            return f"(SELECT * {selected(node.source, expressions.have_keys(node.keys))} QUALIFY {chosen})"
     raise TypeError(f"DuckDB has no SQL for {type(node).__name__}")
 
 
@@ -93,15 +90,6 @@ def unit_names(node: Relation) -> list[str]:
         return [] if table_of(node).unit_is_row else [unit_name(*tables)]
     prefix = _free("unit", {column.name.casefold() for table in tables for column in table.columns})
     return [f"{prefix}{place}" for place in range(units)]
-
-
-def _hash(node: Relation, values: Sequence[str]) -> str:
-    """Return the order in which the rows or groups of a unit are taken: a function of these values alone."""
-    return f"hash({', '.join([text(table_of(node).name), *values])})"
-
-
-def _numbered(function: str, unit: str, order: str, most: int) -> str:
-    return f"{function}() OVER (PARTITION BY {unit} ORDER BY {order}) <= {most}"
 
 
 def _items(items: Sequence[str]) -> str:
@@ -138,6 +126,12 @@ def _column(value: Expression) -> str:
     printed, kind = expression(value), value.type
     if isinstance(kind, Real) and not isinstance(value, Literal):
         return f"CASE WHEN {printed} = 0.0::DOUBLE THEN 0.0::DOUBLE ELSE {printed} END"
+    return _inside_column(printed, value)
+
+
+def _inside_column(printed: str, value: Expression) -> str:
+    """Return a printed value, but a real one, inside the bounds of its expression."""
+    kind = value.type
     if not isinstance(value, Operation) or not isinstance(kind, Fixed) or not kind.bounded:
         return printed
     return _inside(printed, kind)
@@ -147,9 +141,23 @@ def _column(value: Expression) -> str:
 
 
 def _per_unit(node: PerUnit, unit: str) -> str:
+    limit = group_limits.first_groups(node.source)
+    if limit is not None and len(limit.keys) == len(node.groups) and limit.has(node.groups):
+        return _per_unit_of_first(node, limit, unit)
     groups = [_column(group) for group in node.groups]
     items = _named([*groups, *map(_aggregate, node.aggregates)], node.columns)
     return f"(SELECT {_items([unit, *items])} {selected(node.source)} GROUP BY {', '.join([unit, *groups])})"
+
+
+def _per_unit_of_first(node: PerUnit, limit: FirstGroups, unit: str) -> str:
+    """Return the rows where groups are limited by the same keys: aggregated first, then limited."""
+    names = [f"total{place}" for place in range(len(node.aggregates))]
+    totals = [f"{_aggregate(part)} AS {name}" for part, name in zip(node.aggregates, names, strict=True)]
+    rows = selected(limit.source, expressions.have_keys(limit.keys))
+    places = {key.expression: f"key{place}" for place, key in enumerate(limit.keys)}
+    groups = [_inside_column(places[group], group) for group in node.groups]
+    items = _named([*groups, *names], node.columns)
+    return f"(SELECT {_items([unit, *items])} FROM {group_limits.aggregated(limit, rows, unit, totals)})"
 
 
 def _aggregate(aggregate: UnitAggregate) -> str:

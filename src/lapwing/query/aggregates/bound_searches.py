@@ -3,7 +3,7 @@
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import threshold_search
-from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_search
+from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_searches
 from lapwing.query.expressions.expression import require_bounded
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question, without_unread
@@ -22,14 +22,14 @@ def searches_for(requests: Requests, selection: Selection, sets: Sets) -> tuple[
         )
         for measure, (magnitudes, name) in sorted(requests.value_searches.items(), key=lambda pair: str(pair[0]))
     ]
-    totals = [_total_search(total, selection, sets) for total in sorted(requests.total_searches, key=str)]
-    return (*values, *totals)
-
-
-def _total_search(total: Count | Sum, selection: Selection, sets: Sets) -> Search:
-    """Return the question for the most that a unit adds, or for a truncation threshold if several share a row."""
+    totals = sorted(requests.total_searches, key=str)
     units = units_of_row(selection.relation)
     if units == 1:
-        return unit_total_search(total, selection, sets)
+        return (*values, *unit_total_searches(totals, selection, sets))
+    return (*values, *(_threshold_search(total, selection, sets, units) for total in totals))
+
+
+def _threshold_search(total: Count | Sum, selection: Selection, sets: Sets, units: int) -> Search:
+    """Return the question for a truncation threshold, where several units share a row."""
     (keys,) = sets
     return threshold_search(total, without_unread(selection, keys, (total,)), keys, name_of_total(total), units)

@@ -38,7 +38,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margin_of
@@ -50,7 +50,7 @@ from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_
 from lapwing.query.measures import Count, Key, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction, is_listed
 from lapwing.query.relations.relation import Selection, pruned
 from lapwing.query.search import Search
 
@@ -76,21 +76,43 @@ def bounded_by_search(measure: Count | Sum, rows_per_unit: int, requests: Reques
 # ---- the question that is asked first --------------------------------------------------------------------------------
 
 
-def unit_total_search(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[Key]]) -> Search:
-    """Return the question for how many units add how much to a group."""
-    keys = sorted(set(sets[0]).intersection(*sets), key=str) if sets else []
+def unit_total_searches(
+    measures: Sequence[Count | Sum], selection: Selection, sets: Sequence[Sequence[Key]]
+) -> list[Search]:
+    """Return the questions for how many units add how much to a group, one for each measure.
+
+    Each reads the totals of its own measure alone; all of them are named to the engine, which may compute them at once.
+    """
+    whole = unit_totals(measures, selection, sets)
+    return [_search(measure, selection, sets, whole) for measure in measures]
+
+
+def unit_totals(measures: Sequence[Count | Sum], selection: Selection, sets: Sequence[Sequence[Key]]) -> PerUnit:
+    """Return the relation of what each unit adds to each group, measure by measure: clamps make no difference."""
+    keys = common_keys(sets)
     source = _listed(selection, keys)
     groups = tuple(map(_group, keys))
-    columns = fresh("g", [*(group.type for group in groups), _total(measure, source).type], source.relation)
-    totals = PerUnit(source=source, groups=groups, aggregates=(_total(measure, source),), columns=columns)
-    size = arithmetic.absolute(columns[-1])
+    totals = tuple(dict.fromkeys(total_of(measure, source) for measure in measures))
+    columns = fresh("g", [part.type for part in (*groups, *totals)], source.relation)
+    relation = PerUnit(source=source, groups=groups, aggregates=totals, columns=columns)
+    read = frozenset(column.name for column in columns)
+    return cast(PerUnit, pruned(Selection(relation=relation), read).relation)
+
+
+def common_keys(sets: Sequence[Sequence[Key]]) -> list[Key]:
+    """Return the keys that all grouping sets have."""
+    return sorted(set(sets[0]).intersection(*sets), key=str) if sets else []
+
+
+def _search(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[Key]], whole: PerUnit) -> Search:
+    totals = replace(unit_totals((measure,), selection, sets), whole=whole)
+    size = arithmetic.absolute(totals.columns[-1])
     magnitudes = magnitudes_of(size)
     counted = Distribution(argument=class_of(size, magnitudes), branching=len(magnitudes.edges))
-    read = frozenset(column.name for column in columns)
-    most, rows = _most_groups(selection, keys), Selection(relation=totals)
+    most, rows = _most_groups(selection, common_keys(sets)), Selection(relation=totals)
     if totals.rows_per_unit > most:
         rows = Selection(relation=FirstRows(source=rows, most=most))
-    question = Question(selection=pruned(rows, read), keys=(), measures=(counted,))
+    question = Question(selection=rows, keys=(), measures=(counted,))
     return Search(question=question, magnitudes=magnitudes, name=name_of_total(measure), total=measure)
 
 
@@ -110,7 +132,8 @@ def _most_groups(selection: Selection, keys: Sequence[Key]) -> int:
     return min(limits)
 
 
-def _total(measure: Count | Sum, source: Selection) -> UnitAggregate:
+def total_of(measure: Count | Sum, source: Selection) -> UnitAggregate:
+    """Return what a unit adds to a group, whatever the clamp."""
     most = source.rows_per_unit
     low, high = measure.row_range
     function: UnitFunction = "count" if isinstance(measure, Count) else "sum"
@@ -120,7 +143,7 @@ def _total(measure: Count | Sum, source: Selection) -> UnitAggregate:
 
 def _listed(selection: Selection, keys: Sequence[Key]) -> Selection:
     """Leave out the rows that no cell of the answer has; of long lists they stay, which makes a bound wider at most."""
-    conditions = [_is_listed(key) for key in keys if key.other is None and _is_short(key)]
+    conditions = [is_listed(key) for key in keys if key.other is None and _is_short(key)]
     if not conditions:
         return selection
     present = [*conditions, *([] if selection.where is None else [selection.where])]
@@ -131,17 +154,12 @@ def _is_short(key: Key) -> bool:
     return key.values is not None and 0 < len(key.values) <= FEW_VALUES
 
 
-def _is_listed(key: Key) -> Expression:
-    kind = key.expression.type
-    return logic.member(key.expression, [Literal(value=value, type=kind) for value in key.values or ()])
-
-
 def _group(key: Key) -> Expression:
     """Return a key, with what is not listed gathered as in the answer."""
     if key.other is None or not _is_short(key):
         return key.expression
     other = Literal(value=key.other, type=key.expression.type)
-    return logic.case([_is_listed(key)], [key.expression], other)
+    return logic.case([is_listed(key)], [key.expression], other)
 
 
 # ---- what follows from its answer ------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ own. `FirstRows` leaves as many rows as it says.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as Choice
 
 from lapwing.catalog.model import Catalog
-from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions import logic
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.types import Type
 from lapwing.query.measures import Key
 from lapwing.query.relations.fresh_columns import named
@@ -42,11 +43,16 @@ PASSING = frozenset({"least", "greatest"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerUnit(OneSource):
-    """One row for each unit, or for each unit and group: the group, and aggregates over it."""
+    """One row for each unit, or for each unit and group: the group, and aggregates over it.
+
+    Args: whole: the same of more aggregates, where others are asked for soon: an engine may compute all of them at once
+        (`engines.duckdb.held_totals`). It is no part of what the rows are.
+    """
 
     groups: tuple[Expression, ...]
     aggregates: tuple[UnitAggregate, ...]
     columns: tuple[ColumnReference, ...]
+    whole: "PerUnit | None" = field(default=None, compare=False, repr=False)
 
     construct = "GROUP BY the privacy unit"
 
@@ -156,3 +162,9 @@ class FirstGroups(ChosenRows):
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
         """The keys."""
         return (tuple(key.expression for key in self.keys),)
+
+
+def is_listed(key: Key) -> Expression:
+    """Return the condition that a public key is one of its values."""
+    kind = key.expression.type
+    return logic.member(key.expression, [Literal(value=value, type=kind) for value in key.values or ()])
