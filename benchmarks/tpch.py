@@ -242,7 +242,7 @@ def errors(rows: Rows, true: Rows) -> dict[str, float]:
 
 
 def seconds(*actions: Callable[[], object]) -> list[float]:
-    """Return what actions take of processors, asked in turn: medians, but of what takes longer than a second at once."""
+    """Return what actions take of processors, asked in turn: medians, but of what takes above a second at once."""
     times: list[list[float]] = []
     while len(times) < REPEATS and not any(took > 1 for turn in times for took in turn):
         times.append([])
