@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends
@@ -74,12 +75,21 @@ def facts(
         ColumnFacts(
             name=output.name,
             measures=tuple(of_measure[m] for m in measures_of(output.value)),
-            half_width=of_measure[output.value.measure].half_width if isinstance(output.value, MeasureValue) else None,
+            half_width=_same_everywhere(output.value, mechanisms, of_measure),
             price_share=_share(output.value, shares),
             notes=(*_notes(output.value), *_rank_notes(output.value, mechanisms)),
         )
         for output in plan.outputs
     )
+
+
+def _same_everywhere(
+    value: Derived, mechanisms: Mapping[Measure, NoiseLaw], found: Mapping[Measure, MeasureFacts]
+) -> float | None:
+    """Return the half-width of a column's intervals, where it is the same in every cell."""
+    if not isinstance(value, MeasureValue) or isinstance(mechanisms[value.measure], NoiseAboveThreshold):
+        return None
+    return found[value.measure].half_width
 
 
 def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction | None) -> MeasureFacts:

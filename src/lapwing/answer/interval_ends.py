@@ -11,9 +11,10 @@ import numpy as np
 from lapwing.answer.joint_margins import joint_margins
 from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, NoisyCells, Output, measures_of, parts_of
+from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Output, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures import Measure
 
@@ -28,10 +29,15 @@ def intervals_of(
 def _ends(
     output: Output, rows: NoisyCells, mechanisms: Mapping[Measure, NoiseLaw], confidence: Fraction
 ) -> tuple[EndArray, EndArray]:
-    interval = output.value.interval(rows, margins_of(output.value, mechanisms, confidence))
+    value = output.value
+    law = mechanisms[value.measure] if isinstance(value, MeasureValue) else None
+    if isinstance(value, MeasureValue) and isinstance(law, NoiseAboveThreshold):  # given that it is shown
+        least, most = law.ends(rows.measures[value.measure], confidence)
+        return ends_shown(least.astype(np.float64), value.shape), ends_shown(most.astype(np.float64), value.shape)
+    interval = value.interval(rows, margins_of(value, mechanisms, confidence))
     unknown = np.full(rows.size, np.nan)
     low, high = (unknown, unknown) if interval is None else (end.floats(rows.size) for end in interval)
-    return ends_shown(low, output.value.shape), ends_shown(high, output.value.shape)
+    return ends_shown(low, value.shape), ends_shown(high, value.shape)
 
 
 def margins_of(

@@ -134,7 +134,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         ("bounds", preview.bound),
         ("answer", cells),
         ("price", price),
-        *([] if chosen is None else [("of this", f"{share(chosen.price_share)} for the {_chosen(chosen)}")]),
+        *([] if chosen is None else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
         ("cost", _cost(preview)),
         *([] if preview.elsewhere is None else [("elsewhere", _elsewhere(preview, preview.elsewhere))]),
@@ -189,10 +189,17 @@ def _measures(preview: "Preview") -> RenderableType:
         )
     if (s := preview.selection) is not None:
         scale = NOTHING if s.scale is None else size(s.scale)
-        reason = "chances grow with its units" if s.threshold is None else f"weight above {s.threshold:,.5g} is shown"
-        figures = (NOTHING if s.scale is None else "1", scale)
+        what = "weight above" if s.price_share else "count of units from"
+        reason = "chances grow with its units" if s.threshold is None else f"{what} {s.threshold:,.5g} is shown"
+        figures = (NOTHING if s.scale is None or not s.price_share else "1", scale)
         table.add_row(text(_chosen(s)), text(s.mechanism), *map(text, figures), text(NOTHING), text(reason))
     return Fitted(table)
+
+
+def _share_of_choice(selection: "SelectionPreview") -> str:
+    if not selection.price_share:
+        return f"nothing for the {_chosen(selection)}: the noisy count of units makes it"
+    return f"{share(selection.price_share)} for the {_chosen(selection)}"
 
 
 def _chosen(selection: "SelectionPreview") -> str:

@@ -22,6 +22,7 @@ from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Measure
+from lapwing.query.one_noise import with_one_noise
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import Share
 from lapwing.query.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting
@@ -117,7 +118,8 @@ def at_loss(
     plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], loss: Loss, budget: Budget, delta: Fraction
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
-    return at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
+    priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
+    return with_one_noise(priced, plan.asked, _narrowest) if delta else priced
 
 
 def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:

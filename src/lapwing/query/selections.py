@@ -6,8 +6,10 @@ from fractions import Fraction
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
+from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.mechanisms.truncated_geometric import TruncatedGeometric
 from lapwing.mechanisms.weighted_gaussian import WeightedGaussian
 from lapwing.privacy.amounts import Number, exact, positive, probability
@@ -22,8 +24,8 @@ from lapwing.privacy.measures import (
 from lapwing.query.plan import Question
 from lapwing.query.stability import SensitivityBound
 
-KEY_SELECTIONS = (WeightedGaussian, TruncatedGeometric)
-"""The mechanisms that select private keys."""
+KEY_SELECTIONS = (WeightedGaussian, TruncatedGeometric, CountThresholding)
+"""The mechanisms that select private keys; the last is a count's own noise (`one_noise`)."""
 
 CHOICE_CONFIDENCE = Fraction(9999, 10000)
 """Of the handicap with which candidates are compared (`aggregates.truncation` says why)."""
@@ -34,11 +36,20 @@ class KeySelectionQuote:
     """The selection of private keys: its mechanism, and what it loses, but for `delta`.
 
     That keys and measures together lose the sum of their losses, and `delta` once, is proven in `release`.
+
+    Args: instead: where a count of units selects, what two noises of the same price would be: of the selection, and of
+        the count.
     """
 
     mechanism: KeySelection
     loss: Loss
     delta: Fraction
+    instead: "tuple[KeySelectionQuote, Mechanism] | None" = None
+
+    @property
+    def counting(self) -> CountThresholding | None:
+        """The mechanism, if it releases the counts that select: its loss is that of these then (`one_noise`)."""
+        return self.mechanism if isinstance(self.mechanism, CountThresholding) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

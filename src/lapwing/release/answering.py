@@ -11,7 +11,7 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
-from lapwing.release.rare_notes import notes_on_races, notes_on_ranks, notes_on_selection, notes_on_shared
+from lapwing.release import rare_notes
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of
@@ -92,7 +92,7 @@ def answers_of(
                 values=numbers.values,
                 cost=cost,
                 stored=all(part.stored for part in parts),
-                notes=said,
+                notes=said if numbers.selection is None else rare_notes.as_selected(said, priced, numbers.selection),
                 shares=shares,
                 entries=[part.sequence for part in parts],
             )
@@ -117,10 +117,10 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return (
         *_clamping(plan),
         *_bounding(plan),
-        *(notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
-        *(notes_on_races(plan) if plan.asked.weights else ()),
-        *(notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
-        *(notes_on_ranks(plan, priced) if question.distributions else ()),
+        *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
+        *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
+        *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
+        *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY else ()),
     )
 

@@ -3,11 +3,15 @@
 Like all notes they are functions of the plan and its price.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.partitions import KeySelection
+from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.derivation.derived import measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.selections import KeySelectionQuote
@@ -55,7 +59,29 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
         return ("keys that billions of units hold may still be missing; give a larger epsilon or delta",)
     fewest, most = units
     many = f", and by {most:,} if each holds {selecting.mechanism.max_keys} keys" if most > fewest else ""
-    return (f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom",)
+    appear = f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom"
+    return (appear, *_note_on_counts(selecting))
+
+
+def as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -> tuple[str, ...]:
+    """Return notes of an answer whose keys were selected before, perhaps otherwise than its price would buy now."""
+    now, before = priced.selecting, with_two_noises(priced)
+    if now is None or before is None or before.selecting is None or isinstance(selection, CountThresholding):
+        return tuple(notes)
+    said = notes_on_selection(now)
+    place = notes.index(said[0])
+    return (*notes[:place], *notes_on_selection(before.selecting), *notes[place + len(said) :])
+
+
+def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
+    """Say what intervals of a count that selects its own keys mean."""
+    if selecting.counting is None:
+        return ()
+    return (
+        "the noisy count of units selects its own keys, and shows those where it is at least "
+        f"{selecting.counting.threshold:,}; its intervals hold given that, and reach far down near it",
+        "intervals of numbers that are computed from that count do not allow for it",
+    )
 
 
 def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from lapwing.query.quote import NoisyMeasure, Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.request import Access, Release
-from lapwing.release.selecting import chosen, selected_keys
+from lapwing.release.selecting import chosen, selected_by_counts, selected_keys
 from lapwing.release.stored import Purchase, charge_of, key_of, look_up, payload_of
 from lapwing.release.waiting import Waiting
 
@@ -169,6 +169,8 @@ def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy
     """Add noise to what the engine returned, and take the mean with an answer that is sharpened."""
     bought, further = purchase.bought, purchase.further
     question = bought.question
+    if bought.selecting is not None and bought.selecting.counting is not None:
+        return selected_by_counts(bought, bought.selecting.counting, charged, exact, entropy)
     keys = () if bought.selecting is None else selected_keys(bought, exact.holders, entropy)
     cells = cells_of(question, keys)
     sums = exact_values(question, exact.cells, cells, exact.leaves)

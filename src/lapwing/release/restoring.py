@@ -21,9 +21,11 @@ from lapwing.ledger.entries import StoredAnswer
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
+from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
+from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Question
 from lapwing.query.quote import MECHANISMS, Quote
 from lapwing.query.selections import KEY_SELECTIONS
@@ -38,13 +40,19 @@ def stored_answer(priced: Quote, kept: Sequence[StoredAnswer]) -> Release | None
 
     The loss alone does not tell: two answers of one price may have split it differently.
     """
+    before = with_two_noises(priced)
     for one in kept:
         answer = restored(priced.question, one, priced.loss)
-        pairs = zip(answer.mechanisms, priced.terms, strict=True)
-        numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
-        if numbers and _selects_as_well(answer, priced) and _chooses_as_well(answer, priced):
+        if _serves(answer, priced) or (before is not None and _serves(answer, before)):
             return answer
     return None
+
+
+def _serves(answer: Release, priced: Quote) -> bool:
+    """Tell whether a stored answer is at least as accurate as a quote's in every number, and chose as well."""
+    pairs = zip(answer.mechanisms, priced.terms, strict=True)
+    numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
+    return numbers and _selects_as_well(answer, priced) and _chooses_as_well(answer, priced)
 
 
 def restored(question: Question, stored: StoredAnswer, asked: Loss) -> Release:
@@ -134,6 +142,7 @@ def _integers(record: Any) -> IntArray:
 _NOISES: Mapping[str, type[NoiseLaw]] = {
     **{kind.name: kind for kind in chain(*MECHANISMS.values())},
     MergedGaussian.name: MergedGaussian,
+    NoiseAboveThreshold.name: NoiseAboveThreshold,
 }
 _SELECTIONS: Mapping[str, Callable[..., KeySelection]] = {kind.name: kind.from_record for kind in KEY_SELECTIONS}
 """What a stored answer may name; what was stored once is read for ever."""
