@@ -106,7 +106,7 @@ def test_an_expression_has_its_sql(session: Session) -> None:
 
 def test_charges_without_words_show_their_plan(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the ledgers of earlier versions have them."""
-    monkeypatch.setattr("lapwing.release.answering._wordings", lambda _: None)
+    monkeypatch.setattr("lapwing.release.answering.wordings_of", lambda _: None)
     session.sql(TEXT, epsilon=0.1)
     (charge,) = session.history()
     assert charge.wording is None
