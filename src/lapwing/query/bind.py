@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -41,6 +42,9 @@ from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import Parsed, parse
 
+if TYPE_CHECKING:
+    from lapwing.query.aggregates.constants import Constants
+
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit",
@@ -57,11 +61,12 @@ def bind(
     parameters: Parameters = (),
     bounds: Mapping[Bounded, ValueBounds] = NOTHING_FOUND,
     capabilities: Capabilities = EVERYTHING,
+    constants: "Constants" = (),
 ) -> Plan:
     """Parse a question and return its plan.
 
     Args: bounds: those that the plan's searches have found; without them it stands with the widest.
-        capabilities: what the engine that will run the plan has.
+        capabilities: what the engine that will run the plan has. constants: those that were asked for, by their plans.
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
     """
@@ -81,7 +86,7 @@ def bind(
     except QueryRefused as refused:
         from lapwing.query.second_reading import bound_again  # here: most questions need none
 
-        return bound_again(refused, parsed, bound, _outputs, text)
+        return bound_again(refused, parsed, bound, _outputs, text, constants)
 
 
 def _bound(

@@ -31,7 +31,7 @@ def calibrate(
     delta = _given_once(delta, plan.asked.delta, "delta")
     if (epsilon is None) == (error is None):
         raise no_single_price(both=epsilon is not None)
-    if plan.composition is not None:
+    if plan.composition is not None or plan.constants:
         return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta)
     question, selected = plan.question, bool(plan.question.private_keys) or delta is not None
     bounds = bounds_of(question, budget)

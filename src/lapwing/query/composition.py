@@ -60,9 +60,9 @@ class Composition:
 
 
 def plans_asked(plan: "Plan") -> "tuple[Plan, ...]":
-    """Return the plans whose questions touch data: the plan itself, or those that it is over."""
+    """Return the plans whose questions touch data: the plan itself, after its constants, or those that it is over."""
     if plan.composition is None:
-        return (plan,)
+        return (*plan.constants, plan)
     return tuple(leaf for source in plan.composition.sources for leaf in plans_asked(source))
 
 

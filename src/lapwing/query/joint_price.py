@@ -11,7 +11,7 @@ from lapwing.privacy.measures import Loss
 from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
 from lapwing.query.composition import plans_asked
-from lapwing.query.plan import Plan
+from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote, at_loss, at_price, bounds_of, request
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.selections import delta_for_keys
@@ -33,31 +33,39 @@ def calibrate_together(
     if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in (*plans, *leaves)):
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
-    questions = {plan.question: plan for plan in leaves}
-    choosing = sum(bool(question.private_keys) for question in questions)
+    questions = {_asked(plan): plan for plan in leaves}
+    choosing = sum(bool(question.private_keys) for question, *_ in questions)
     each = None if delta is None else grid_down(positive(delta, "delta") / max(1, choosing))
-    counts = {question: len(question.measures) + bool(question.private_keys) for question in questions}
+    counts = {asked: len(asked[0].measures) + bool(asked[0].private_keys) for asked in questions}
     priced = {}
-    for question, plan in questions.items():
-        part = type(loss).from_amount(grid_down(loss.amount * counts[question] / max(1, sum(counts.values()))))
-        keys_delta = delta_for_keys(question, budget, each)
-        priced[question] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
+    for asked, plan in questions.items():
+        part = type(loss).from_amount(grid_down(loss.amount * counts[asked] / max(1, sum(counts.values()))))
+        question, keys_delta = plan.question, delta_for_keys(plan.question, budget, each)
+        priced[asked] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
 
     def quote(plan: Plan) -> Quote:
         if plan.composition is None:
-            return priced[plan.question]
+            own = priced[_asked(plan)]
+            return replace(own, searches=(*own.searches, *map(quote, plan.constants)))
         sources = tuple(map(quote, plan.composition.sources))
         return Quote(question=plan.question, terms=(), loss=loss.nothing(), sources=sources)
 
     return tuple(map(quote, plans))
 
 
+def _asked(plan: Plan) -> tuple[Question, ...]:
+    """Return what a plan asks: of two with the same question so far, constants may make two."""
+    return (plan.question, *(constant.question for constant in plan.constants))
+
+
 def calibrate_sources(plan: Plan, budget: Budget, *, epsilon: Number | None, delta: Number | None) -> Quote:
-    """Price the questions together that a plan is over, as a batch."""
+    """Price the questions together that a plan is over, or takes its constants from, as a batch."""
     if epsilon is None:
-        reason = "A question over the answers to others has no one error"
+        reason = "A question that takes several answers has no one error"
         raise QueryRefused(reason, remedy="Give a price, epsilon, or ask for each of them at its error first.")
-    return calibrate_together([replace(plan, asked=PriceRequest())], budget, epsilon=epsilon, delta=delta)[0]
+    return calibrate_together(
+        [replace(plan, asked=replace(plan.asked, epsilon=None, delta=None))], budget, epsilon=epsilon, delta=delta
+    )[0]
 
 
 def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:

@@ -167,6 +167,7 @@ class Plan:
         searches: they find the bounds that the question leaves open; until then it has the widest possible ones.
         unsettled: the sums that those bounds will change.
         composition: the plans whose answers it is over, where it is over several; its own question is of nothing then.
+        constants: of the numbers in its conditions that are asked for first; until then others stand in their place.
     """
 
     question: Question
@@ -182,6 +183,7 @@ class Plan:
     searches: "tuple[Search, ...]" = ()
     unsettled: frozenset[Measure] = frozenset()
     composition: "Composition | None" = None
+    constants: "tuple[Plan, ...]" = ()
 
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""

@@ -9,7 +9,8 @@ from itertools import count
 from typing import Final
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.compositions import Whole, compose
+from lapwing.query.aggregates.compositions import compose
+from lapwing.query.aggregates.constants import Constants
 from lapwing.query.aggregates.layers import UNIT_SHOWN, Outputs
 from lapwing.query.aggregates.unread_measures import without_unread_measures
 from lapwing.query.expressions.conversion import NEEDS_BOUNDS
@@ -26,46 +27,53 @@ MOST_READINGS: Final = 32
 """SELECTs that a question may be made of, each of them as often as it is named."""
 
 
-def bound_again(refused: QueryRefused, parsed: Parsed, bound: Bound, outputs: Outputs, text: str) -> Plan:
+def bound_again(
+    refused: QueryRefused, parsed: Parsed, bound: Bound, outputs: Outputs, text: str, known: Constants
+) -> Plan:
     """Bind a question that was refused in other words, with the bounds that it states itself, or over other answers.
 
-    Args: outputs: binds a SELECT list.
+    Args: outputs: binds a SELECT list; known: the constants that were asked for.
     Raises: the refusal of the last reading.
     """
-    readings = count()  # each SELECT inside is read by itself, and may be named many times
-
-    def whole(parsed: Parsed) -> Plan:
-        if next(readings) >= MOST_READINGS:
-            reason = f"A question is made of more than {MOST_READINGS} answers"
-            raise QueryRefused(reason, remedy="Ask for some of them by themselves.")
-        try:
-            return bound(parsed, rows_of)
-        except QueryRefused as refused:
-            return _read(refused, parsed, bound, whole, outputs, text)
-
-    plan = _read(refused, parsed, bound, whole, outputs, text)
+    plan = _Reader(bound, outputs, text, known).read(refused, parsed)
     return plan if plan.composition is None else without_unread_measures(plan)
 
 
-def _read(refused: QueryRefused, parsed: Parsed, bound: Bound, whole: Whole, outputs: Outputs, text: str) -> Plan:
-    spelled = respelled(parsed.select, parsed.arguments.keys())
-    if spelled is not None:
-        parsed = replace(parsed, select=spelled)
+class _Reader:
+    def __init__(self, bound: Bound, outputs: Outputs, text: str, known: Constants) -> None:
+        self._bound, self._outputs, self._text, self._known = bound, outputs, text, known
+        self._readings = count()
+
+    def whole(self, parsed: Parsed) -> Plan:
+        """Bind a SELECT inside, which may be named many times."""
+        if next(self._readings) >= MOST_READINGS:
+            reason = f"A question is made of more than {MOST_READINGS} answers"
+            raise QueryRefused(reason, remedy="Ask for some of them by themselves.")
         try:
-            return bound(parsed, rows_of)
-        except QueryRefused as again:
-            refused = again
-    if NEEDS_BOUNDS in refused.remedy:
+            return self._bound(parsed, rows_of)
+        except QueryRefused as refused:
+            return self.read(refused, parsed)
+
+    def read(self, refused: QueryRefused, parsed: Parsed) -> Plan:
+        """Bind a SELECT that was refused."""
+        spelled = respelled(parsed.select, parsed.arguments.keys())
+        if spelled is not None:
+            parsed = replace(parsed, select=spelled)
+            try:
+                return self._bound(parsed, rows_of)
+            except QueryRefused as again:
+                refused = again
+        if NEEDS_BOUNDS in refused.remedy:
+            try:
+                return self._bound(parsed, rows_as_stated)
+            except QueryRefused:
+                pass
+        if refused.reason.startswith(UNIT_SHOWN):
+            raise refused
         try:
-            return bound(parsed, rows_as_stated)
-        except QueryRefused:
-            pass
-    if refused.reason.startswith(UNIT_SHOWN):
-        raise refused
-    try:
-        plan = compose(parsed, refused, whole, outputs, text)
-    except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
-        raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
-    if plan is None:
-        raise refused
-    return plan
+            plan = compose(parsed, refused, self.whole, self._outputs, self._text, self._known)
+        except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
+            raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
+        if plan is None:
+            raise refused
+        return plan

@@ -65,8 +65,9 @@ class Work:
 
 
 def work_of(plan: Plan) -> Work:
-    """Return the work of a plan: of its question, and of the searches before it."""
-    parts = [work(question) for question in (plan.question, *(search.question for search in plan.searches))]
+    """Return the work of a plan: of its question, and of those that are asked before it."""
+    before = (*(search.question for search in plan.searches), *(constant.question for constant in plan.constants))
+    parts = [work(question) for question in (plan.question, *before)]
     return Work(most=sum(part.most for part in parts), reading=parts[0].reading)
 
 

@@ -1,15 +1,27 @@
 """Questions over the answers to others: what is asked in their place, and what they are answered with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lapwing.answer import Answer
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import Derived, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.plan import Plan
-from lapwing.release.answering import answer_all, sum_of
-from lapwing.release.request import Access, Request
+from lapwing.query.joint_price import calibrate_found
+from lapwing.query.plan import Plan, Question
+from lapwing.query.quote import Quote
+from lapwing.release.answering import (
+    answer_all,
+    answers_of,
+    notes_of,
+    released,
+    sum_of,
+    wordings_of,
+)
+from lapwing.release.bounded_work import require_bounded_work
+from lapwing.release.request import Access, Release, Request
+from lapwing.release.searches import after_searches, notes_after, rebound, searched, stored_searches
+from lapwing.release.usable import require_usable
 
 
 def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -19,8 +31,63 @@ def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer
     Raises: as `answer_all`; QueryRefused, with all charged and kept, for a join of private keys with too many rows.
     """
     asked = [tuple(in_place_of(request)) for request in requests]
-    answers = iter(answer_all([leaf for leaves in asked for leaf in leaves], access))
-    return tuple(_made(request.plan, answers)[0] for request in requests)
+    if any(leaf.priced.searches for leaves in asked for leaf in leaves):
+        requests, answers = _answered_after_searches(requests, asked, access)
+    else:
+        answers = answer_all([leaf for leaves in asked for leaf in leaves], access)
+    each = iter(answers)
+    return tuple(_made(request.plan, each)[0] for request in requests)
+
+
+def _answered_after_searches(
+    requests: Sequence[Request], asked: Sequence[Sequence[Request]], access: Access
+) -> tuple[list[Request], tuple[Answer, ...]]:
+    """Return questions with the bounds and constants that were found for them, and the answers in their place."""
+    before = [leaf for leaves in asked for leaf in leaves]
+    if not access.timing.trusted:
+        require_bounded_work(before, access)
+    require_usable(before, access)
+    access = replace(access, wording=wordings_of(before))
+    found = searched([leaf.priced for leaf in before], access)
+    with after_searches(found.values()):
+        known = [_settled(request, leaves, found, access) for request, leaves in zip(requests, asked, strict=True)]
+        settled = [leaf for request in known for leaf in in_place_of(request)]
+        notes = [
+            (*notes_of(leaf.plan, leaf.priced), *notes_after(first.plan, found))
+            for leaf, first in zip(settled, before, strict=True)
+        ]
+        numbers = released(settled, replace(access, wording=wordings_of(settled)))
+    paid = [
+        replace(leaf, priced=replace(leaf.priced, searches=first.priced.searches))
+        for leaf, first in zip(settled, before, strict=True)
+    ]
+    return known, answers_of(paid, notes, numbers, found)
+
+
+def _settled(request: Request, leaves: Sequence[Request], found: Mapping[Question, Release], access: Access) -> Request:
+    """Return a question with what was found, at the prices of before."""
+    if not any(leaf.priced.searches for leaf in leaves):
+        return request
+    plan, budget = rebound(request, [leaf.plan for leaf in leaves], found, access), access.catalog.budget
+    before = iter(leaves)
+
+    def quote(plan: Plan) -> Quote:
+        if plan.composition is None:
+            return calibrate_found(plan, budget, next(before).priced)
+        sources = tuple(map(quote, plan.composition.sources))
+        return Quote(question=plan.question, terms=(), loss=request.priced.loss.nothing(), sources=sources)
+
+    return replace(request, plan=plan, priced=quote(plan))
+
+
+def settled_if_stored(request: Request, access: Access) -> Request:
+    """Return a question with the bounds and constants that its answers need, if all of them were bought before."""
+    leaves = tuple(in_place_of(request))
+    needed = {search.question: search for leaf in leaves for search in leaf.priced.searches}
+    found = {
+        answer.question: answer for leaf in leaves for answer in stored_searches(leaf.priced, access.ledger).values()
+    }
+    return _settled(request, leaves, found, access) if needed and len(found) == len(needed) else request
 
 
 def in_place_of(request: Request) -> Iterator[Request]:

@@ -20,7 +20,7 @@ from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of
-from lapwing.release.composing import in_place_of, source_columns
+from lapwing.release.composing import in_place_of, settled_if_stored, source_columns
 from lapwing.release.previews import (
     at_widest,
     column_previews,
@@ -43,25 +43,30 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
 
     Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted.
     """
-    asked = tuple({leaf.priced.question: leaf for leaf in in_place_of(request)}.values())
+    if request.priced.sources:
+        request = settled_if_stored(request, access)
+    asked = tuple({_asked(leaf.priced): leaf for leaf in in_place_of(request)}.values())
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
         require_bounded_work(asked, access)
-    bought = [_buying(leaf, access) for leaf in asked]
+    bought = [_buying(leaf, access, within=bool(request.priced.sources)) for leaf in asked]
     previews = [_preview(buying, state, access, assuming_count) for buying in bought]
     if not request.priced.sources:
         return previews[0]
     plan, total = request.plan, previews[0]
-    each = dict(zip((leaf.priced.question for leaf in asked), zip(bought, previews, strict=True), strict=True))
+    each = {leaf.plan.question: buying for leaf, buying in zip(asked, bought, strict=True)}
     tables = tuple({table.name: table for leaf in asked for table in leaf.plan.question.lineage}.values())
     parts = [parts_charged(leaf.plan.question, state) for leaf in asked]
     read = None if None in parts else tuple(dict.fromkeys(part for some in parts for part in some or ()))
-    price = sum_of([preview.price for preview in previews])
-    now = _now([quote for buying in bought for quote in buying.quotes], price, read, state, access)
+    # What several of them need first is bought once.
+    quotes = {_asked(quote): quote for buying in bought for quote in buying.quotes}
+    whole = {_asked(quote): quote for leaf in asked for quote in (leaf.priced, *leaf.priced.searches)}
+    price = sum_of([quote.loss for quote in (whole | quotes).values()])
+    now = _now(tuple(quotes.values()), price, read, state, access)
     return replace(
         total,
-        cost=sum_of([preview.cost for preview in previews]),
+        cost=sum_of([price.nothing(), *(quote.loss for quote in quotes.values())]),
         price=price,
         epsilon=price.to_epsilon(delta=access.catalog.budget.delta - access.catalog.budget.delta_keys),
         share_of_remaining=_share(price, now.remaining),
@@ -80,6 +85,11 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         selection=next((preview.selection for preview in previews if preview.selection is not None), None),
         elsewhere=None,
     )
+
+
+def _asked(quote: Quote) -> tuple[Question, ...]:
+    """Return what a quote is of: of two with the same question so far, constants may make two."""
+    return (quote.question, *(search.question for search in quote.searches))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,15 +113,17 @@ class _Buying:
         return isinstance(self.lookup, Release)
 
 
-def _buying(request: Request, access: Access) -> _Buying:
+def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
+    """Return what a question that touches data buys; `within` another, whose text is not its own."""
     bounds = stored_searches(request.priced, access.ledger)
-    if request.plan.searches and len(bounds) == len(request.plan.searches):
+    needed = {search.question for search in request.priced.searches}
+    if needed and len(bounds) == len(needed) and not within:
         request, notes = settled(request, bounds, access)
     else:
         notes = notes_before(request.plan, request.priced)
     plan, priced = request.plan, request.priced
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
-    key, known = key_of(plan.question), not plan.unsettled
+    key, known = key_of(plan.question), not plan.unsettled and not plan.constants
     lookup = look_up(priced, key, access.ledger.answers(key)) if known else Purchase(key=key, bought=priced)
     searches = [search for search in priced.searches if search.question not in bounds]
     own = () if isinstance(lookup, Release) else (lookup.bought,)
@@ -168,12 +180,12 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
 
 
 def _composed_column(
-    plan: Plan, output: Output, each: Mapping[Question, tuple[_Buying, Preview]], assuming_count: int | None
+    plan: Plan, output: Output, each: Mapping[Question, _Buying], assuming_count: int | None
 ) -> ColumnPreview:
     """Describe a column that is computed from those of other answers: its error is theirs where it is one of them."""
     parts: list[ColumnPreview] = []
     for leaf, value in source_columns(plan, output.value):
-        request = each[leaf.question][0].request
+        request = each[leaf.question].request
         own = next((own for own in leaf.outputs if own.value == value), Output(name=output.name, value=value))
         one = replace(leaf, outputs=(own,))
         parts += column_previews(one, request.priced, measure_names(one), assuming_count)

@@ -111,9 +111,13 @@ def _average_half_width(average: Average, terms: Mapping[Measure, NoisyMeasure],
 
 def previews_of(priced: Quote, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
     """Describe the noise of the searches of a question: how far the number of rows of a class may be off."""
-    described, by_question = [], {search.question: search for search in searches}
+    described: list[MeasurePreview] = []
+    by_question = {search.question: search for search in searches}
     for bought in priced.searches:
-        search = by_question[bought.question]
+        search = by_question.get(bought.question)
+        if search is None:  # a constant
+            described += measure_previews(bought, {term.measure: term.measure.label("", "") for term in bought.terms})
+            continue
         if bought.choosing is not None:
             described.append(_preview_of_choice(search, bought.choosing))
             continue

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
+from lapwing.answer import Answer
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, bounds_from_counts
+from lapwing.query.aggregates.constants import Rows
 from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
@@ -39,12 +41,43 @@ def searched(batch: Sequence[Quote], access: Access) -> dict[Question, Release]:
 
 def settled(request: Request, answers: Mapping[Question, Release], access: Access) -> tuple[Request, tuple[str, ...]]:
     """Return a question with the bounds that its searches found, at the price that was said, and notes on them."""
-    results, able = findings(request.plan, answers), access.engine.capabilities
-    bounds = {measure: finding.bounds for measure, finding in results.items()}
-    plan = bind(request.text, access.catalog, access.public, request.parameters, bounds, able)
+    plan = rebound(request, [request.plan], answers, access)
     priced = calibrate_found(plan, access.catalog.budget, request.priced)
-    notes = tuple(_note(search, results[search.bounded]) for search in plan.searches)
-    return replace(request, plan=plan, priced=priced), notes
+    return replace(request, plan=plan, priced=priced), notes_after(request.plan, answers)
+
+
+def rebound(request: Request, asked: Sequence[Plan], answers: Mapping[Question, Release], access: Access) -> Plan:
+    """Bind a question anew, with what was found for the plans that are asked in its place."""
+    findings_of = [findings(plan, answers) for plan in asked]
+    bounds = {bounded: finding.bounds for results in findings_of for bounded, finding in results.items()}
+    known = [(constant, rows_of(constant, answers[constant.question])) for plan in asked for constant in plan.constants]
+    able = access.engine.capabilities
+    return bind(request.text, access.catalog, access.public, request.parameters, bounds, able, known)
+
+
+def notes_after(plan: Plan, answers: Mapping[Question, Release]) -> tuple[str, ...]:
+    """Say what was found for a plan before it was asked."""
+    results = findings(plan, answers)
+    bounds = [_note(search, results[search.bounded]) for search in plan.searches]
+    return (*bounds, *(_note_of_constant(constant, answers[constant.question]) for constant in plan.constants))
+
+
+def rows_of(plan: Plan, release: Release) -> Rows:
+    """Return what the answer to a plan shows."""
+    return [tuple(row.values()) for row in _answer(plan, release)]
+
+
+def _answer(plan: Plan, release: Release) -> Answer:
+    return Answer(plan=plan, mechanisms=release.mechanisms, values=release.values, keys=release.keys, cost=release.cost)
+
+
+def _note_of_constant(plan: Plan, release: Release) -> str:
+    answer, name = _answer(plan, release), plan.outputs[-1].name
+    if len(answer) != 1 or len(plan.outputs) > 1:
+        return f"{name} was asked for first, for each group, and stands in the condition"
+    low, high = answer.interval().get(name, (None, None))
+    ends = "" if low is None or high is None else f", between {low[0]:,.6g} and {high[0]:,.6g} with 95 % probability"
+    return f"{name} is {answer[0][name]:,.6g}{ends}: it was asked for first, and stands in the condition as it is"
 
 
 def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
@@ -115,6 +148,13 @@ def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
 
 def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say what is not known until the bounds are found."""
+    constants = " and ".join(constant.outputs[-1].name for constant in plan.constants)
+    if constants:
+        part = sum((one.loss.amount for one in priced.searches), Fraction(0)) / priced.together.amount
+        return (
+            f"{constants}: asked for first, for {float(100 * part):.3g} % of the price, and then a constant of the "
+            "condition; errors are those of the question with a constant that might be it",
+        )
     if not plan.unsettled:
         return ()
     names = " and ".join(search.name for search in plan.searches)

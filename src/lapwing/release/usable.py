@@ -37,9 +37,9 @@ def refusal_of(plan: Plan) -> str | None:
 
 def is_stored(request: Request, access: Access) -> bool:
     """Tell whether the answer, and those of the searches before it, were bought before."""
-    if request.plan.searches:
+    if request.priced.searches:
         bounds = stored_searches(request.priced, access.ledger)
-        if len(bounds) < len(request.plan.searches):
+        if len(bounds) < len({search.question for search in request.priced.searches}):
             return False
         request, _ = settled(request, bounds, access)
     key = key_of(request.priced.question)

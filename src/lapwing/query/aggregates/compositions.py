@@ -17,16 +17,15 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates.layers import (
-    OVER_ANSWER,
-    Inner,
-    Layer,
-    Outputs,
+from lapwing.query.aggregates.common_tables import (
+    bare,
     checked_common_tables,
     checked_name,
     common_tables,
-    with_common_tables,
+    with_named,
 )
+from lapwing.query.aggregates.constants import Constants, with_constants
+from lapwing.query.aggregates.layers import OVER_ANSWER, Inner, Layer, Outputs
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in
 from lapwing.query.aggregates.scope import Requests, SelectScope
@@ -36,6 +35,7 @@ from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import Derived, Output, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import PriceRequest
@@ -49,10 +49,12 @@ _SIDES: Final[dict[str, JoinKind]] = {"": "inner", "LEFT": "left", "RIGHT": "rig
 _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 
 
-def compose(parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, text: str) -> Plan | None:
-    """Bind a question over the answers to others; None if it is none.
+def compose(
+    parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, text: str, known: Constants
+) -> Plan | None:
+    """Bind a question over the answers to others, or with numbers that are to be asked for; None if it is none.
 
-    Args: refused: why it is not answered as a question over rows, or over one answer.
+    Args: refused: why it is not answered as a question over rows, or over one answer; known: the numbers so far.
     Raises: QueryRefused if it is one, and is not answered.
     """
     composer = _Composer(parsed, whole, outputs, RowScope(text=text))
@@ -61,11 +63,11 @@ def compose(parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Output
         first = items[0].query
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
         if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith(OVER_ANSWER):
-            return None
+            return with_constants(parsed, whole, RowScope(text=text), known)
         return composer.over(items, parsed.select)
     split = around_answer(parsed.select, RowScope(text=text))
     if split is None:
-        return None
+        return with_constants(parsed, whole, RowScope(text=text), known)
     return composer.over([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
 
 
@@ -103,12 +105,12 @@ class _Composer:
     def _item(self, node: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> _Item | None:
         rows, alias = self._rows, node.args.get("alias")
         if isinstance(node, exp.Subquery):
-            query = _bare(node.this)
+            query = bare(node.this)
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
             if place is None:
                 return None
-            query, visible = _bare(visible[place].this), visible[:place]
+            query, visible = bare(visible[place].this), visible[:place]
         else:
             return None
         if not self._is_answer(query, visible, depth):
@@ -144,9 +146,6 @@ class _Composer:
         if not any(leaf.question.measures for leaf in plans_asked(plan)):
             reason = "A SELECT inside shows keys alone, public ones whether or not any row has them"
             raise self._rows.refusal(query, reason, "Show COUNT(*) beside the keys.")
-        if any(leaf.searches for leaf in plans_asked(plan)):
-            reason = "Bounds that are to be found first do not go into a question over several answers"
-            raise self._rows.refusal(query, reason, "Write the bounds, or declare them in the catalog.")
         return plan
 
     def _composed(self, composition: Composition, outputs: Sequence[Output]) -> Plan:
@@ -167,7 +166,7 @@ class _Composer:
 
     def _union(self, union: exp.Union) -> Plan:
         rows, before = self._rows, common_tables(union)
-        legs = [self._source(_with_named(leg, before)) for leg in _legs(union)]
+        legs = [self._source(with_named(leg, before)) for leg in _legs(union)]
         for node in _unions(union):
             rows.only(node, "this", "expression", "distinct", "with_")
             if node.args.get("distinct"):
@@ -196,9 +195,9 @@ class _Composer:
         clauses = [None, *(select.args.get("joins") or ())]
         where = select.args.get("where")
         plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
-        equalities = _conjuncts(where.this) if plain and where is not None else []
+        equalities = conjuncts(where.this, self._rows) if plain and where is not None else []
         for item, clause in zip(items, clauses, strict=False):
-            place = names.add(self._source(_with_named(item.query, item.outside)), item.name, item.columns, item.query)
+            place = names.add(self._source(with_named(item.query, item.outside)), item.name, item.columns, item.query)
             if clause is not None:
                 joins.append(self._join(clause, place, names, equalities))
         joins += self._scalars(select, names)
@@ -237,7 +236,7 @@ class _Composer:
         pairs = [names.use(column, place) for column in clause.args.get("using") or ()]
         others: list[Derived] = []
         on = clause.args.get("on")
-        for node in [] if on is None else _conjuncts(on):
+        for node in [] if on is None else conjuncts(on, self._rows):
             condition = self._condition(node, names)
             pair = _pair(condition, place)
             if pair is None:
@@ -271,8 +270,8 @@ class _Composer:
         before, rows = checked_common_tables(self._parsed.select, self._rows), self._rows
         for node in list(scalars_in(select)):
             rows.only(node, "this")
-            query = _with_named(_bare(node.this), before)
-            if not self._is_one_row(_bare(node.this), before):
+            query = with_named(bare(node.this), before)
+            if not self._is_one_row(bare(node.this), before):
                 reason = "A subquery in the place of a number is not surely one row"
                 raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).")
             place = names.add(self._source(query), None, (), query, hidden=True)
@@ -322,40 +321,14 @@ def _pair(condition: Derived, place: int) -> tuple[Derived, SourceValue] | None:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def _bare(node: exp.Expression) -> exp.Expression:
-    """Return a query without the parentheses around it."""
-    while isinstance(node, exp.Subquery) and not node.alias:
-        node = node.this
-    return node
-
-
 def _unions(union: exp.Expression) -> Iterator[exp.Union]:
     node = union
     while isinstance(node, exp.Union):
         yield node
-        node = _bare(node.this)
+        node = bare(node.this)
 
 
 def _legs(union: exp.Expression) -> list[exp.Expression]:
     """Return the queries that stand below each other, from the first on."""
     nodes = list(_unions(union))
-    return [_bare(nodes[-1].this), *(_bare(node.expression) for node in reversed(nodes))]
-
-
-def _with_named(query: exp.Expression, before: Sequence[exp.Expression]) -> exp.Expression:
-    """Return a query with those of the common table expressions before it that it names, or that these name."""
-    kept: list[exp.Expression] = []
-    for node in reversed(before):
-        tables = (table for part in (query, *kept) for table in part.find_all(exp.Table))
-        if any(isinstance(table.this, exp.Identifier) and same_name(table.this, str(node.alias)) for table in tables):
-            kept.insert(0, node)
-    return with_common_tables(query, kept)
-
-
-def _conjuncts(node: exp.Expression) -> list[exp.Expression]:
-    """Return what AND joins."""
-    if isinstance(node, exp.Paren):
-        return _conjuncts(node.this)
-    if isinstance(node, exp.And):
-        return [part for side in (node.args["this"], node.args["expression"]) for part in _conjuncts(side)]
-    return [node]
+    return [bare(nodes[-1].this), *(bare(node.expression) for node in reversed(nodes))]

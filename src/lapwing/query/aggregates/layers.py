@@ -16,12 +16,18 @@ aggregate and would show rows, is the SELECT inside taken for the question. So n
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualify, bind_where, check_distinct
+from lapwing.query.aggregates.common_tables import (
+    checked_common_tables,
+    checked_name,
+    common_tables,
+    named_before,
+    with_common_tables,
+)
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derive import compute
@@ -36,7 +42,6 @@ from lapwing.query.from_clause.select_list import starred
 from lapwing.query.plan import Plan, without_unread
 from lapwing.query.text.parse import Parsed
 
-Query = TypeVar("Query", bound=exp.Expression)
 Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
 """Binds a SELECT list."""
 _CLAUSES = (
@@ -108,48 +113,6 @@ def _inside(select: exp.Select, rows: RowScope) -> Inner | None:
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
     columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
     return Inner(found, checked_name(alias.this, rows), columns)
-
-
-def checked_name(column: exp.Expression, rows: RowScope) -> str:
-    """Return the name that an identifier is."""
-    rows.only(column, "this", "quoted")
-    return str(column.name)
-
-
-def checked_common_tables(select: exp.Expression, rows: RowScope) -> list[exp.Expression]:
-    """Return the common table expressions of a query, having refused what is not understood of them."""
-    tables = common_tables(select)
-    for table in tables:
-        rows.only(select.args["with_"], "expressions")
-        rows.only(table, "this", "alias")
-        rows.only(table.args["alias"], "this")
-        checked_name(table.args["alias"].this, rows)
-    return tables
-
-
-def with_common_tables(select: Query, before: Sequence[exp.Expression]) -> Query:
-    """Return a query that may name common table expressions which stand before it."""
-    if not before:
-        return select
-    select = select.copy()
-    select.set("with_", exp.With(expressions=[*before, *common_tables(select)]))
-    return select
-
-
-def common_tables(select: exp.Expression) -> list[exp.Expression]:
-    """Return the common table expressions of a query."""
-    clause = select.args.get("with_")
-    return [] if clause is None else list(clause.expressions)
-
-
-def named_before(item: exp.Table, select: exp.Select) -> tuple[exp.Expression | None, list[exp.Expression]]:
-    """Return the common table expression that FROM names, and those before it, which it may name."""
-    before: list[exp.Expression] = []
-    for node in common_tables(select):
-        if isinstance(item.this, exp.Identifier) and same_name(item.this, str(node.alias)):
-            return node.this, before
-        before.append(node)
-    return None, []
 
 
 class Layer:

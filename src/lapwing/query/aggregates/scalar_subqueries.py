@@ -20,13 +20,18 @@ class AroundAnswer:
     outer: exp.Select
 
 
-def scalars_in(node: exp.Expression) -> Iterator[exp.Subquery]:
-    """Yield the subqueries that stand for a value, outermost first."""
+def scalars_in(node: exp.Expression, *, beside: bool = False) -> Iterator[exp.Subquery]:
+    """Yield the subqueries that stand for a value, outermost first; those alone that stand beside aggregates, if so."""
     for child in node.iter_expressions():
         if isinstance(child, exp.Subquery) and not isinstance(node, exp.In | exp.Exists):
             yield child
-        elif not isinstance(child, exp.With | exp.From | exp.Join):
-            yield from scalars_in(child)
+        elif not isinstance(child, exp.With | exp.From | exp.Join) and not (beside and _is_over_rows(child)):
+            yield from scalars_in(child, beside=beside)
+
+
+def _is_over_rows(node: exp.Expression) -> bool:
+    """Tell whether what stands in a node is of rows: it is inside an aggregate that is no window over an answer."""
+    return isinstance(node, exp.AggFunc | exp.Filter) and not isinstance(node.parent, exp.Window)
 
 
 def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
@@ -36,7 +41,7 @@ def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
     """
     after = [*select.expressions, *(node for name in _AFTER if (node := select.args.get(name)) is not None)]
     holders = [exp.Paren(this=node.copy()) for node in after]  # as an item may be such a subquery itself
-    if not any(any(scalars_in(holder)) for holder in holders):
+    if not any(any(scalars_in(holder, beside=True)) for holder in holders):
         return None
     if select.args.get("from_") is None and not is_aggregated(select):
         return AroundAnswer(None, select)

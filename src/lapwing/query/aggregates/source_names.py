@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.query.aggregates.layers import checked_name
+from lapwing.query.aggregates.common_tables import checked_name
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.source_values import SourceValue

@@ -79,7 +79,7 @@ def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 
         + (0.0 if indexed else speed.row * sum(map(rows, questions)))
         + speed.number * (sum(map(numbers, questions)) + sum(map(composed_numbers, plans)))
     )
-    cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches for plan in leaves) else 1)
+    cost = Cost(seconds=seconds * share, steps=2 if any(plan.searches or plan.constants for plan in leaves) else 1)
     if cost.deadline > LONGEST:
         raise QueryRefused(
             f"This may take {seconds:,.0f} seconds, if the tables have as many rows as their rows_at_most says. Its "

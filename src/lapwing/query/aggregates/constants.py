@@ -1,0 +1,195 @@
+"""A noisy number in a condition on rows: WHERE age > (SELECT AVG(age) FROM visits), also one for each group.
+
+The number is a question of its own. It is asked first; what was released is then written in its place, as the constant
+that it is from then on, and the question with that constant is asked as any other is.
+
+Guarantee: both are charged what they lose, and the price of both is fixed before the first is asked. The second is
+chosen in the light of the first, which is what the ledger's filters allow: its noise is made for what the constant
+makes of it, at the loss that was fixed. Intervals are about the question with that constant.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any, Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
+from lapwing.query.aggregates.scalar_subqueries import scalars_in
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
+from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.expressions.rows import RowScope, is_column
+from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.plan import Plan
+from lapwing.query.text.parse import Parsed
+
+Rows = Sequence[tuple[Any, ...]]
+"""What an answer shows: its values, row by row, as Python has them."""
+Constants = Sequence[tuple[Plan, Rows]]
+"""The answers to questions for constants."""
+MOST_GROUPS: Final = 1_000
+"""Groups of each of which a condition may have a constant of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A subquery that stands for a number.
+
+    Args: query: what is asked; key: the column of the outer rows by whose values there are numbers, if there is one.
+    """
+
+    query: exp.Select
+    key: exp.Expression | None
+
+
+def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowScope, known: Constants) -> Plan | None:
+    """Bind a question with numbers in its conditions that are to be asked for first; None if it has none.
+
+    Args: whole: binds a question; known: the answers to those that were asked for. Others get a number in their place
+        that might be theirs, and are the plan's `constants`.
+    Raises: QueryRefused if one of them is no question for a number.
+    """
+    select = parsed.select.copy()
+    nodes = list(_conditions(select))
+    if not nodes:
+        return None
+    asked = []
+    alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
+    for node in nodes:
+        rows.only(node, "this")
+        number = _number(node, select, rows)
+        plan = whole(replace(alone, select=number.query))
+        if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
+            raise rows.refusal(node, "A number in a condition is that of one question", "Ask for it by itself first.")
+        if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
+            raise rows.refusal(node, "A subquery in the place of a number has one column", "Show one number or date.")
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+            found = _likely(plan, rows, node)
+        node.replace(_written(found, number.key))
+    outer = whole(replace(parsed, select=select))
+    if outer.composition is not None:
+        raise rows.refusal(
+            nodes[0], "A question over answers takes no number in a condition on rows", "Ask for it first."
+        )
+    return replace(outer, constants=(*asked, *outer.constants))
+
+
+def _conditions(select: exp.Select) -> Iterator[exp.Subquery]:
+    """Yield the numbers that decide about rows: in WHERE, in ON, inside aggregates, and anywhere in subqueries."""
+    sources = [node.this for node in _sources(select) if isinstance(node, exp.Subquery)]
+    for query in (*sources, *(table.this for table in common_tables(select))):
+        yield from _anywhere(query)
+    for clause in (select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())):
+        if clause is not None:
+            yield from scalars_in(exp.Paren(this=clause) if isinstance(clause, exp.Subquery) else clause)
+    for part in (*select.expressions, *(select.args.get(name) for name in ("having", "qualify", "order"))):
+        for node in [] if part is None else part.find_all(exp.AggFunc, exp.Filter):
+            if node.find_ancestor(exp.Subquery, exp.AggFunc, exp.Filter) is None:
+                yield from scalars_in(node)
+
+
+def _anywhere(node: exp.Expression) -> Iterator[exp.Subquery]:
+    yield from scalars_in(node)
+    for query in node.find_all(exp.Subquery, exp.CTE):
+        if isinstance(query.parent, exp.From | exp.Join | exp.With):
+            yield from scalars_in(query.this)
+
+
+def _number(node: exp.Subquery, select: exp.Select, rows: RowScope) -> _Number:
+    """Take a subquery apart: what it asks, and the column of the outer rows that it is compared with."""
+    query = bare(node.this).copy()
+    if not isinstance(query, exp.Select) or not is_aggregated(query) or query.args.get("group") is not None:
+        reason = "A subquery in the place of a number is not surely one row"
+        raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).")
+    own = {str(table.alias_or_name).casefold() for table in query.find_all(exp.Table, exp.Subquery)}
+    outside = {str(table.alias_or_name).casefold() for table in _sources(select)} - own
+    where = query.args.get("where")
+    conditions = [] if where is None else conjuncts(where.this, rows)
+    compared = [(each, *pair) for each in conditions if (pair := _compared(each, outside)) is not None]
+    if not compared:
+        return _Number(with_named(query, common_tables(select)), None)
+    if len(compared) > 1:
+        raise rows.refusal(node, "A number for each group is by one column", "Compare one column with the outer rows.")
+    (condition, inner, outer) = compared[0]
+    kept = [other for other in conditions if other is not condition]
+    query.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+    query.set("expressions", [exp.alias_(inner.copy(), "key", quoted=True), *query.expressions])
+    query.set("group", exp.Group(expressions=[inner.copy()]))
+    return _Number(with_named(query, common_tables(select)), outer)
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expression]:
+    clause = select.args.get("from_")
+    if clause is not None:
+        yield clause.this
+    yield from (join.this for join in select.args.get("joins") or ())
+
+
+def _compared(condition: exp.Expression, outside: set[str]) -> tuple[exp.Expression, exp.Expression] | None:
+    """Return the column of the subquery and that of the outer rows, if a condition says that they are equal."""
+    if not isinstance(condition, exp.EQ):
+        return None
+    sides = (condition.args["this"], condition.args["expression"])
+    for inner, outer in (sides, sides[::-1]):
+        if is_column(inner) and is_column(outer) and outer.table.casefold() in outside and inner.table not in outside:
+            return inner, outer
+    return None
+
+
+# ---- what stands in their place -------------------------------------------------------------------------------------
+
+
+def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
+    """Return numbers as the answer might have them, by which work and price are known before it is there."""
+    number = _middle(plan.outputs[-1].value)
+    if len(plan.outputs) == 1:
+        return [(number,)]
+    (key,) = plan.question.keys
+    if key.private or len(key.domain) > MOST_GROUPS or not isinstance(plan.outputs[0].value, KeyValue):
+        reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values"
+        raise rows.refusal(node, reason, "Declare its values, or join the answers.")
+    return [(value, number) for value in key.domain]
+
+
+def _middle(value: Derived) -> object:
+    if value.shape in TEMPORAL:
+        return datetime(2000, 1, 1) if value.shape == "timestamp" else date(2000, 1, 1)
+    low, high = value.total.type.interval() if isinstance(value, Average) else (None, None)
+    return float((low + high) / 2) if low is not None and high is not None else 1
+
+
+def _written(found: Rows, key: exp.Expression | None) -> exp.Expression:
+    """Return numbers as a constant of SQL, or as one for each value of a key."""
+    if key is None:
+        return _literal(found[0][-1] if found else None)
+    branches = [exp.If(this=_literal(value), true=_literal(number)) for value, number in found if value is not None]
+    return exp.Case(this=key.copy(), ifs=branches) if branches else exp.Null()
+
+
+def _literal(value: object) -> exp.Expression:
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, datetime):
+        return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp")
+    if isinstance(value, date):
+        return exp.cast(exp.Literal.string(value.isoformat()), "date")
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return exp.Null()
+    exact = Decimal(repr(value)) if isinstance(value, float) else value
+    if isinstance(exact, Fraction):
+        exact = Decimal(exact.numerator) / Decimal(exact.denominator)
+    if not isinstance(exact, int | Decimal):
+        raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition")
+    number = exp.Literal.number(format(abs(exact), "f"))
+    return exp.Neg(this=number) if exact < 0 else number

@@ -1,0 +1,169 @@
+"""A noisy number in a condition: it is asked first, at a price that is known before, and is a constant from then on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.errors import QueryRefused
+from lapwing.query.aggregates import constants
+from lapwing.query.composition import plans_asked
+from lapwing.server.deadline.cost import Speed, cost_of
+
+MEAN = "SELECT AVG(age) FROM visits"
+ABOVE = f"SELECT plan, COUNT(*) AS n FROM visits WHERE age > ({MEAN}) GROUP BY plan"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[lw.Session]:
+    rows = range(3_000)
+    columns = {
+        "person": [n // 3 for n in rows],
+        "plan": ["aabc"[n % 4] for n in rows],
+        "age": [n * 7 % 80 for n in rows],
+        "day": [n % 30 for n in rows],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "visits.parquet")
+    with lw.protect(
+        tmp_path / "visits.parquet", privacy_unit="person", epsilon=10_000, delta=1e-6, max_rows_per_unit=3,
+        domains={"plan": ["a", "b", "c"]}, bounds={"age": (0, 80), "day": (0, 31)},
+    ) as session:  # fmt: skip
+        yield session
+
+
+QUESTIONS = {
+    f"SELECT COUNT(*) AS n FROM visits WHERE age > ({MEAN})": "SELECT COUNT(*) AS n FROM visits WHERE age > {0}",
+    ABOVE: "SELECT plan, COUNT(*) AS n FROM visits WHERE age > {0} GROUP BY plan",
+    f"SELECT COUNT(*) AS n FROM visits WHERE age BETWEEN ({MEAN}) - 9 AND ({MEAN}) + 9 AND day < 20":
+        "SELECT COUNT(*) AS n FROM visits WHERE age BETWEEN {0} - 9 AND {0} + 9 AND day < 20",
+    f"SELECT SUM(CASE WHEN age < ({MEAN}) THEN day ELSE 0 END) AS s FROM visits":
+        "SELECT SUM(CASE WHEN age < {0} THEN day ELSE 0 END) AS s FROM visits",
+    f"SELECT COUNT(*) FILTER (WHERE age > ({MEAN})) AS n FROM visits":
+        "SELECT COUNT(*) FILTER (WHERE age > {0}) AS n FROM visits",
+    f"SELECT AVG(k) AS m FROM (SELECT person, COUNT(*) AS k FROM visits WHERE age > ({MEAN}) GROUP BY person)":
+        "SELECT AVG(k) AS m FROM (SELECT person, COUNT(*) AS k FROM visits WHERE age > {0} GROUP BY person)",
+    "SELECT COUNT(*) AS n FROM visits AS v WHERE age > (SELECT AVG(w.age) FROM visits AS w WHERE w.plan = v.plan)":
+        "SELECT COUNT(*) AS n FROM visits AS v WHERE age > CASE plan WHEN 'a' THEN {a} WHEN 'b' THEN {b} WHEN 'c' THEN {c} "
+        "END",
+}  # fmt: skip
+"""Questions, and the same with the numbers written out."""
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_the_released_number_stands_in_the_condition(text: str, session: lw.Session) -> None:
+    answer = session.sql(text, epsilon=3)
+    whole = session.sql(MEAN, epsilon=0.1)
+    groups = session.sql("SELECT plan AS key, AVG(age) AS m FROM visits GROUP BY plan", epsilon=0.1)
+    by_plan = {str(row["key"]): row["m"] for row in groups}
+    if "w.plan" not in text:
+        assert whole.stored
+    written = session.sql(QUESTIONS[text].format(whole[0]["avg_age"], **by_plan), epsilon=0.1)
+    assert written.stored, "it is the question with that constant"
+    assert written.rows() == answer.rows()
+    again = session.sql(text, epsilon=3)
+    assert again.rows() == answer.rows()
+    assert again.cost.amount == 0
+
+
+def test_one_price_is_fixed_before_the_number_is_known(session: lw.Session) -> None:
+    preview, before = session.explain(ABOVE, epsilon=1), session.budget().spent.amount
+    answer = session.sql(ABOVE, epsilon=1)
+    assert answer.cost == preview.cost
+    assert session.budget().spent.amount - before == answer.cost.amount <= session.price(1).amount
+    assert len(session.history()) == 2
+    assert [row.sequence for row in session.history()] == sorted(answer.entries)
+    assert "asked for first, for 66.7 % of the price" in preview.notes[-1]
+    assert "with 95 % probability: it was asked for first" in answer.notes[-1]
+    assert session.explain(ABOVE, epsilon=1).cost.amount == 0
+
+
+def test_what_is_asked_is_the_mean_and_the_question_and_nothing_else(session: lw.Session) -> None:
+    asked = [str(plan.question) for plan in plans_asked(session.plan(ABOVE, (), epsilon=1))]
+    assert asked[0] == str(session.plan(MEAN, (), epsilon=1).question)
+    assert len(asked) == 2
+
+
+def test_a_number_without_noise_would_be_noticed(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: the true mean stands in the condition, which nobody paid for."""
+    true = sum(n * 7 % 80 for n in range(3_000)) / 3_000
+
+    def leaks(text: str) -> bool:
+        session.sql(text, epsilon=3)
+        released = session.sql(MEAN, epsilon=0.1)
+        return not session.sql(QUESTIONS[text].format(released[0]["avg_age"]), epsilon=0.1).stored
+
+    first, second = list(QUESTIONS)[:2]
+    assert not leaks(first)
+    honest = constants._written
+    monkeypatch.setattr(constants, "_written", lambda found, key: honest([(true,)] if found else found, key))
+    assert leaks(second)
+
+
+def test_a_budget_that_bears_the_number_alone_is_left_alone(session: lw.Session) -> None:
+    left = session.budget().remaining.to_epsilon(delta=1e-6)
+    session.sql("SELECT COUNT(*) FROM visits WHERE day > 3", epsilon=left * 0.9)
+    before = session.budget().spent
+    with pytest.raises(lw.BudgetExhausted):
+        session.sql(ABOVE, epsilon=left * 0.9)
+    assert session.budget().spent == before
+
+
+def test_a_mean_of_nothing_is_no_number(session: lw.Session) -> None:
+    text = "SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE day = 31 AND age > 79)"
+    answer = session.sql(text, epsilon=0.1)
+    assert len(answer) == 1
+
+
+def test_inside_several_answers(session: lw.Session) -> None:
+    text = (
+        "SELECT a.n, b.n AS m FROM (SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE "
+        "plan = 'a')) a, (SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE plan = 'b')) b"
+    )
+    preview, answer = session.explain(text, epsilon=1), session.sql(text, epsilon=1)
+    assert answer.cost == preview.cost
+    assert answer.cost.amount <= session.price(1).amount
+    assert len(session.history()) == 4
+    assert session.sql(text, epsilon=1).rows() == answer.rows()
+    assert session.explain(text, epsilon=1).cost.amount == 0
+    share = f"SELECT plan, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM visits) AS r FROM visits WHERE age > ({MEAN}) GROUP BY plan"
+    assert session.sql(share, epsilon=1).cost.amount <= session.price(1).amount
+    assert session.sql(share, epsilon=1).cost.amount == 0
+
+
+def test_in_a_batch(session: lw.Session) -> None:
+    answers = session.batch([ABOVE, MEAN], epsilon=1)
+    assert sum(answer.cost.amount for answer in answers) <= session.price(1).amount
+    assert session.sql(ABOVE, epsilon=0.5).rows() == answers[0].rows()
+
+
+def test_it_takes_the_time_of_both(session: lw.Session) -> None:
+    speed = Speed(question=1e-3, nanosecond=1e-9, row=1e-7, number=1e-6)
+    cost = cost_of([session.plan(ABOVE, (), epsilon=1)], speed, indexed=True)
+    assert cost.steps == 2
+    assert cost.seconds > cost_of([session.plan(MEAN, (), epsilon=1)], speed, indexed=True).seconds
+
+
+REFUSED = {
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age), SUM(age) FROM visits)": "has one column",
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits GROUP BY plan)": "not surely one row",
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT age FROM visits)": "not surely one row",
+    f"SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE age > ({MEAN}))": "one question",
+    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(w.age) FROM visits w WHERE w.day = v.day AND w.plan = v.plan)":
+        "by one column",
+    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(w.age) FROM visits w WHERE w.person = v.person)":
+        "A subquery is not answered here",
+    "SELECT COUNT(*) FROM visits WHERE age > ALL (SELECT AVG(age) FROM visits)": "not answered|understood|one row",
+    "SELECT COUNT(*) FROM visits WHERE plan > (SELECT COUNT(*) FROM visits)": "plan|text|compare",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refusals_charge_nothing(text: str, session: lw.Session) -> None:
+    with pytest.raises(QueryRefused, match=REFUSED[text]):
+        session.sql(text, epsilon=1)
+    with pytest.raises(QueryRefused, match="no one error"):
+        session.sql(ABOVE, error=5)
+    assert session.budget().spent.amount == 0
