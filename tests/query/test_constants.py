@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlglot import exp
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
@@ -46,8 +47,8 @@ QUESTIONS = {
     f"SELECT AVG(k) AS m FROM (SELECT person, COUNT(*) AS k FROM visits WHERE age > ({MEAN}) GROUP BY person)":
         "SELECT AVG(k) AS m FROM (SELECT person, COUNT(*) AS k FROM visits WHERE age > {0} GROUP BY person)",
     "SELECT COUNT(*) AS n FROM visits AS v WHERE age > (SELECT AVG(w.age) FROM visits AS w WHERE w.plan = v.plan)":
-        "SELECT COUNT(*) AS n FROM visits AS v WHERE age > CASE plan WHEN 'a' THEN {a} WHEN 'b' THEN {b} WHEN 'c' THEN {c} "
-        "END",
+        "SELECT COUNT(*) AS n FROM visits AS v WHERE age > "
+        "CASE plan WHEN 'a' THEN {a} WHEN 'b' THEN {b} WHEN 'c' THEN {c} END",
 }  # fmt: skip
 """Questions, and the same with the numbers written out."""
 
@@ -98,7 +99,7 @@ def test_a_number_without_noise_would_be_noticed(session: lw.Session, monkeypatc
     first, second = list(QUESTIONS)[:2]
     assert not leaks(first)
     honest = constants._written
-    monkeypatch.setattr(constants, "_written", lambda found, key: honest([(true,)] if found else found, key))
+    monkeypatch.setattr(constants, "_written", lambda found, key, shape: honest([(true,)], key, shape))
     assert leaks(second)
 
 
@@ -113,14 +114,19 @@ def test_a_budget_that_bears_the_number_alone_is_left_alone(session: lw.Session)
 
 def test_a_mean_of_nothing_is_no_number(session: lw.Session) -> None:
     text = "SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE day = 31 AND age > 79)"
-    answer = session.sql(text, epsilon=0.1)
+    answer = session.sql(text, epsilon=0.01)
     assert len(answer) == 1
+    assert constants._written([], None, "real").sql() == "CASE WHEN FALSE THEN 1 END"
+    assert (
+        constants._written([("a", None), ("b", 3)], exp.column("plan"), "real").sql() == "CASE plan WHEN 'b' THEN 3 END"
+    )
 
 
 def test_inside_several_answers(session: lw.Session) -> None:
     text = (
         "SELECT a.n, b.n AS m FROM (SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE "
-        "plan = 'a')) a, (SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE plan = 'b')) b"
+        "plan = 'a')) a, "
+        "(SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE plan = 'b')) b"
     )
     preview, answer = session.explain(text, epsilon=1), session.sql(text, epsilon=1)
     assert answer.cost == preview.cost
@@ -128,7 +134,7 @@ def test_inside_several_answers(session: lw.Session) -> None:
     assert len(session.history()) == 4
     assert session.sql(text, epsilon=1).rows() == answer.rows()
     assert session.explain(text, epsilon=1).cost.amount == 0
-    share = f"SELECT plan, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM visits) AS r FROM visits WHERE age > ({MEAN}) GROUP BY plan"
+    share = f"SELECT plan, COUNT(*) / (SELECT COUNT(*) FROM visits) AS r FROM visits WHERE age > ({MEAN}) GROUP BY 1"
     assert session.sql(share, epsilon=1).cost.amount <= session.price(1).amount
     assert session.sql(share, epsilon=1).cost.amount == 0
 
@@ -151,7 +157,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits GROUP BY plan)": "not surely one row",
     "SELECT COUNT(*) FROM visits WHERE age > (SELECT age FROM visits)": "not surely one row",
     f"SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits WHERE age > ({MEAN}))": "one question",
-    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(w.age) FROM visits w WHERE w.day = v.day AND w.plan = v.plan)":
+    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(age) FROM visits w WHERE w.day = v.day AND w.plan = v.plan)":
         "by one column",
     "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(w.age) FROM visits w WHERE w.person = v.person)":
         "A subquery is not answered here",

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -42,9 +41,6 @@ from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import Parsed, parse
 
-if TYPE_CHECKING:
-    from lapwing.query.aggregates.constants import Constants
-
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "order", "limit",
@@ -61,7 +57,7 @@ def bind(
     parameters: Parameters = (),
     bounds: Mapping[Bounded, ValueBounds] = NOTHING_FOUND,
     capabilities: Capabilities = EVERYTHING,
-    constants: "Constants" = (),
+    constants: Sequence[tuple[Plan, Sequence[tuple[object, ...]]]] = (),
 ) -> Plan:
     """Parse a question and return its plan.
 

@@ -8,6 +8,7 @@ bounds: a question chosen in the light of an earlier answer, charged by itself b
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 
 from lapwing.answer import Answer
@@ -76,6 +77,8 @@ def _note_of_constant(plan: Plan, release: Release) -> str:
     if len(answer) != 1 or len(plan.outputs) > 1:
         return f"{name} was asked for first, for each group, and stands in the condition"
     low, high = answer.interval().get(name, (None, None))
+    if not isinstance(answer[0][name], int | float | Decimal):
+        return f"{name} is {answer[0][name] or 'NULL'}: it was asked for first, and stands in the condition as it is"
     ends = "" if low is None or high is None else f", between {low[0]:,.6g} and {high[0]:,.6g} with 95 % probability"
     return f"{name} is {answer[0][name]:,.6g}{ends}: it was asked for first, and stands in the condition as it is"
 

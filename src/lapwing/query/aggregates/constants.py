@@ -8,13 +8,13 @@ chosen in the light of the first, which is what the ledger's filters allow: its 
 makes of it, at the loss that was fixed. Intervals are about the question with that constant.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
@@ -22,7 +22,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
 from lapwing.query.aggregates.scalar_subqueries import scalars_in
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.rows import RowScope, is_column
 from lapwing.query.from_clause.conditions import conjuncts
@@ -30,12 +30,13 @@ from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import Parsed
 
-Rows = Sequence[tuple[Any, ...]]
+Rows = Sequence[tuple[object, ...]]
 """What an answer shows: its values, row by row, as Python has them."""
 Constants = Sequence[tuple[Plan, Rows]]
 """The answers to questions for constants."""
 MOST_GROUPS: Final = 1_000
 """Groups of each of which a condition may have a constant of its own."""
+_TYPICAL: Final[Mapping[Shape, object]] = {"date": date(2000, 1, 1), "timestamp": datetime(2000, 1, 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowSco
         if found is None:
             asked.append(plan)
             found = _likely(plan, rows, node)
-        node.replace(_written(found, number.key))
+        node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
     outer = whole(replace(parsed, select=select))
     if outer.composition is not None:
         raise rows.refusal(
@@ -161,18 +162,26 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
 
 
 def _middle(value: Derived) -> object:
-    if value.shape in TEMPORAL:
-        return datetime(2000, 1, 1) if value.shape == "timestamp" else date(2000, 1, 1)
+    if value.shape in _TYPICAL:
+        return _TYPICAL[value.shape]
     low, high = value.total.type.interval() if isinstance(value, Average) else (None, None)
     return float((low + high) / 2) if low is not None and high is not None else 1
 
 
-def _written(found: Rows, key: exp.Expression | None) -> exp.Expression:
+def _written(found: Rows, key: exp.Expression | None, shape: Shape) -> exp.Expression:
     """Return numbers as a constant of SQL, or as one for each value of a key."""
+    nothing = exp.Case(
+        ifs=[exp.If(this=exp.Boolean(this=False), true=_literal(_TYPICAL.get(shape, 1)))]
+    )  # a typed NULL
     if key is None:
-        return _literal(found[0][-1] if found else None)
-    branches = [exp.If(this=_literal(value), true=_literal(number)) for value, number in found if value is not None]
-    return exp.Case(this=key.copy(), ifs=branches) if branches else exp.Null()
+        return _literal(found[0][-1]) if found and _is_there(found[0][-1]) else nothing
+    known = [(value, number) for value, number in found if value is not None and _is_there(number)]
+    branches = [exp.If(this=_literal(value), true=_literal(number)) for value, number in known]
+    return exp.Case(this=key.copy(), ifs=branches) if branches else nothing
+
+
+def _is_there(number: object) -> bool:
+    return number is not None and (not isinstance(number, float) or isfinite(number))
 
 
 def _literal(value: object) -> exp.Expression:
@@ -184,12 +193,10 @@ def _literal(value: object) -> exp.Expression:
         return exp.cast(exp.Literal.string(value.isoformat()), "date")
     if isinstance(value, str):
         return exp.Literal.string(value)
-    if value is None or (isinstance(value, float) and not isfinite(value)):
-        return exp.Null()
     exact = Decimal(repr(value)) if isinstance(value, float) else value
     if isinstance(exact, Fraction):
         exact = Decimal(exact.numerator) / Decimal(exact.denominator)
     if not isinstance(exact, int | Decimal):
         raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition")
-    number = exp.Literal.number(format(abs(exact), "f"))
+    number = exp.Literal.number(format(Decimal(abs(exact)), "f"))
     return exp.Neg(this=number) if exact < 0 else number
