@@ -15,7 +15,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import parts_read as parts
 from lapwing.query.bind import bind
 from lapwing.query.parts_read import parts_read
-from lapwing.query.relations.relation import Relation
+from lapwing.query.relations.node import Relation
 from tests.support.effort import only
 from tests.support.engines.tables import by_value
 

@@ -20,8 +20,9 @@ from lapwing.query.from_clause.unit_aggregates import AGGREGATES
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS
 from lapwing.query.measures import Measure
 from lapwing.query.relations.inputs import OneSource, TwoSources
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import ChosenRows, UnitFunction
-from lapwing.query.relations.relation import Relation, Selection
+from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.shared_join import SharedJoin
 from lapwing.query.work import Work, work_of
 

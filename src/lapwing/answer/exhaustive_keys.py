@@ -16,7 +16,8 @@ from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.measures import Key
-from lapwing.query.relations.relation import ProtectedRows, Relation
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.relation import ProtectedRows
 
 _MOST_VALUES = 1_000_000
 _NULL_ONLY_OF_NULL = frozenset(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lapwing.mechanisms.packing import SharedRows
 from lapwing.query.measures import Count, NumberMeasure, Sum
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import Relation
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.shared_join import kinds_of_units
 
 MOST_TUPLES: Final = 1 << 23

@@ -27,8 +27,9 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
 from lapwing.query.measures import constant
 from lapwing.query.plan import Question
+from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
+from lapwing.query.relations.relation import ProtectedRows, Selection
 
 Names = Mapping[Constant, str]
 

@@ -24,9 +24,10 @@ from lapwing.query.expressions.types import TEXT
 from lapwing.query.expressions.weight import COPIES
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum, argument_of
 from lapwing.query.plan import Plan, Question
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows, Relation, Selection
+from lapwing.query.relations.relation import ProtectedRows, Selection
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Window, Windowed

@@ -17,8 +17,9 @@ from lapwing.engines.duckdb.expressions import group_by, keys_as_columns
 from lapwing.engines.duckdb.literals import text
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.types import Real
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, is_listed
-from lapwing.query.relations.relation import Relation, Selection, table_of
+from lapwing.query.relations.relation import Selection, table_of
 
 
 def first_groups(selection: Selection) -> FirstGroups | None:

@@ -26,8 +26,9 @@ from lapwing.engines.duckdb.literals import (
 )
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
-from lapwing.query.relations.relation import ProtectedRows, Relation, Selection, table_of, tables_of, units_of_row
+from lapwing.query.relations.relation import ProtectedRows, Selection, table_of, tables_of, units_of_row
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin

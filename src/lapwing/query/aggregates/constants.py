@@ -193,10 +193,16 @@ def _literal(value: object) -> exp.Expression:
         return exp.cast(exp.Literal.string(value.isoformat()), "date")
     if isinstance(value, str):
         return exp.Literal.string(value)
-    exact = Decimal(repr(value)) if isinstance(value, float) else value
-    if isinstance(exact, Fraction):
-        exact = Decimal(exact.numerator) / Decimal(exact.denominator)
-    if not isinstance(exact, int | Decimal):
-        raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition")
-    number = exp.Literal.number(format(Decimal(abs(exact)), "f"))
+    exact = _decimal(value)
+    number = exp.Literal.number(format(abs(exact), "f"))
     return exp.Neg(this=number) if exact < 0 else number
+
+
+def _decimal(value: object) -> Decimal:
+    if isinstance(value, Fraction):
+        return Decimal(value.numerator) / Decimal(value.denominator)
+    if isinstance(value, float):
+        return Decimal(repr(value))  # as it is shown
+    if isinstance(value, int | Decimal):
+        return Decimal(value)
+    raise QueryRefused(f"A {type(value).__name__} cannot stand in a condition")

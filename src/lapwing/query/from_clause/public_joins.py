@@ -18,9 +18,10 @@ from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
 from lapwing.query.relations.fresh_columns import names_in
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_join import JoinKind, PublicJoin
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Relation, Selection, unscaled
+from lapwing.query.relations.relation import Selection, unscaled
 
 # Rows without a unit do not exist, so that a RIGHT JOIN to a public table keeps what an inner one keeps: `outer_joins`.
 KINDS: Mapping[tuple[str, str], JoinKind] = {

@@ -11,8 +11,9 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.measures import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
+from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicFacts, PublicRows
-from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection
+from lapwing.query.relations.relation import ProtectedRows, Selection
 
 
 def values_of(expression: Expression, relation: Relation, facts: PublicFacts) -> Domain | None:

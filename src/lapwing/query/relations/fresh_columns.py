@@ -5,7 +5,8 @@ from itertools import count
 
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Type
-from lapwing.query.relations.relation import Relation, tables_of
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.relation import tables_of
 
 
 def fresh(prefix: str, types: Sequence[Type], *relations: Relation) -> tuple[ColumnReference, ...]:

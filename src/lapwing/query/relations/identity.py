@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Definition, ProtectedRows, Relation, Selection, unique_keys, unscaled
+from lapwing.query.relations.relation import ProtectedRows, Selection, unique_keys, unscaled
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from lapwing.query.measures import Key
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.relation import Definition
+from lapwing.query.relations.node import Definition
 
 UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
 

@@ -11,8 +11,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
+from lapwing.query.relations.node import Definition
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import Definition
 
 JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
 

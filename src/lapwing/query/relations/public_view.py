@@ -23,8 +23,9 @@ from typing import Literal as Choice
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Type
+from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_rows import JoinedRows, PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Relation, Selection
+from lapwing.query.relations.relation import ProtectedRows, Selection
 
 if TYPE_CHECKING:
     from lapwing.query.relations.public_join import PublicJoin

@@ -19,114 +19,16 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol, Self
+from typing import Self
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
-from lapwing.query.relations.public_rows import PublicRows
+from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.row_numbers import limits_of
 
 Declared = frozenset[tuple[str, str]]
 """Declared columns: names of tables, each with the name of a column."""
-
-
-class Relation(Protocol):
-    """A node: rows made from the rows of its sources."""
-
-    @property
-    def sources(self) -> "tuple[Selection, ...]":
-        """What it is made from; the text begins with the first."""
-        ...
-
-    @property
-    def construct(self) -> str:
-        """What an engine must have for it (`capabilities`)."""
-        ...
-
-    @property
-    def uses(self) -> tuple[str, ...]:
-        """What of its construct an engine must have too: functions, frames, the kind of a join, as plans call them."""
-        ...
-
-    @property
-    def columns(self) -> tuple[ColumnReference, ...]:
-        """Its columns, each under a name of its own."""
-        ...
-
-    @property
-    def rows_per_unit(self) -> int:
-        """The most rows of one unit."""
-        ...
-
-    @property
-    def row_by_row(self) -> bool:
-        """Whether it looks at one row of its first source at a time, which may then belong to several units."""
-        ...
-
-    @property
-    def meets(self) -> bool:
-        """Whether a row of it belongs to one more unit than a row of its first source."""
-        ...
-
-    @property
-    def hands_on(self) -> bool:
-        """Whether its rows have all columns of its first source, as they are there."""
-        ...
-
-    @property
-    def reads_whole_rows(self) -> bool:
-        """Whether what it does depends on every column of its source, as ties are broken by all of them."""
-        ...
-
-    @property
-    def numbers(self) -> frozenset[str]:
-        """The names of the columns in which the rows of a unit have the numbers 1, 2, 3 and so on, each once."""
-        ...
-
-    @property
-    def public(self) -> PublicRows | None:
-        """The public rows that it reads itself."""
-        ...
-
-    @property
-    def computed(self) -> tuple[tuple[Expression, ...], ...]:
-        """The expressions that it computes over each of its sources."""
-        ...
-
-    def rebuilt(self, sources: "Sequence[Selection]") -> Self:
-        """Return the same node made from other sources."""
-        ...
-
-    def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node without those columns of its second source that are not read of it."""
-        ...
-
-    def definitions(self, column: ColumnReference) -> "tuple[Definition, ...]":
-        """Return what a column of it is made of; nothing if its values are new, or those of the table."""
-        ...
-
-    def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
-        """Tell whether no two rows of a unit are equal in these expressions, none of which is NULL (`identity`)."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What a column is made of: an expression over a source.
-
-    Args:
-        exact: whether the column has the value of the very row that its own row was made from; else that of some row of
-            the same unit.
-        way: which side of a join between rows of one unit it comes from.
-        unmatched: whether the column is NULL instead in the rows of a LEFT JOIN that match nothing.
-    """
-
-    value: Expression
-    relation: Relation | PublicRows
-    exact: bool = True
-    way: tuple[int, ...] = ()
-    unmatched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.relation import Definition, Selection
+from lapwing.query.relations.node import Definition
+from lapwing.query.relations.relation import Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import TwoSources
-from lapwing.query.relations.relation import Definition, Relation, of_several_units, table_of
+from lapwing.query.relations.node import Definition, Relation
+from lapwing.query.relations.relation import of_several_units, table_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

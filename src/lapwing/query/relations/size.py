@@ -13,7 +13,8 @@ from sqlglot import exp
 from lapwing.query.expressions.expression import require_small
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.weight import weight
-from lapwing.query.relations.relation import Relation, Selection, tables_of, units_of_row
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.relation import Selection, tables_of, units_of_row
 
 MOST_COLUMNS = 400
 MOST_RELATIONS = 100

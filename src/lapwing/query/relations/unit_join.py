@@ -17,7 +17,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import TwoSources
-from lapwing.query.relations.relation import Definition
+from lapwing.query.relations.node import Definition
 
 UnitJoinKind = Choice["inner", "left", "semi", "anti"]
 

@@ -29,7 +29,7 @@ from lapwing.query.expressions.types import Type
 from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
-from lapwing.query.relations.relation import Definition
+from lapwing.query.relations.node import Definition
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
 """The functions that count rows one by one."""
