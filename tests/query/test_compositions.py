@@ -353,3 +353,31 @@ def test_it_costs_the_time_of_all_of_them(session: lw.Session) -> None:
     parts = [session.plan(INNER[name], (), epsilon=1) for name in ("a", "b")]
     together = cost_of(parts, speed, indexed=True).seconds
     assert cost_of([whole], speed, indexed=True).seconds >= together * 0.9
+
+
+# ---- what is said about privacy -------------------------------------------------------------------------------------
+
+CLAUSE = "WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.25, max_rows_contributed = 2)"
+BOUNDED = "COUNT(*, contribution_bounds_per_group => (0, 2)) AS n FROM visits"
+
+
+def test_each_part_may_say_its_options_and_the_prices_add_up(session: lw.Session) -> None:
+    both = session.plan(f"SELECT {CLAUSE} {BOUNDED} UNION ALL SELECT {CLAUSE} {BOUNDED} WHERE age > 3", ())
+    first = session.plan(f"SELECT {CLAUSE} {BOUNDED}", ())
+    assert (both.asked.epsilon, first.asked.epsilon) == (Fraction(1, 2), Fraction(1, 4))
+    assert first.question in [leaf.question for leaf in plans_asked(both)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT SUM(n, epsilon => 0.1) AS s FROM (SELECT {BOUNDED} UNION ALL SELECT {BOUNDED} WHERE age > 3)",
+        f"SELECT {CLAUSE} {BOUNDED} UNION ALL SELECT {CLAUSE.replace('2)', '3)')} {BOUNDED}",
+        f"SELECT {BOUNDED} UNION ALL SELECT COUNT(*) AS n FROM (SELECT {CLAUSE} person, age FROM visits)",
+        f"SELECT {BOUNDED} UNION ALL SELECT COUNT(*) AS n FROM (SELECT person, SUM(age, epsilon => 1) AS a FROM visits "
+        "GROUP BY person)",
+    ],
+)
+def test_what_is_said_where_nothing_is_released_is_refused(text: str, session: lw.Session) -> None:
+    with pytest.raises(QueryRefused):
+        session.plan(text, ())

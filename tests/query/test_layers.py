@@ -184,6 +184,35 @@ def test_parameters_and_options_stand_inside(session: lw.Session) -> None:
     assert session.explain(f"EXPLAIN PRIVACY {text}", (7, "b"), epsilon=1).cells == 4
 
 
+PRIVATE = "WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, max_groups_contributed = 1)"
+SPENT = f"SELECT {PRIVATE} plan, SUM(age, contribution_bounds_per_group => (0, 9)) AS s FROM visits GROUP BY plan"
+
+
+def test_options_may_stand_at_the_select_that_is_released(catalog: Catalog) -> None:
+    inner, asked = bind(SPENT, catalog), bind(f"SELECT SUM(s) AS s FROM ({SPENT}) WHERE s > 3", catalog)
+    assert (asked.question, asked.asked) == (inner.question, inner.asked)
+    by_name = bind(f"WITH a AS ({SPENT}) SELECT s FROM a", catalog)
+    assert (by_name.question, by_name.asked) == (inner.question, inner.asked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT COUNT(*) AS n FROM (SELECT {PRIVATE} person, COUNT(*) AS c FROM visits GROUP BY person)",
+        "SELECT COUNT(*) AS n FROM (SELECT person, SUM(age, epsilon => 0.1) AS c FROM visits GROUP BY person)",
+        f"SELECT COUNT(*) AS n FROM (SELECT {PRIVATE} age FROM visits)",
+        f"SELECT COUNT(*) AS n FROM visits WHERE plan IN (SELECT {PRIVATE} plan FROM visits)",
+        f"SELECT n FROM (SELECT COUNT(*) AS n FROM (SELECT {PRIVATE} person, age FROM visits))",
+        f"SELECT {PRIVATE} n FROM (SELECT {PRIVATE} COUNT(*) AS n FROM visits)",
+        f"SELECT n FROM (SELECT {PRIVATE} 1 AS n, COUNT(*) AS m FROM (SELECT {PRIVATE} age FROM visits))",
+        "SELECT SUM(n, epsilon => 0.1) AS s FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)",
+    ],
+)
+def test_options_elsewhere_are_refused(text: str, catalog: Catalog) -> None:
+    with pytest.raises(QueryRefused):
+        bind(text, catalog)
+
+
 @pytest.mark.parametrize("text", ["SELECT * FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person)"])
 def test_no_unit_is_shown(text: str, session: lw.Session) -> None:
     with pytest.raises(QueryRefused, match="would show each unit"):

@@ -82,7 +82,7 @@ def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
     ("aggregate", "reason"),
     [
         (f"SUM(cost - 50, {RACE})", "not negative"),
-        (f"AVG(cost, {RACE})", "takes no contribution_bounds_per_group"),
+        (f"AVG(cost, {RACE})", "needs numbers for contribution_bounds_per_group"),
         ("MEDIAN(cost, contribution_bounds_per_row => AUTO)", "needs numbers"),
     ],
 )

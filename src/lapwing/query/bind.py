@@ -38,6 +38,7 @@ from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
+from lapwing.query.text.dialect import require_released
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.parse import Parsed, parse
 
@@ -82,13 +83,15 @@ def bind(
     except QueryRefused as refused:
         from lapwing.query.second_reading import bound_again  # here: most questions need none
 
-        return bound_again(refused, parsed, bound, _outputs, text, constants)
+        return bound_again(refused, parsed, scope, bound, _outputs, constants)
 
 
 def _bound(
     parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities, names: Names
 ) -> Plan:
     select, options, clause, facts = parsed.select, parsed.options, parsed.select.args.get, within.facts
+    if parsed.arguments or options.inside or not options.alone:
+        require_released(select, parsed.arguments, options, within.text)
 
     # FROM and WHERE: the rows. Different units may share one only where aggregates limit what each unit adds.
     limited_by_group = any(named.contribution_bounds_per_group is not None for named in parsed.arguments.values())

@@ -60,22 +60,25 @@ class CountUnits:
 class Sum:
     """The sum of (k − origin) over the rows where the argument, k steps, is not NULL.
 
-    With a clamp, in steps, the sum over the units of each unit's sum in the cell, kept between its two ends.
+    With a clamp, in steps, the sum over the units of each unit's sum in the cell, or mean, kept between its two ends.
     """
 
     argument: Expression
     origin: int = 0
     clamp: tuple[int, int] | None = None
+    averaged: bool = False
 
     construct: ClassVar[str] = "sums"
 
     def __str__(self) -> str:
-        return f"SUM({self.argument} - {self.origin}; {self.step}){_clamp(self.clamp)}"
+        of_means = " OF MEANS" if self.averaged else ""
+        return f"SUM{of_means}({self.argument} - {self.origin}; {self.step}){_clamp(self.clamp)}"
 
     @property
     def type(self) -> Fixed:
-        """The fixed-point type of the argument."""
-        return fixed_point(self.argument)
+        """The fixed-point type of the argument; of a unit's means, that of what they are kept between."""
+        kind, ends = fixed_point(self.argument), self.clamp if self.averaged else None
+        return kind if ends is None else Fixed(step=kind.step, low=ends[0] + self.origin, high=ends[1] + self.origin)
 
     @property
     def row_range(self) -> tuple[int, int]:
@@ -86,7 +89,7 @@ class Sum:
 
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
-        return f"sum of {factors}{columns or 'values'}"
+        return f"sum of {'means of ' if self.averaged else ''}{factors}{columns or 'values'}"
 
     @property
     def step(self) -> Fraction:

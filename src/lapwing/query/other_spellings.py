@@ -6,9 +6,13 @@ is spelled anew only if nothing is in it but what its new spelling says too; any
 """
 
 from collections.abc import Callable, Collection, Mapping
+from decimal import Decimal
+from functools import partial
 from typing import Final
 
 from sqlglot import exp
+
+from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -17,14 +21,17 @@ _SCHEMAS: Final = ("main", "public", "dbo")
 """That tables are in by default, in DuckDB, PostgreSQL and SQL Server."""
 
 
-def respelled(select: exp.Select, kept: Collection[int]) -> exp.Select | None:
+def respelled(select: exp.Select, kept: Collection[int], dataset: str = "") -> exp.Select | None:
     """Return a SELECT in other words; None if all of it is written as it is known.
 
-    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one.
+    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one;
+        dataset: its name, which may stand before that of a table as a schema does.
     """
+    schemas = partial(_without_schema, schemas=(*_SCHEMAS, dataset.lower()))
+    spellings: Mapping[type[exp.Expression], Spelling] = {**_SPELLINGS, exp.Table: schemas, exp.Column: schemas}
     new, changed = select.copy(), False
-    for node in list(new.find_all(*_SPELLINGS, bfs=False)):
-        spelling = _SPELLINGS.get(type(node))
+    for node in list(new.find_all(*spellings, bfs=False)):
+        spelling = spellings.get(type(node))
         if spelling is None or (node.meta.get("start", -1) in kept and type(node) not in _AGGREGATES):
             continue
         if (other := spelling(node)) is not None:
@@ -33,11 +40,7 @@ def respelled(select: exp.Select, kept: Collection[int]) -> exp.Select | None:
                 other.meta.update(node.meta)
             if other is not node:
                 node.replace(other)
-    return (respelled(new, kept) or new) if changed else None
-
-
-def _has_only(node: exp.Expression, *names: str) -> bool:
-    return all(name in names or value in (None, False, [], "") for name, value in node.args.items())
+    return (respelled(new, kept, dataset) or new) if changed else None
 
 
 # ---- aggregates ------------------------------------------------------------------------------------------------------
@@ -52,16 +55,38 @@ _NAMES: Final[Mapping[str, Callable[[exp.Expression], exp.Expression]]] = {
 
 def _named(node: exp.Expression) -> exp.Expression | None:
     rule = _NAMES.get(str(node.this).upper())
-    if rule is None or len(node.expressions) != 1 or not _has_only(node, "this", "expressions"):
+    if rule is None or len(node.expressions) != 1 or not has_only(node, "this", "expressions"):
         return None
     return rule(node.expressions[0].copy())
 
 
 def _approximate_count(node: exp.Expression) -> exp.Expression | None:
     """Write COUNT(DISTINCT x) for APPROX_COUNT_DISTINCT(x): noise is larger than what it approximates by."""
-    if node.this is None or not _has_only(node, "this"):
+    if node.this is None or not has_only(node, "this"):
         return None
     return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+
+
+def _quantile(node: exp.Expression) -> exp.Expression | None:
+    """Write QUANTILE(x, 0.25) for APPROX_QUANTILES(x, 4)[OFFSET(1)]: the first of its list is the least value."""
+    call, place = node.this, node.expressions[0] if len(node.expressions) == 1 else None
+    if not isinstance(call, exp.ApproxQuantiles) or not has_only(call, "this", "expression"):
+        return None
+    if not isinstance(place, exp.Anonymous) or len(place.expressions) != 1:
+        return None
+    if not all(has_only(part, "this", "expressions") for part in (node, place)):
+        return None
+    parts, number, first = call.expression, place.expressions[0], {"OFFSET": 0, "ORDINAL": 1}
+    name = str(place.this).upper().removeprefix("SAFE_")
+    if name not in first or not all(isinstance(n, exp.Literal) and n.this.isdecimal() for n in (parts, number)):
+        return None
+    whole, chosen = int(parts.this), int(number.this) - first[name]
+    if not 0 <= chosen <= whole <= 1000 or not whole:
+        return None
+    share = f"{chosen * 10**18 // whole / Decimal(10**18):f}"
+    other = exp.Quantile(this=call.this.copy(), quantile=exp.Literal.number(share))
+    other.meta.update(call.meta)
+    return other
 
 
 def _count(node: exp.Expression) -> exp.Expression | None:
@@ -72,7 +97,7 @@ def _count(node: exp.Expression) -> exp.Expression | None:
     distinct = node.this
     if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) < 2:
         return None
-    if not _has_only(node, "this", "big_int") or not _has_only(distinct, "expressions"):
+    if not has_only(node, "this", "big_int") or not has_only(distinct, "expressions"):
         return None
     texts = [_text(part) for part in distinct.expressions]
     joined = texts.pop()
@@ -89,7 +114,7 @@ def _text(node: exp.Expression) -> exp.Expression:
 
 def _regression(rule: Callable[[exp.Expression, exp.Expression, "_Pairs"], exp.Expression]) -> Spelling:
     def spelling(node: exp.Expression) -> exp.Expression | None:
-        if not _has_only(node, "this", "expression") or isinstance(node.parent, exp.Filter | exp.Window):
+        if not has_only(node, "this", "expression") or isinstance(node.parent, exp.Filter | exp.Window):
             return None
         if node.this is None or node.args.get("expression") is None:
             return None
@@ -138,7 +163,7 @@ def _equal(left: exp.Expression, right: exp.Expression) -> exp.Expression | None
     """Write (a, b) = (1, 2) as a = 1 AND b = 2."""
     if not (type(left) is exp.Tuple and type(right) is exp.Tuple and len(left.expressions) == len(right.expressions)):
         return None
-    if not left.expressions or not (_has_only(left, "expressions") and _has_only(right, "expressions")):
+    if not left.expressions or not (has_only(left, "expressions") and has_only(right, "expressions")):
         return None
     pairs = zip(left.expressions, right.expressions, strict=True)
     first, *others = [exp.EQ(this=one.copy(), expression=other.copy()) for one, other in pairs]
@@ -149,12 +174,16 @@ def _equal(left: exp.Expression, right: exp.Expression) -> exp.Expression | None
 
 
 def _equality(node: exp.Expression) -> exp.Expression | None:
-    return _equal(node.this, node.expression) if _has_only(node, "this", "expression") else None
+    return _equal(node.this, node.expression) if has_only(node, "this", "expression") else None
 
 
 def _member(node: exp.Expression) -> exp.Expression | None:
-    """Write (a, b) IN ((1, 2), (3, 4)) as comparisons."""
-    if type(node.this) is not exp.Tuple or not _has_only(node, "this", "expressions"):
+    """Write (a, b) IN ((1, 2), (3, 4)) as comparisons, and x IN UNNEST([1, 2]) as x IN (1, 2)."""
+    unnest = node.args.get("unnest")
+    if isinstance(unnest, exp.Unnest) and has_only(node, "this", "unnest") and has_only(unnest, "expressions"):
+        values = values_of_list(unnest.expressions[0]) if len(unnest.expressions) == 1 else []
+        return exp.In(this=node.this.copy(), expressions=[value.copy() for value in values]) if values else None
+    if type(node.this) is not exp.Tuple or not has_only(node, "this", "expressions"):
         return None
     choices = [_equal(node.this, choice) for choice in node.expressions]
     any_of: exp.Expression | None = None
@@ -168,9 +197,9 @@ def _member(node: exp.Expression) -> exp.Expression | None:
 # ---- tables and clauses ----------------------------------------------------------------------------------------------
 
 
-def _without_schema(node: exp.Expression) -> exp.Expression | None:
+def _without_schema(node: exp.Expression, schemas: Collection[str]) -> exp.Expression | None:
     schema = node.args.get("db")
-    if node.args.get("catalog") or not isinstance(schema, exp.Identifier) or schema.name.lower() not in _SCHEMAS:
+    if node.args.get("catalog") or not isinstance(schema, exp.Identifier) or schema.name.lower() not in schemas:
         return None
     node.set("db", None)
     return node
@@ -181,7 +210,7 @@ def _without_parentheses(node: exp.Expression) -> exp.Expression | None:
     select, inner = node.parent, node.this
     if type(inner) is exp.Table:
         return None
-    while type(inner) is exp.Subquery and _has_only(inner, "this"):
+    while type(inner) is exp.Subquery and has_only(inner, "this"):
         inner = inner.this
     if type(inner) is not exp.Table or not inner.args.get("joins") or not isinstance(select, exp.Select):
         return None
@@ -194,10 +223,27 @@ def _without_parentheses(node: exp.Expression) -> exp.Expression | None:
     return node
 
 
+def _named_parentheses(node: exp.Expression) -> exp.Expression | None:
+    """Write (SELECT * FROM a JOIN b …) AS c for (a JOIN b …) AS c, and a AS c for (a) AS c."""
+    table, alias = node.this, node.args.get("alias")
+    if type(table) is not exp.Table or alias is None or not has_only(node, "this", "alias"):
+        return None
+    new = table.copy()
+    joins = new.args.pop("joins", None)
+    if joins:
+        return exp.Subquery(
+            this=exp.Select(expressions=[exp.Star()], from_=exp.From(this=new), joins=joins), alias=alias
+        )
+    if new.args.get("alias") is not None:
+        return None
+    new.set("alias", alias)
+    return new
+
+
 def _limit(node: exp.Expression) -> exp.Expression | None:
     """Write LIMIT 3 for FETCH FIRST 3 ROWS ONLY."""
     options = node.args.get("limit_options")
-    plain = _has_only(node, "direction", "count", "limit_options") and (options is None or _has_only(options, "rows"))
+    plain = has_only(node, "direction", "count", "limit_options") and (options is None or has_only(options, "rows"))
     return exp.Limit(expression=node.args["count"].copy()) if plain and node.args.get("count") is not None else None
 
 
@@ -205,8 +251,8 @@ def _grouped(node: exp.Expression) -> exp.Expression | None:
     """Write GROUP BY ROLLUP (a, b) for GROUP BY a, b WITH ROLLUP."""
     for name in ("rollup", "cube"):
         written = node.args.get(name)
-        if isinstance(written, list) and len(written) == 1 and _has_only(written[0]) and node.expressions:
-            if not _has_only(node, "expressions", name):
+        if isinstance(written, list) and len(written) == 1 and has_only(written[0]) and node.expressions:
+            if not has_only(node, "expressions", name):
                 return None
             keys = [key.copy() for key in node.expressions]
             return exp.Group(expressions=[type(written[0])(expressions=keys)])
@@ -219,6 +265,7 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
 }
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
+    exp.Bracket: _quantile,
     exp.Count: _count,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),
     exp.RegrIntercept: _regression(lambda _y, _x, pairs: pairs.intercept),
@@ -228,9 +275,9 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.RegrAvgy: _regression(lambda y, _x, pairs: pairs.mean(y)),
     exp.EQ: _equality,
     exp.In: _member,
-    exp.Table: _without_schema,
-    exp.Column: _without_schema,
     exp.From: _without_parentheses,
+    exp.Subquery: _named_parentheses,
+    exp.Select: with_listed_values,
     exp.Fetch: _limit,
     exp.Group: _grouped,
 }

@@ -15,10 +15,13 @@ from lapwing.query.aggregates.layers import UNIT_SHOWN, Outputs
 from lapwing.query.aggregates.unread_measures import without_unread_measures
 from lapwing.query.expressions.conversion import NEEDS_BOUNDS
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.from_clause.scope import rows_of
+from lapwing.query.from_clause.scope import Scope, rows_of
+from lapwing.query.implicit_bounds import with_implicit_bounds
 from lapwing.query.other_spellings import respelled
 from lapwing.query.plan import Plan
+from lapwing.query.public_groups import with_public_groups
 from lapwing.query.stated_bounds import rows_as_stated
+from lapwing.query.text.dialect import NOT_RELEASED
 from lapwing.query.text.parse import Parsed
 
 Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
@@ -28,20 +31,20 @@ MOST_READINGS: Final = 32
 
 
 def bound_again(
-    refused: QueryRefused, parsed: Parsed, bound: Bound, outputs: Outputs, text: str, known: Constants
+    refused: QueryRefused, parsed: Parsed, within: Scope, bound: Bound, outputs: Outputs, known: Constants
 ) -> Plan:
-    """Bind a question that was refused in other words, with the bounds that it states itself, or over other answers.
+    """Bind a refused question in other words, with bounds that it states or leaves open, or over other answers.
 
     Args: outputs: binds a SELECT list; known: the constants that were asked for.
     Raises: the refusal of the last reading.
     """
-    plan = _Reader(bound, outputs, text, known).read(refused, parsed)
+    plan = _Reader(bound, outputs, within, known).read(refused, parsed)
     return plan if plan.composition is None else without_unread_measures(plan)
 
 
 class _Reader:
-    def __init__(self, bound: Bound, outputs: Outputs, text: str, known: Constants) -> None:
-        self._bound, self._outputs, self._text, self._known = bound, outputs, text, known
+    def __init__(self, bound: Bound, outputs: Outputs, within: Scope, known: Constants) -> None:
+        self._bound, self._outputs, self._within, self._known = bound, outputs, within, known
         self._readings = count()
 
     def whole(self, parsed: Parsed) -> Plan:
@@ -56,7 +59,9 @@ class _Reader:
 
     def read(self, refused: QueryRefused, parsed: Parsed) -> Plan:
         """Bind a SELECT that was refused."""
-        spelled = respelled(parsed.select, parsed.arguments.keys())
+        spelled = respelled(parsed.select, parsed.arguments.keys(), self._within.catalog.name)
+        if parsed.options.group_selection_strategy == "PUBLIC_GROUPS":
+            spelled = with_public_groups(spelled or parsed.select, self._within.catalog) or spelled
         if spelled is not None:
             parsed = replace(parsed, select=spelled)
             try:
@@ -68,12 +73,30 @@ class _Reader:
                 return self._bound(parsed, rows_as_stated)
             except QueryRefused:
                 pass
+            plan = self._with_implicit_bounds(refused, parsed)
+            if plan is not None:
+                return plan
         if refused.reason.startswith(UNIT_SHOWN):
             raise refused
         try:
-            plan = compose(parsed, refused, self.whole, self._outputs, self._text, self._known)
+            composed = compose(parsed, refused, self.whole, self._outputs, self._within.text, self._known)
         except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
             raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
-        if plan is None:
+        if composed is None:
             raise refused
-        return plan
+        return composed
+
+    def _with_implicit_bounds(self, refused: QueryRefused, parsed: Parsed) -> Plan | None:
+        """Bind a SELECT in which bounds are left open, aggregate by aggregate; None if some are nobody's."""
+        while NEEDS_BOUNDS in refused.remedy:
+            said = with_implicit_bounds(refused, parsed, self._within.text)
+            if said is None:
+                return None
+            parsed = said
+            try:
+                return self._bound(parsed, rows_of)
+            except QueryRefused as again:
+                if again.reason == NOT_RELEASED:  # it is an aggregate of one unit's rows
+                    return None
+                refused = again
+        raise refused

@@ -446,6 +446,7 @@ class Grower:
             f"COUNT(*, contribution_bounds_per_group => {self.pick('(0, 1)', '(2, 3)', '(0, 2)')})",
             f"SUM({x}, contribution_bounds_per_row => {bounds})",
             f"AVG({x}, contribution_bounds_per_row => {bounds})",
+            f"AVG({x}, contribution_bounds_per_group => {bounds})",
             f"{self.pick('SUM', 'AVG', 'STDDEV')}({x}, contribution_bounds_per_row => AUTO)",
             f"SUM(LEAST(GREATEST({x}, 0), 9), contribution_bounds_per_group => AUTO)",
             "COUNT(*, contribution_bounds_per_group => AUTO)",
@@ -518,7 +519,12 @@ class Grower:
         if self.chance.random() < 0.75:
             return ""
         said = [
-            self.pick("max_groups_contributed = 1", "max_groups_contributed = 2", "max_rows_contributed = 1"),
+            self.pick(
+                "max_groups_contributed = 1",
+                "max_groups_contributed = 2",
+                "max_rows_contributed = 1",
+                "max_rows_contributed = 2, max_groups_contributed = 1",
+            ),
             self.pick("epsilon = 0.5", "epsilon = 2"),
             f"privacy_unit_column = {rows.unit}" if rows.unit is not None else "epsilon = 1",
         ]

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys
 from lapwing.engines.duckdb.group_limits import aggregated, first_groups
-from lapwing.engines.duckdb.literals import clamp, unit_name
+from lapwing.engines.duckdb.literals import clamp, unit_name, whole
 from lapwing.engines.duckdb.relations import selected
-from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure
+from lapwing.query.distribution import fixed_point
+from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure, Sum
 from lapwing.query.plan import Question
 
 
@@ -23,7 +24,8 @@ def by_unit(question: Question, keys: Sequence[str], measures: Sequence[str], ro
     Args: keys, measures: items of a SELECT. rows: the FROM and WHERE clauses.
     """
     unit, limit = unit_name(*question.tables), first_groups(question.selection)
-    measures = [_once(measure, i) or measures[i] for i, measure in enumerate(question.numbers)]
+    own = [_once(measure, i) or _mean(measure, i) for i, measure in enumerate(question.numbers)]
+    measures = [item or known for item, known in zip(own, measures, strict=True)]
     if limit is not None and is_limited(question):
         places = [f"key{limit.keys.index(key)} AS key{i}" for i, key in enumerate(question.keys)]
         shown = ", ".join([*places, f"{unit} AS holder", *(f"measure{i}" for i in range(len(measures)))])
@@ -42,12 +44,32 @@ def _once(measure: NumberMeasure, place: int) -> str | None:
     return f"MAX(CASE WHEN {expression(measure.where)} THEN 1::BIGINT ELSE 0::BIGINT END) AS measure{place}"
 
 
+def _mean(measure: NumberMeasure, place: int) -> str | None:
+    """Return a unit's mean in a cell, rounded half up and clamped; NULL, which adds nothing, of no values.
+
+    It is computed in whole numbers: from its lower end l the mean of n values that add up to s is
+    ⌊(2(s − l·n) + n) / 2n⌋ steps away, of a numerator that is not negative.
+    """
+    if not isinstance(measure, Sum) or not measure.averaged or measure.clamp is None:
+        return None
+    kind, value = fixed_point(measure.argument), expression(measure.argument)
+    kept = f"{clamp(value, kind.low or 0, kind.high or 0)} - {whole(measure.origin)}"
+    total, count = f"SUM(CASE WHEN {value} IS NOT NULL THEN {kept} END)", f"COUNT({value})::HUGEINT"
+    low, high = map(whole, measure.clamp)
+    above = f"(2 * ({total} - {low} * {count}) + {count})"
+    mean = f"CASE WHEN {above} < 0 THEN {low} ELSE LEAST({low} + {above} // (2 * {count}), {high}) END"
+    return f"CASE WHEN {count} > 0 THEN {mean} END AS measure{place}"
+
+
+def _added(place: int, measure: NumberMeasure) -> str:
+    """Return what a unit adds to a cell; of means, what `_mean` has clamped."""
+    if measure.clamp is None or (isinstance(measure, Sum) and measure.averaged):
+        return f"measure{place}"
+    return clamp(f"measure{place}", *measure.clamp)
+
+
 def added_up(measures: Sequence[NumberMeasure], keys: int, partials: str) -> str:
     """Return the query that adds up clamped partial sums, a row of which is of one unit and cell."""
     names = [f"key{i}" for i in range(keys)]
-    parts = [
-        f"measure{i}" if measure.clamp is None else clamp(f"measure{i}", *measure.clamp)
-        for i, measure in enumerate(measures)
-    ]
-    sums = [f"COALESCE(SUM({part}), 0) AS measure{i}" for i, part in enumerate(parts)]
+    sums = [f"COALESCE(SUM({_added(i, measure)}), 0) AS measure{i}" for i, measure in enumerate(measures)]
     return f"SELECT {', '.join([*names, *sums])} FROM ({partials}){group_by(keys)}"

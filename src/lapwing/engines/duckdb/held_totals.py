@@ -200,7 +200,7 @@ def _totals_of(question: Question) -> PerUnit | None:
     sums = [measure for measure in _sums(question) if measure.clamp is not None]
     if not sums or len(sums) < len(question.measures) or question.sets or question.private_keys:
         return None
-    if any(isinstance(measure, Sum) and measure.origin for measure in sums):
+    if any(isinstance(measure, Sum) and (measure.origin or measure.averaged) for measure in sums):
         return None
     return unit_totals(sums, question.selection, [question.keys])
 

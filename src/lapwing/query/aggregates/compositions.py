@@ -39,7 +39,9 @@ from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import PriceRequest
+from lapwing.query.text.dialect import not_released
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.plain import of_query
 
 Whole = Callable[[Parsed], Plan]
 """Binds a question in every way in which one is read."""
@@ -64,11 +66,11 @@ def compose(
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
         if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith(OVER_ANSWER):
             return with_constants(parsed, whole, RowScope(text=text), known)
-        return composer.over(items, parsed.select)
+        return composer.all_of(items, parsed.select)
     split = around_answer(parsed.select, RowScope(text=text))
     if split is None:
         return with_constants(parsed, whole, RowScope(text=text), known)
-    return composer.over([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
+    return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,15 @@ class _Composer:
     def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, rows: RowScope) -> None:
         self._parsed, self._whole, self._outputs, self._rows = parsed, whole, outputs, rows
         self._looked_at: dict[int, bool] = {}
+        self._said: set[int] = set()
+
+    def all_of(self, items: list[_Item], select: exp.Select) -> Plan:
+        """Return the plan of a whole question, of which nothing may be said about privacy where nothing is released."""
+        plan = self.over(items, select)
+        others = {*self._parsed.arguments, *self._parsed.options.inside} - self._said
+        if others:
+            raise not_released(min(others), self._rows.text)
+        return plan
 
     # ---- what stands in FROM ----------------------------------------------------------------------------------------
 
@@ -141,8 +152,10 @@ class _Composer:
         if not isinstance(query, exp.Select):
             raise self._rows.refusal(query, "This is no SELECT", "Write SELECT … GROUP BY ….")
         # The price is that of all of them together; what else is said about privacy holds for each of them.
-        options = replace(self._parsed.options, epsilon=None, delta=None)
-        plan = self._whole(replace(self._parsed, select=query, options=options, explain=False))
+        alone = replace(self._parsed, options=replace(self._parsed.options, epsilon=None, delta=None), explain=False)
+        parsed = of_query(alone, query, self._rows.text)
+        self._said |= {*parsed.arguments, *parsed.options.inside}
+        plan = self._whole(parsed)
         if not any(leaf.question.measures for leaf in plans_asked(plan)):
             reason = "A SELECT inside shows keys alone, public ones whether or not any row has them"
             raise self._rows.refusal(query, reason, "Show COUNT(*) beside the keys.")

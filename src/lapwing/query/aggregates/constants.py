@@ -29,6 +29,7 @@ from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import Parsed
+from lapwing.query.text.plain import of_query
 
 Rows = Sequence[tuple[object, ...]]
 """What an answer shows: its values, row by row, as Python has them."""
@@ -66,7 +67,7 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowSco
     for node in nodes:
         rows.only(node, "this")
         number = _number(node, select, rows)
-        plan = whole(replace(alone, select=number.query))
+        plan = whole(of_query(alone, number.query, rows.text))
         if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
             raise rows.refusal(node, "A number in a condition is that of one question", "Ask for it by itself first.")
         if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
@@ -76,7 +77,7 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowSco
             asked.append(plan)
             found = _likely(plan, rows, node)
         node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
-    outer = whole(replace(parsed, select=select))
+    outer = whole(of_query(parsed, select, rows.text))
     if outer.composition is not None:
         raise rows.refusal(
             nodes[0], "A question over answers takes no number in a condition on rows", "Ask for it first."

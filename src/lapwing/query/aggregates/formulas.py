@@ -103,12 +103,16 @@ def _present(part: Derived) -> Derived:
 
 
 def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
-    """Bind a cast of a number to a real, a whole or a decimal number, half up."""
+    """Bind a cast of a number to a real, a whole or a decimal number, half up; true is 1, and false 0."""
     if isinstance(node.this, exp.Literal):  # as DATE '…' and TIMESTAMP '…' are
         return _constant(node, rows, bind)
     rows.only(node, "this", "to", "safe")
     value, target = bind(node.this), node.args["to"]
     rows.only(target, "this", "expressions")
+    if value.shape == "boolean" and target.this in _WHOLE | _REAL:
+        zero = ConstantValue(value=Fraction(0), shape="integer")
+        otherwise = ConstantValue(value=None, shape="null")
+        value = compute("case", value, _ONE, compute("not", value), zero, otherwise)
     if value.shape in NUMERIC and target.this in _REAL:
         return compute("divide", value, _ONE)
     if value.shape in NUMERIC and target.this in _WHOLE:

@@ -7,6 +7,7 @@ from lapwing.query.aggregates.race_to_the_top import RACE_WEIGHT, race_to_the_to
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.shared_rows import truncated
 from lapwing.query.aggregates.unit_totals import bounded_by_search
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.measures import Count, Sum
@@ -22,11 +23,11 @@ def with_privacy_arguments(
 
     Raises: QueryRefused for an argument that the aggregate does not take.
     """
-    if named.contribution_bounds_per_group is not None:
+    if named.contribution_bounds_per_group is not None and not isinstance(value, Average):  # else they are in it
         if not isinstance(value, MeasureValue) or not isinstance(value.measure, Count | Sum):
             raise QueryRefused(
                 f"{name_of(node)} takes no contribution_bounds_per_group",
-                remedy="COUNT and SUM do; others take contribution_bounds_per_row.",
+                remedy="COUNT, SUM and AVG do; others take contribution_bounds_per_row.",
             )
         value = _bounded_by_group(value.measure, named, selection, requests)
     if named.contribution_bounds_per_row is not None and isinstance(node, exp.Count | exp.CountIf):

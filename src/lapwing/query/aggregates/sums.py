@@ -10,12 +10,13 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.counts import rows_where
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
+from lapwing.query.aggregates.unit_averages import average_of_units, within_reach
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
-from lapwing.query.expressions.expression import is_number
+from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
 from lapwing.query.measures import Count, Sum
@@ -23,7 +24,8 @@ from lapwing.query.measures import Count, Sum
 _ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
 
 
-def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
+def _number(node: exp.Expression, scope: SelectScope) -> Expression:
+    """Bind the argument of an aggregate of numbers."""
     rows = scope.rows
     rows.only(node, "this")
     name = node.key.upper()
@@ -33,11 +35,21 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
     if not is_number(argument.type):
         kind = describe(argument.type)
         raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
+    return argument
+
+
+def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
+    argument, named = _number(node, scope), scope.named(node)
     try:
-        bounded = within_bounds(argument, scope.named(node), scope.condition, requests)
+        if named is not None and named.contribution_bounds_per_row == "wide":
+            bounded = within_reach(argument, named)
+        else:
+            bounded = within_bounds(argument, named, scope.condition, requests)
         return Sum(argument=logic.only_where(conversion.summable(bounded), scope.condition))
     except QueryRefused as refused:
-        raise rows.refusal(node, f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}", refused.remedy) from None
+        name = node.key.upper()
+        reason = f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}"
+        raise scope.rows.refusal(node, reason, refused.remedy) from None
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
@@ -46,6 +58,9 @@ def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derive
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
     """Bind AVG as a sum around the middle of the bounds, which halves what one row can change, over a count."""
+    named = scope.named(node)
+    if named is not None and named.contribution_bounds_per_group is not None:
+        return average_of_units(_number(node, scope), named, scope)
     total = _total(node, scope, requests)
     low, high = total.type.low or 0, total.type.high or 0
     if scope.condition is None:

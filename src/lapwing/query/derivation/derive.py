@@ -138,6 +138,8 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
     Raises: QueryRefused if they do not fit.
     """
     parts = _alike(arguments) if function in _COMPARED else arguments
+    if _RULES.get(function) is _comparison and any(part.shape == "boolean" for part in parts):
+        parts = tuple(map(_as_truth, parts))
     shape = _RULES.get(function, _numeric)(function, parts)
     degree = _degree(function, parts, shape)
     if degree > MOST_FACTORS:
@@ -178,6 +180,13 @@ def _alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
         return tuple(arguments)
     (kind,) = kinds
     return tuple(_as_temporal(argument, kind) for argument in arguments)
+
+
+def _as_truth(argument: Derived) -> Derived:
+    """Return the constants 1 and 0, compared with a condition, as true and false."""
+    if isinstance(argument, ConstantValue) and argument.shape in NUMERIC and argument.value in (0, 1):
+        return ConstantValue(value=argument.value == 1, shape="boolean")
+    return argument
 
 
 def _as_temporal(argument: Derived, kind: Shape) -> Derived:

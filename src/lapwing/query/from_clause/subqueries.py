@@ -31,6 +31,7 @@ from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
+from lapwing.query.text.plain import plain
 from lapwing.suggestions import meant
 
 
@@ -202,7 +203,7 @@ def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) ->
 
 def _of_view(sql: str, scope: Scope) -> exp.Expression:
     """Return what a view's text says in parentheses, which is what it means; so it may also be a UNION ALL."""
-    whole = parse(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)").plain()
+    whole = plain(parse(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)"))
     scope.nowhere.only(whole, "expressions", "from_")
     inner = whole.args["from_"].this
     if not isinstance(inner, exp.Subquery) or not isinstance(inner.this, exp.Select | exp.SetOperation):

@@ -46,18 +46,25 @@ class PriceRequest:
 
 
 def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:
-    """Return a selection of which each unit has as much as a question's options allow."""
+    """Return a selection of which each unit has as much as a question's options allow.
+
+    Of a unit's rows the limit is kept first, and of what is left the one of its groups: each keeps rows by the unit's
+    own (`relations.per_unit`), so that both do.
+    """
     most_rows, most_groups = options.max_rows_contributed, options.max_groups_contributed
-    name = "max_groups_contributed" if most_rows is None else "max_rows_contributed"
-    most = most_groups if most_rows is None else most_rows
-    if most is None or most >= selection.rows_per_unit or (most_rows is None and not keys):
-        return selection
+    if most_rows is not None and most_rows < selection.rows_per_unit:
+        _require_marked(selection, options, "max_rows_contributed")
+        selection = Selection(relation=FirstRows(source=selection, most=most_rows))
+    if most_groups is not None and most_groups < selection.rows_per_unit and keys:
+        _require_marked(selection, options, "max_groups_contributed")
+        selection = Selection(relation=FirstGroups(source=selection, keys=tuple(keys), most=most_groups))
+    return selection
+
+
+def _require_marked(selection: Selection, options: Options, name: str) -> None:
     if table_of(selection.relation).unit_is_row:
         reason = "The privacy unit is the row, and what a join or a union makes of one row bears no mark of it"
         raise _refused(options, name, reason, "Leave it out, or join and unite less.")
-    if most_rows is not None:
-        return Selection(relation=FirstRows(source=selection, most=most))
-    return Selection(relation=FirstGroups(source=selection, keys=tuple(keys), most=most))
 
 
 def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None:
@@ -100,7 +107,7 @@ def per_row(argument: Expression, named: NamedArguments | None) -> Expression:
     """Return a value clamped to what an aggregate says of its rows; NULL stays NULL."""
     if named is None or named.contribution_bounds_per_row is None:
         return argument
-    if named.contribution_bounds_per_row == "auto":
+    if isinstance(named.contribution_bounds_per_row, str):
         raise QueryRefused("This aggregate needs numbers for its contribution bounds", remedy="Write (0, 100).")
     return kept_inside(argument, named.contribution_bounds_per_row)
 

@@ -7,7 +7,7 @@ does not allow it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
@@ -19,8 +19,9 @@ from lapwing.query.text.privacy_options import NamedArguments, Options, read_nam
 
 WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
 """Those without which, and without `=>`, nothing is said about privacy."""
+NOT_RELEASED: Final = "Options or named arguments stand in a part of the question, where nothing is released"
 _WORD: Final = "DIFFERENTIAL_PRIVACY"
-_CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT of the whole question."
+_CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT that is released."
 _CALL: Final = "Named arguments come last in an aggregate: SUM(x, contribution_bounds_per_group => (0, 5))."
 
 
@@ -113,21 +114,33 @@ def _read(tokens: Sequence[Token], text: str) -> _Script:
 # ---- options --------------------------------------------------------------------------------------------------------
 
 
-def _options(script: _Script) -> tuple[range, Options]:
-    """Return the tokens of the clause after the SELECT of the statement, if there is one, and what it says."""
+def _options(script: _Script) -> tuple[list[int], Options]:
+    """Return the tokens of the clauses after SELECT, if there are any, and what they say.
+
+    Several stand at SELECTs that are released together, as those of a UNION ALL; they say the same, and their prices
+    add up.
+    """
     main = next((i for i in range(len(script.tokens)) if _is_select(script, i) and script.scopes[i] is None), None)
-    clause, options = range(0), Options()
+    clauses: dict[int, tuple[range, Options]] = {}
     for i in range(len(script.tokens)):
         if _is_select(script, i) and script.kind(i + 1) == TokenType.WITH:
             if not script.is_word(i + 2, _WORD):
                 raise script.refused(i + 1, "SELECT WITH … is not answered here", _CLAUSE)
-            if i != main:
-                raise script.refused(i + 1, f"WITH {_WORD} stands in a part of the question", _CLAUSE)
-            clause, options = _clause(script, i + 1)
+            clauses[i] = _clause(script, i + 1)
+    dropped = [place for clause, _ in clauses.values() for place in clause]
     for i in range(len(script.tokens)):
-        if i not in clause and _is_stray(script, i):
+        if i not in dropped and _is_stray(script, i):
             raise script.refused(i, "An option clause stands in the wrong place", _CLAUSE)
-    return clause, options
+    if not clauses:
+        return [], Options()
+    _, options = next(iter(clauses.values()))
+    for i, (_, other) in clauses.items():
+        if replace(other, positions=options.positions) != options:
+            raise script.refused(i + 1, "Two option clauses do not say the same", "Write the same in each of them.")
+    inside = tuple(script.tokens[clause[-1]].end for i, (clause, _) in clauses.items() if i != main)
+    number = len(clauses)
+    epsilon, delta = (None if each is None else number * each for each in (options.epsilon, options.delta))
+    return dropped, replace(options, epsilon=epsilon, delta=delta, inside=inside, alone=number == 1)
 
 
 def _is_select(script: _Script, i: int) -> bool:
@@ -153,7 +166,7 @@ def _is_stray(script: _Script, i: int) -> bool:
 # ---- named arguments ------------------------------------------------------------------------------------------------
 
 
-def _called(script: _Script, clause: range) -> list[int]:
+def _called(script: _Script, clause: Sequence[int]) -> list[int]:
     """Return the opening parentheses of the calls that hold named arguments."""
     openings: dict[int, None] = {}
     for i in range(len(script.tokens)):
@@ -187,7 +200,7 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
     QUANTILE_CONT; an aggregate of these takes the offset of the innermost call around its arguments that no other
     aggregate has taken, deeper ones first. So `node.meta["start"]` is the key of every aggregate that has any.
 
-    Raises: QueryRefused at a call that is no aggregate, or one of a subquery, where nothing is released.
+    Raises: QueryRefused at a call that is no aggregate.
     """
     if not calls:
         return {}
@@ -200,21 +213,49 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
         if start is None:
             unplaced.append(node)
         elif start in waiting:
-            _require_released(node, waiting.pop(start), select, text)
+            waiting.pop(start)
     for node in reversed(unplaced):
         around = _innermost(waiting.values(), node)
         if around is not None:
             node.update_positions(around.name)
-            _require_released(node, waiting.pop(around.name.start), select, text)
+            waiting.pop(around.name.start)
     for call in waiting.values():
         raise refused_at(call.name, text, f"{call.name.text[:40].upper()} takes no named arguments", _CALL)
     return {call.name.start: call.arguments for call in calls}
 
 
-def _require_released(node: exp.Expr, call: NamedCall, select: exp.Select, text: str) -> None:
-    if node.find_ancestor(exp.Select) is not select:
-        reason = "Named arguments stand in a part of the question, where nothing is released"
-        raise refused_at(call.name, text, reason, "Give them to the aggregates of the whole question.")
+def require_released(select: exp.Select, arguments: Iterable[int], options: Options, text: str) -> None:
+    """Refuse named arguments and option clauses of other SELECTs than the one that is released.
+
+    Args: arguments: where the aggregates stand that have any.
+    """
+    own = {node.meta.get("start") for node in _of(select)}
+    others = [start for start in arguments if start not in own]
+    others += [end for end in options.inside if not stands_at(end, select, text)]
+    if others:
+        raise not_released(min(others), text)
+    if not options.alone:
+        reason = f"WITH {_WORD} stands there more than once, and one answer is released"
+        raise QueryRefused(reason, remedy=_CLAUSE)
+
+
+def stands_at(end: int, select: exp.Expr, text: str) -> bool:
+    """Tell whether a clause is that of a SELECT: its list begins behind it, with no other SELECT between."""
+    items = select.args.get("expressions") or [] if isinstance(select, exp.Select) else []
+    starts = [part.meta["start"] for item in items for part in item.walk() if "start" in part.meta]
+    return bool(starts) and end < min(starts) and "select" not in text[end : min(starts)].lower()
+
+
+def not_released(start: int, text: str) -> QueryRefused:
+    """Return the refusal of what is said about privacy where nothing is released."""
+    remedy = "Give them to the SELECT that is released, and to its aggregates."
+    return QueryRefused(NOT_RELEASED, remedy=remedy, position=position_at(text, start))
+
+
+def _of(select: exp.Select) -> list[exp.Expr]:
+    """Return the calls of a SELECT itself."""
+    calls = select.find_all(exp.AggFunc, exp.Anonymous)
+    return [node for node in calls if node.find_ancestor(exp.Select) is select]
 
 
 def _innermost(calls: Iterable[NamedCall], node: exp.Expr) -> NamedCall | None:

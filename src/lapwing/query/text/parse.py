@@ -31,8 +31,8 @@ from lapwing.query.text.syntax_refusals import (
     not_a_table_expression,
     not_understood,
     one_select,
-    top_refused,
 )  # fmt: skip
+from lapwing.query.text.word_order import is_list, top_as_limit
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -40,15 +40,15 @@ MAX_TOKENS = 10_000
 MAX_NESTING = 20
 MAX_TREE_DEPTH = 150
 
-_OPENING = {TokenType.L_PAREN, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.END}
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _FOREIGN = {TokenType.L_BRACKET, TokenType.L_BRACE}
 _PLACEHOLDERS = {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.QDCOLON}
 _STAR = (TokenType.L_PAREN, TokenType.STAR, TokenType.R_PAREN)
 _PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _BEGINS_A_LIST = {TokenType.SELECT, TokenType.L_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.COMMA}
 _ENDS_A_LIST = {
-    None, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    None, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
     TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
 }  # fmt: skip
 _LISTS = "Lists go into (…), as in x IN ('a', 'b'); SPLIT_PART(x, '-', 1) takes one part of a text."
@@ -76,17 +76,6 @@ class Parsed:
     options: Options = field(default_factory=Options)
     arguments: Mapping[int, NamedArguments] = field(default_factory=dict)
     explain: bool = False
-
-    def plain(self) -> exp.Select:
-        """Return the syntax tree of a question that says nothing about privacy.
-
-        Raises: QueryRefused if it does.
-        """
-        positions = [*self.options.positions.values(), *(named.position for named in self.arguments.values())]
-        if self.explain or self.options.written or self.arguments:
-            reason = "EXPLAIN PRIVACY, WITH DIFFERENTIAL_PRIVACY and named arguments are not answered here"
-            raise QueryRefused(reason, remedy="Leave them out.", position=min(positions, default=None))
-        return self.select
 
 
 def parse(text: str, parameters: Parameters = ()) -> Parsed:
@@ -205,8 +194,8 @@ def _measure(tokens: list[Token], text: str) -> None:
     if len(tokens) > MAX_TOKENS:
         raise QueryRefused(f"The question has more than {MAX_TOKENS:,} words", remedy="Shorten it.")
     depth = run = 0
-    for token in tokens:
-        if token.token_type in _FOREIGN:
+    for place, token in enumerate(tokens):
+        if token.token_type in _FOREIGN and not is_list(tokens, place):
             raise refused_at(token, text, f"{token.text} is not answered", _LISTS)
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         run = run + 1 if token.token_type in _PREFIX else 0
@@ -219,10 +208,10 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     if not tokens:
         raise QueryRefused("The text holds no question", remedy=ALLOWED)
     first, *others = tokens
-    if first.token_type not in (TokenType.SELECT, TokenType.WITH):
+    if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM):
         raise not_a_question(first, text)
     if len(others) > 1 and others[0].text.upper() == "TOP" and others[1].token_type == TokenType.NUMBER:
-        raise top_refused(others[0], others[1], text)
+        top_as_limit(tokens, text)
     previous = first
     for token in others:
         if previous.token_type == TokenType.SEMICOLON and token.token_type != TokenType.SEMICOLON:

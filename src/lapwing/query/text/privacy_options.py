@@ -48,13 +48,17 @@ class Options:
         written: whether the question says `WITH DIFFERENTIAL_PRIVACY` at all.
         epsilon: the price, > 0. group_selection_epsilon: the part of it that finds the groups, > 0.
         delta: the chance that the groups may take from the budget's, from 0 to below 1.
-        max_groups_contributed, max_rows_contributed: how much of a unit may count, 1 to 10⁹; at most one is given.
+        max_groups_contributed, max_rows_contributed: how much of a unit may count, 1 to 10⁹.
         privacy_unit_column: a name, or a name after the name of a table.
         min_privacy_units_per_group: the least size of a group that is shown, 1 to 10⁹.
+        inside: where each clause ends that stands at another SELECT than the first; several say the same.
+        alone: whether there is one clause at most.
         positions: where the name of each given option stands.
     """
 
     written: bool = False
+    inside: tuple[int, ...] = ()
+    alone: bool = True
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     max_groups_contributed: int | None = None
@@ -74,14 +78,14 @@ class NamedArguments:
         contribution_bounds_per_group: what a unit may add to a group in all, (lower, upper), "auto" to have it
             found, or "race" to have it not limited, and a sum that is at most the true one.
         contribution_bounds_per_row: the range that each value is clamped to, (lower, upper), or "auto" to have it
-            found.
+            found; "wide", which nobody writes, for one so wide that what the group allows alone matters.
         epsilon: the aggregate's own part of the price, > 0.
         position: where the aggregate stands. positions: where the name of each given argument stands.
     """
 
     position: Position
     contribution_bounds_per_group: tuple[Fraction, Fraction] | Literal["auto", "race"] | None = None
-    contribution_bounds_per_row: tuple[Fraction, Fraction] | Literal["auto"] | None = None
+    contribution_bounds_per_row: tuple[Fraction, Fraction] | Literal["auto", "wide"] | None = None
     epsilon: Fraction | None = None
     positions: Mapping[str, Position] = field(default_factory=dict)
 
@@ -98,10 +102,6 @@ def read_options(items: Sequence[Item], text: str) -> Options:
     """
     pairs = _that_say_something([_pair(item, text, TokenType.EQ) for item in items], _OPTIONS)
     values = _read(pairs, _OPTIONS, "option")
-    exclusive = ("max_groups_contributed", "max_rows_contributed")
-    second = [pair for pair in pairs if pair.name in exclusive][1:]
-    if second:
-        raise second[0].refused_whole(f"{' and '.join(exclusive)} are given together", "Leave one of them out.")
     return Options(written=True, positions=_positions(pairs), **values)
 
 

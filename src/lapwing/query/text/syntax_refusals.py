@@ -15,7 +15,6 @@ PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().p
 INSTEAD: Final[Mapping[str, str]] = {
     "DESC": "`lapwing describe TABLE` says which columns there are.",
     "DESCRIBE": "`lapwing describe TABLE` says which columns there are.",
-    "FROM": "Begin with SELECT, as in SELECT COUNT(*) FROM t.",
     "PIVOT": PIVOT,
     "SHOW": "`lapwing tables` says which tables there are.",
     "SUMMARIZE": "`lapwing describe TABLE` says what columns may hold.",
@@ -60,8 +59,8 @@ def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
 
 
 def top_refused(top: Token, number: Token, text: str) -> QueryRefused:
-    """Return the refusal of SELECT TOP n."""
-    return refused_at(top, text, "TOP is not answered here", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
+    """Return the refusal of SELECT TOP n PERCENT and TOP n WITH TIES."""
+    return refused_at(top, text, "TOP takes a number alone", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
 
 
 def not_understood(error: Exception) -> QueryRefused:
