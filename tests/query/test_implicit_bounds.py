@@ -74,6 +74,13 @@ def test_what_has_bounds_is_read_once(world: World, monkeypatch: pytest.MonkeyPa
     world.plan(f"{PRIVATE} SUM(age) AS s, AVG(weight, {GROUP} => (0, 5)) AS a FROM visits")
 
 
+def test_a_number_in_a_condition_says_its_own_bounds(world: World) -> None:
+    inner = f"SELECT AVG(weight, {GROUP} => (0, 9)) AS a FROM visits"
+    plan = world.plan(f"SELECT SUM(age, {GROUP} => (0, 50)) AS s FROM visits WHERE cost > ({inner})")
+    assert [asked.question for asked in plan.constants] == [world.plan(inner).question]
+    assert {str(measure).split("CLAMPED ")[1] for measure in plan.question.measures} == {"0 50"}
+
+
 # ---- how far a unit moves it -----------------------------------------------------------------------------------------
 
 
