@@ -74,6 +74,7 @@ class TableDescription:
     privacy_unit: str | None = None
     max_rows_per_unit: int | None = None
     rows_at_most: int | None = None
+    people: int | None = None
     part: str | None = None
     link: tuple[str, Mapping[str, str]] | None = None
     sql: str | None = None
@@ -94,6 +95,8 @@ class TableDescription:
             parts.append(f"in parts by {self.part}")
         if self.rows_at_most is not None:
             parts.append(f"at most {self.rows_at_most:,} rows in all")
+        if self.people is not None:
+            parts.append(f"{self.people:,} of them in all")
         return "; ".join(parts)
 
     def about(self, column: ColumnDescription) -> str:
@@ -179,6 +182,7 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         privacy_unit=facts.get("privacy_unit"),
         max_rows_per_unit=facts.get("max_rows_per_unit"),
         rows_at_most=facts.get("rows_at_most"),
+        people=facts.get("people"),
         part=facts.get("part"),
         link=None if link is None else (link["table"], link["on"]),
     )

@@ -13,6 +13,7 @@ from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.distribution import Distribution
@@ -119,7 +120,9 @@ def _notes(value: Derived) -> list[str]:
     notes = []
     if any(isinstance(part, Average) for part in values_in(value)):
         notes.append("NULL where the noisy count of a mean is below 1")
-    if isinstance(value, Average):
+    if isinstance(value, KnownMean):
+        notes.append(f"over the {value.people:,} that the catalog says there are")
+    if isinstance(value, Average | KnownMean):
         notes.append("inside the bounds of its argument")
     if value.shape in NUMERIC and not value.has_interval:
         notes.append("no interval follows")

@@ -71,7 +71,7 @@ def check_table(table: "Table") -> None:
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
         _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_rows_in_all,
-        _check_unreadable, _check_part_of,
+        _check_people, _check_unreadable, _check_part_of,
     ):  # fmt: skip
         check(table)
     check_text_format(table.source, table.text)
@@ -197,6 +197,19 @@ def _check_rows_in_all(table: "Table") -> None:
         )
 
 
+def _check_people(table: "Table") -> None:
+    """Refuse a number of people that is none, or where more than one row may be somebody's."""
+    people, place = table.people, ".people"
+    if people is None:
+        return
+    if type(people) is not int or not 1 <= people <= MOST_ROWS:
+        refuse(
+            place, f"{spelling.value(people)} is not allowed; write an integer from 1 to {MOST_ROWS:,}, without commas"
+        )
+    if table.link is not None or table.max_rows_per_unit != 1:
+        refuse(place, "a number of people serves means over one row of each; set max_rows_per_unit = 1, or remove it")
+
+
 def check_text_format(source: str, text: "TextFormat | None") -> None:
     """Refuse a way of writing that no CSV file has, or one of a file that is none."""
     if text is None:
@@ -245,8 +258,16 @@ def _check_part_of(table: "Table") -> None:
 
 def check_tables(catalog: "Catalog") -> None:
     """Refuse tables that contradict one another."""
-    for check in (_check_links, _check_units, _check_parts, _check_sources):
+    for check in (_check_links, _check_units, _check_parts, _check_sources, _check_known_people):
         check(catalog)
+
+
+def _check_known_people(catalog: "Catalog") -> None:
+    """Refuse a known number of people where it is what is protected."""
+    for table in catalog.tables:
+        if table.people is not None and catalog.budget.neighbouring != "replace_one":
+            reason = 'who is among them is protected under "add_remove", so that nobody knows how many they are; set '
+            refuse(f"tables.{spelling.key(table.name)}.people", f'{reason}budget.neighbouring = "replace_one"')
 
 
 def _check_links(catalog: "Catalog") -> None:

@@ -39,6 +39,8 @@ def table_facts(table: "Table") -> Facts:
         "columns": {column.name: column_facts(column) for column in table.columns},
     }
     facts |= owner_facts(table) | text_facts(table.text)
+    if table.people is not None:
+        facts["people"] = str(table.people)
     return facts if table.part is None else facts | {"part": table.part}
 
 

@@ -160,6 +160,7 @@ class Table:
         link: leads to the table that says whose row it is, if this one has no privacy unit.
         unit: what sort of unit the privacy unit names: tables that say the same protect the same units.
         rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
+        people: how many units have a row: a constant, for replace_one alone, and never compared with the data.
         unreadable: "null" accepts values that cannot be read as their type, which count as NULL, and fractions of
             integers, which are rounded; None accepts no version with such values.
 
@@ -175,6 +176,7 @@ class Table:
     link: Link | None = None
     unit: str | None = None
     rows_at_most: int | None = None
+    people: int | None = None
     unreadable: str | None = None
     text: TextFormat | None = None
     digest: str = field(init=False, repr=False, compare=False)

@@ -119,6 +119,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "link",
         "max_rows_per_unit",
         "rows_at_most",
+        "people",
         "unreadable",
         "part",
         *WRITTEN,
@@ -136,6 +137,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         link=_link(section.section("link"), others) if linked else None,
         unit=section.text("unit", example="person") if section.has("unit") else None,
         rows_at_most=section.integer("rows_at_most", None, example=1_000_000) if section.has("rows_at_most") else None,
+        people=section.integer("people", None, example=1000) if section.has("people") else None,
         unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
         text=_text_format(section),
     )
@@ -155,7 +157,7 @@ def _link(section: TomlSection, others: Mapping[str, Table]) -> Link:
 
 
 def _public_table(section: TomlSection, name: str) -> PublicTable:
-    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "unreadable", "part"):
+    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "people", "unreadable", "part"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
     section.allow("source", "public", *WRITTEN, "columns")
@@ -295,6 +297,7 @@ def _table_lines(table: Table) -> list[str]:
         *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
         *([_line("rows_at_most", table.rows_at_most, "in all; more are not accepted")] if table.rows_at_most else []),
+        *([_line("people", table.people, "a constant, never compared with the data")] if table.people else []),
         *([_line("unreadable", table.unreadable, "what counts as NULL, or is rounded")] if table.unreadable else []),
         *([_line("part", table.part, parts)] if table.part is not None else []),
         "",

@@ -42,6 +42,7 @@ def as_document(table: "TableDescription") -> dict[str, object]:
         "privacy_unit": table.privacy_unit,
         "max_rows_per_unit": table.max_rows_per_unit,
         "rows_at_most": table.rows_at_most,
+        "people": table.people,
         "part": table.part,
         "link": None if table.link is None else {"table": table.link[0], "on": dict(table.link[1])},
         "sql": table.sql,

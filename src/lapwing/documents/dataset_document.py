@@ -39,6 +39,7 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "link": None if table.link is None else {"table": table.link.parent.name, "on": dict(table.link.on)},
                 "max_rows_per_unit": table.max_rows_per_unit,
                 "rows_at_most": table.rows_at_most,
+                "people": table.people,
                 "part": table.part,
                 "columns": {column.name: column_facts(column) for column in table.columns},
             }

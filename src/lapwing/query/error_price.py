@@ -5,7 +5,9 @@ from fractions import Fraction
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.privacy.measures import MEASURES
-from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
+from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, MECHANISMS, NoisyMeasure, Quote
 from lapwing.query.stability import SensitivityBound
@@ -25,7 +27,7 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
     if plan.question.private_keys:
         raise QueryRefused("The error of a question with private keys has no one price", remedy="Give epsilon instead.")
     for output in plan.outputs:
-        if not isinstance(output.value, MeasureValue) and measures_of(output.value):
+        if not isinstance(output.value, MeasureValue | KnownMean) and measures_of(output.value):
             raise QueryRefused(
                 f"The error of '{output.name}' is not a public fact: it depends on the data",
                 remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
@@ -35,10 +37,12 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
     measure_kind = MEASURES[budget.measure]
     terms = []
     for measure, candidates in zip(plan.question.measures, bounds, strict=True):
-        steps = error // measure.step
+        shown = [output.value for output in plan.outputs if measure in measures_of(output.value)]
+        of_measure = min((_of_measure(value, measure, error) for value in shown), default=error)
+        steps = of_measure // measure.step
         if steps < 1:
             raise QueryRefused(
-                f"An error of {float(error):g} is finer than the step {float(measure.step):g}",
+                f"An error of {float(of_measure):g} is finer than the step {float(measure.step):g}",
                 remedy="Ask for a wider error.",
             )
         mechanisms = [kind.for_half_width(int(steps), CONFIDENCE) for kind in MECHANISMS[budget.measure]]
@@ -46,3 +50,8 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
         terms.append(min(options, key=lambda term: term.loss(budget.measure).amount))
     total = measure_kind.from_amount(sum((term.loss(budget.measure).amount for term in terms), Fraction(0)))
     return Quote(question=plan.question, terms=tuple(terms), loss=total.rounded_up())
+
+
+def _of_measure(value: Derived, measure: Measure, error: Fraction) -> Fraction:
+    """Return the half-width of a measure that one of a column asks for."""
+    return value.of_sum(error) if isinstance(value, KnownMean) and value.total == measure else error

@@ -2,6 +2,7 @@
 
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import Expression, Literal, Operation, written_in
 from lapwing.query.measures import Measure, argument_of
@@ -18,6 +19,8 @@ def measure_names(plan: Plan) -> dict[Measure, str]:
             case Average(total=total, count=count):
                 names.setdefault(total, f"sum of {output.name}")
                 names.setdefault(count, f"count of {output.name}")
+            case KnownMean(total=total):
+                names.setdefault(total, f"sum of {output.name}")
             case OrderStatistic(distribution=distribution):
                 names.setdefault(distribution, f"ranks of {output.name}")
     shown = [measure for output in plan.outputs for measure in measures_of(output.value)]

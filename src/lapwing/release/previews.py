@@ -9,6 +9,7 @@ from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, Output, measures_of, values_in
+from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
@@ -74,6 +75,8 @@ def _half_width(output: Output, priced: Quote, assuming_count: int | None) -> fl
     match output.value:
         case MeasureValue(measure=measure):
             return float(terms[measure].half_width(CONFIDENCE))
+        case KnownMean(total=total) as mean:
+            return float(mean.half_width(terms[total].half_width(CONFIDENCE)))
         case Average() as average if assuming_count is not None:
             return _average_half_width(average, terms, assuming_count)
         case _:

@@ -9,6 +9,7 @@ from typing import Final
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import (
@@ -47,6 +48,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_conditions(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
+        *_on_people(plan),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
         *_on_outermost(plan),
@@ -168,6 +170,15 @@ def unusable(plan: Plan) -> tuple[str, ...]:
                         "that it is made of"
                     )
     return tuple(dict.fromkeys(notes))
+
+
+def _on_people(plan: Plan) -> tuple[str, ...]:
+    """Speak of means over a number of people that is not looked up in the data."""
+    known = [(output.name, output.value.people) for output in plan.outputs if isinstance(output.value, KnownMean)]
+    return tuple(
+        f"{name} is over the {people:,} people that the catalog says there are; if that is wrong, so is the mean"
+        for name, people in known
+    )
 
 
 def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:

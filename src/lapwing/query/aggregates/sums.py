@@ -13,6 +13,7 @@ from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.aggregates.unit_averages import average_of_units, within_reach
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
@@ -20,6 +21,7 @@ from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.types import describe
 from lapwing.query.measures import Count, Sum
+from lapwing.query.relations.relation import ProtectedRows, table_of
 
 _ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
 
@@ -69,7 +71,17 @@ def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> De
         # FILTER makes the argument NULL elsewhere, which alone is no reason to count anything but the condition.
         bare = bind_expression(node.this, scope.rows)
         count = Count(argument=total.argument) if conversion.nullable(bare) else rows_where(scope.condition)
-    return Average(total=replace(total, origin=(low + high) // 2), count=count)
+    total, people = replace(total, origin=(low + high) // 2), _known_people(total, scope)
+    return Average(total=total, count=count) if people is None else KnownMean(total=total, people=people)
+
+
+def _known_people(total: Sum, scope: SelectScope) -> int | None:
+    """Return how many people an average is over, if the catalog says it: over everybody, one row each and none NULL."""
+    relation, table = scope.selection.relation, table_of(scope.selection.relation)
+    everybody = isinstance(relation, ProtectedRows) and scope.selection.where is None and not any(scope.sets)
+    promised = frozenset(column.name for column in table.columns if not column.nullable)
+    whole = scope.condition is None and total.clamp is None and not conversion.nullable(total.argument, promised)
+    return table.people if everybody and whole and not scope.keys else None
 
 
 SUMS: Final[Mapping[type[exp.Expression], Aggregate]] = {exp.Sum: _sum, exp.Avg: _average}

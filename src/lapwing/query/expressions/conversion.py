@@ -321,21 +321,22 @@ def temporal(text: str, kind: Type) -> Literal:
     return Literal(value=moment, type=bounded_temporal("timestamp", moment, moment))
 
 
-def nullable(argument: Expression) -> bool:
-    """Tell whether an expression may be NULL."""
+def nullable(argument: Expression, never: frozenset[str] = frozenset()) -> bool:
+    """Tell whether an expression may be NULL; columns may, but for those that are `never`."""
     if isinstance(argument, Literal):
         return argument.value is None
     if isinstance(argument, Operation):
+        inner = [nullable(part, never) for part in argument.arguments]
         match argument.function:
             case "coalesce" | "least" | "greatest":
-                return all(map(nullable, argument.arguments))
+                return all(inner)
             case "case":
-                return any(map(nullable, (*argument.arguments[1::2], argument.arguments[-1])))
+                return any((*inner[1::2], inner[-1]))
             case "is_null":
                 return False
             case "rescale" | "to_real" | "to_fixed" | "round_to" | "floor_to" | "negate" | "absolute" | "from_boolean":
-                return nullable(argument.arguments[0])
-    return True
+                return inner[0]
+    return not (isinstance(argument, ColumnReference) and argument.name in never)
 
 
 # ---- dates and timestamps inside the calendar ------------------------------------------------------------------------

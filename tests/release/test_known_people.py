@@ -1,0 +1,174 @@
+"""Means over a known number of people: what they release, what they cost, and what a wrong number does."""
+
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import dumps, loads
+from lapwing.engines import DuckDB
+from lapwing.errors import CatalogError, QueryRefused
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.query import stability
+from lapwing.query.bind import bind
+from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.measures import Sum
+from tests.support.engines.tables import run
+
+PEOPLE = 1000
+CATALOG = """
+[dataset]
+name = "poll"
+ledger = "sqlite:poll.db"
+[budget]
+epsilon = 100
+measure = "pure"
+neighbouring = "replace_one"
+[tables.poll]
+source = "poll.parquet"
+privacy_unit = "person"
+max_rows_per_unit = 1
+people = {people}
+[tables.poll.columns]
+agrees = {{ type = "boolean", nullable = false }}
+cost = {{ type = "integer", lower = 0, upper = 100, nullable = false }}
+age = {{ type = "integer", lower = 0, upper = 100 }}
+"""
+
+
+def described(folder: Path, people: int = PEOPLE, **other: str) -> Catalog:
+    text = CATALOG.format(people=people)
+    for old, new in other.items():
+        text = text.replace({"neighbours": '"replace_one"', "rows": "max_rows_per_unit = 1"}[old], new)
+    return loads(text, file="lapwing.toml", folder=folder)
+
+
+def poll(folder: Path, people: int = PEOPLE, first: int = 0) -> None:
+    persons = list(range(people))
+    columns = {
+        "person": pa.array(persons, pa.int64()),
+        "agrees": pa.array([p % 10 < 3 for p in persons], pa.bool_()),
+        "cost": pa.array([first, *persons[1:]], pa.int64()),
+        "age": pa.nulls(people, pa.int64()),
+    }
+    pq.write_table(pa.table(columns), folder / "poll.parquet")
+
+
+def asked(folder: Path, text: str, **facts: Any) -> Any:
+    return bind(text, described(folder, **facts))
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "known"),
+    [
+        ("AVG(cost)", True),
+        ("AVG(agrees)", True),
+        ("AVG(CASE WHEN cost > 50 THEN 1 ELSE 0 END)", True),
+        ("AVG(COALESCE(age, 40))", True),
+        ("AVG(age)", False),
+        ("AVG(cost) FILTER (WHERE agrees)", False),
+        ("AVG(cost) FROM poll WHERE agrees", False),
+        ("AVG(cost) FROM (SELECT cost FROM poll WHERE agrees)", False),
+        ("AVG(cost) FROM (SELECT cost FROM poll LIMIT 5)", None),
+        ("agrees, AVG(cost) FROM poll GROUP BY agrees", False),
+        ("agrees, AVG(cost) FROM poll GROUP BY ROLLUP (agrees)", False),
+    ],
+)
+def test_only_means_over_everybody_know_their_number(tmp_path: Path, aggregate: str, known: bool | None) -> None:
+    text = f"SELECT {aggregate}" + ("" if "FROM" in aggregate else " FROM poll")
+    if known is None:
+        with pytest.raises(QueryRefused):
+            asked(tmp_path, text)
+        return
+    plan = asked(tmp_path, text)
+    assert isinstance(plan.outputs[-1].value, KnownMean) == known
+    assert any(not isinstance(measure, Sum) for measure in plan.question.measures) != known
+
+
+def test_the_share_of_a_thousand_is_that_of_the_lecture_notes(tmp_path: Path) -> None:
+    poll(tmp_path)
+    (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=PEOPLE))
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        preview = session.explain("SELECT AVG(agrees) AS share FROM poll", epsilon=1)
+        assert preview.columns[0].half_width == pytest.approx(0.003)
+        assert [m.scale for m in preview.measures] == [1]
+        answer = session.sql("SELECT AVG(agrees) AS share FROM poll", epsilon=1)
+        ((low,), (high,)) = answer.interval()["share"]
+        share = float(answer.rows()[0]["share"])  # type: ignore[arg-type]
+        assert (share - low, high - share) == (pytest.approx(0.003), pytest.approx(0.003))
+        assert abs(share - 0.3) < 0.03
+        assert any("1,000 people" in note for note in answer.notes)
+        (facts,) = answer.describe()
+        assert any("1,000" in note for note in facts.notes)
+        # A wanted error of 3 people takes a little less than ε = 1, whose noise is within 3 more often than is asked.
+        assert session.explain("SELECT AVG(agrees) AS share FROM poll", error=0.003).epsilon == pytest.approx(
+            0.83, 0.01
+        )
+        wider = session.explain("SELECT AVG(cost) AS m, COUNT(*) AS n FROM poll", error=2)
+        assert [column.half_width for column in wider.columns] == [pytest.approx(2, rel=0.01), 2]
+        with pytest.raises(QueryRefused, match="depends on the data"):
+            session.explain("SELECT AVG(age) FROM poll", error=1)
+
+
+def sensitivity(folder: Path, people: int, neighbouring: str = "replace_one") -> tuple[int, int]:
+    """Return what is stated, and how far the sum moves when one person's row is another."""
+    plan = asked(folder, "SELECT AVG(cost) FROM poll", people=people)
+    ((bound,),) = stability.of_question(plan.question, neighbouring)
+    found = []
+    for value in (0, 100):
+        poll(folder, people=3, first=value)
+        with closing(DuckDB(described(folder, people))) as engine:
+            found.append(run(engine, plan.question)[()])
+    ((before,), (after,)) = found
+    return bound.sensitivity.l1, abs(after - before)
+
+
+@pytest.mark.parametrize("people", [1, 3, 10**6])
+def test_a_wrong_number_changes_neither_sum_nor_price(tmp_path: Path, people: int) -> None:
+    """What is released does not depend on it: the number is met after the noise."""
+    assert sensitivity(tmp_path, people) == (100, 100)
+    stated, moved = sensitivity(tmp_path, people, "add_remove")
+    assert stated < moved, "the twin: what a unit that comes or goes moves is not enough for one in another's place"
+
+
+def test_a_wrong_number_moves_the_mean_to_the_middle(tmp_path: Path) -> None:
+    poll(tmp_path, people=500)
+    (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=1000))
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        share = float(session.sql("SELECT AVG(agrees) AS s FROM poll", epsilon=50).rows()[0]["s"])  # type: ignore[arg-type]
+    # The middle of 0 and 1, in whole steps, is 0: half of the people, half of the share.
+    assert abs(share - 0.15) < 0.01
+
+
+def test_an_origin_is_no_part_of_the_noise(tmp_path: Path) -> None:
+    (term,) = asked(tmp_path, "SELECT AVG(cost) FROM poll").question.measures
+    assert term.origin == 50
+    assert DiscreteLaplace(scale=Fraction(100)).half_width(0.95) < 301
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"neighbours": '"add_remove"'}, "replace_one"),
+        ({"rows": "max_rows_per_unit = 2"}, "max_rows_per_unit = 1"),
+        ({"people": 0}, "an integer from 1"),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CatalogError, match=reason):
+        described(tmp_path, **change)
+
+
+def test_a_catalog_keeps_it(tmp_path: Path) -> None:
+    catalog = described(tmp_path)
+    assert loads(dumps(catalog), file="lapwing.toml", folder=tmp_path) == catalog
+    assert catalog.tables[0].people == PEOPLE
+    text = CATALOG.replace("people = {people}\n", "").format()
+    without = loads(text, file="lapwing.toml", folder=tmp_path)
+    assert catalog.digest != without.digest
