@@ -279,6 +279,21 @@ class Session:
         self._ledger.raise_budget(was=before, epsilon=after[0], delta=after[1], principal=self._principal)
         self.catalog = replace(self.catalog, budget=budget)
 
+    def spend(self, loss: Loss, why: str) -> Loss:
+        """Charge what is released outside of questions, by a mechanism of the library; return what was charged.
+
+        The curator's act: that what is released afterwards loses no more is up to whoever does it.
+
+        Args: loss: pure, Gaussian or zero-concentrated, of what one privacy unit may change; it is charged in the
+            ledger's measure, rounded up. why: one line, for the history.
+        Guarantee: charged durably, before it returns.
+        Raises: InvalidParameter, BudgetExhausted, DataStopped, DataChanged. Nothing is charged then.
+        """
+        from lapwing.release.spending import spend
+
+        self._require_open()
+        return spend(loss, why, self._access())
+
     def close_for_ever(self) -> bool:
         """Close the data set: nothing is charged any more, and bought answers stay free; return whether it was open.
 

@@ -6,7 +6,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.cli import figures, options, raise_budget
+from lapwing.cli import figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.ledger.faults import FAULTS_ALLOWED
@@ -25,6 +25,9 @@ Examples:
 app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
 app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Make the budget larger (for the curator).")(
     raise_budget.command
+)
+app.command("spend", epilog=spend.EXAMPLE, short_help="Charge what is released otherwise (for the curator).")(
+    spend.command
 )
 
 MOST_PARTS: Final = 20

@@ -1,0 +1,45 @@
+"""`lapwing budget spend`: charge what is released outside of questions. For the curator."""
+
+from fractions import Fraction
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.cli.console import print_text
+from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, above_zero, amount, open_session
+from lapwing.errors import InvalidParameter
+
+EXAMPLE: Final = """\b
+Example:
+  lapwing budget spend "the most common diagnosis" --pure 0.2"""
+Why = Annotated[str, typer.Argument(help="What it is for; one line, for the history.", show_default=False)]
+
+
+def command(
+    why: Why,
+    pure: Annotated[
+        Fraction | None, amount(above_zero("--pure"), "The epsilon of a pure loss.", show_default=False)
+    ] = None,
+    mu: Annotated[Fraction | None, amount(above_zero("--mu"), "The mu of a Gaussian loss.", show_default=False)] = None,
+    rho: Annotated[
+        Fraction | None, amount(above_zero("--rho"), "The rho of a zero-concentrated loss.", show_default=False)
+    ] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Charge what a mechanism of the library, or another program, is going to lose (for the curator).
+
+    Release it afterwards: the charge is in the ledger when this ends. Nothing checks that what follows loses no more.
+    """
+    from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP  # so that --help is quick
+    from lapwing.session import Session
+
+    kinds = ((pure, PureDP), (mu, GaussianDP), (rho, ZeroConcentratedDP))
+    losses: list[Loss] = [kind(given) for given, kind in kinds if given is not None]
+    if len(losses) != 1:
+        raise InvalidParameter("Give the loss by one of --pure, --mu and --rho. Nothing was charged.")
+    with open_session(catalog, None, None) as session:
+        if not isinstance(session, Session):
+            raise InvalidParameter("A server charges its own questions only; spend where the catalog is.")
+        charged = session.spend(losses[0], why)
+        total = session.budget(history=False).total
+    print_text(f"Charged {charged} of {total} for it; it can be released now.\n")

@@ -1,0 +1,60 @@
+"""A charge for what is released outside of questions: by a mechanism of the library, or by another program.
+
+Guarantee: the loss is written into the ledger, durably, before `spend` returns; whatever is released afterwards at no
+more than that loss, about the same people and for the same neighbours, is inside the promise of the data set, as the
+ledger's filter holds for any releases that are charged first. That what is released loses no more is up to whoever
+spends: nothing here sees it.
+"""
+
+import json
+from hashlib import sha256
+from secrets import token_hex
+from typing import Final
+
+from lapwing.errors import BudgetExhausted, InvalidParameter
+from lapwing.ledger.entries import Charge
+from lapwing.ledger.wording import require_label
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.release.request import Access
+
+_KEPT: Final = json.dumps({"format": "spent"})
+"""Stands in the ledger where the answer to a question does: nothing of it is under way any more."""
+
+
+def spend(loss: Loss, why: str, access: Access) -> Loss:
+    """Charge a loss, and return what was charged: in the ledger's measure, rounded up to its grid.
+
+    Args: why: one line, for the history.
+    Raises: as `Session.spend`.
+    """
+    require_label(why)
+    if not isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP):
+        raise InvalidParameter(
+            f"A loss of {type(loss).__name__} cannot be charged; give lw.PureDP(epsilon), lw.GaussianDP(mu) or "
+            "lw.ZeroConcentratedDP(rho). Nothing was charged."
+        )
+    if not loss.amount:
+        raise InvalidParameter("A loss of 0 needs no charge. Nothing was charged.")
+    ledger, state = access.ledger, access.ledger.seen()
+    charged = loss.to_kind(access.catalog.budget.measure).rounded_up()
+    charge = Charge(
+        key=sha256(f"SPENT {token_hex(16)}".encode()).hexdigest(),  # of its own: what was spent answers no question
+        question=f"SPENT FOR {why}",
+        loss=charged,
+        catalog_digest=access.catalog.digest,
+        principal=access.principal,
+        version=state.version,
+        wording={"text": why},
+    )
+    outcome = ledger.charge_all([charge], access.limits)
+    if not isinstance(outcome, tuple):
+        left = outcome.shortfall if isinstance(outcome, Refused) else charged
+        share = (100 * amount / state.account.budget.amount for amount in (charged.amount, state.room(None).amount))
+        price, room = map(short, share)
+        raise BudgetExhausted(
+            f"'{why}' costs {price} % of the budget, of which {room} % is left: {left} too much. Nothing was charged."
+        )
+    ledger.record_answer(outcome[0].sequence, _KEPT)
+    return charged
