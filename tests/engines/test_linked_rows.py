@@ -127,11 +127,11 @@ def test_keys_that_are_null_and_meet_are_caught(monkeypatch: pytest.MonkeyPatch)
         assert found(connection, CHILD) != defined(connection, CHILD, data)
 
 
-def bounding(by: str) -> Callable[[Table, str], str]:
+def bounding(by: str) -> Callable[[Table, str, Location], str]:
     right = cleaned.kept
 
-    def other(table: Table, unit: str) -> str:
-        rows = right(table, unit)
+    def other(table: Table, unit: str, source: Location) -> str:
+        rows = right(table, unit, source)
         return rows if table.link is None else rows.replace(f"PARTITION BY {unit}", f"PARTITION BY {by}")
 
     return other

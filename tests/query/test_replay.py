@@ -195,7 +195,7 @@ def test_a_bound_that_is_not_applied_is_found(folders: Path, monkeypatch: pytest
 
 def test_one_row_too_many_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = cleaned.kept
-    monkeypatch.setattr(cleaned, "kept", lambda table, unit: kept(table, unit).replace("<= 2", "<= 3"))
+    monkeypatch.setattr(cleaned, "kept", lambda *facts: kept(*facts).replace("<= 2", "<= 3"))
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
 
 

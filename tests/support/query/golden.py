@@ -97,7 +97,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     source, unit = sources[bound.table.name], literals.unit_name(bound.table)
     layers = {
         "cleaned": cleaned.cleaned(bound.table, source, Pass()),
-        "kept": cleaned.kept(bound.table, unit),
+        "kept": cleaned.kept(bound.table, unit, source),
     }
     prefix = f"WITH {literals.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
     whole = rendering.render(bound, {bound.table.name: source})

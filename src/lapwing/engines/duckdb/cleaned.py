@@ -61,7 +61,7 @@ def layer(table: Table, source: Location, part: Pass = WHOLE) -> str:
 
     That of a linked table stands on its parent's, which comes before it and takes the same part, in whatever way.
     """
-    rows = f"WITH cleaned AS ({cleaned(table, source, part)}) {kept(table, unit_name(table))}"
+    rows = f"WITH cleaned AS ({cleaned(table, source, part)}) {kept(table, unit_name(table), source)}"
     return f"{kept_name(table)} AS ({rows})"
 
 
@@ -96,7 +96,8 @@ def from_files(tables: Iterable[Table], relations: Relations) -> list[Table]:
 
 def passes_for(rows: Mapping[Table, int], memory: int) -> int:
     """Return how many passes keep the bounding sorts of tables with so many rows inside a memory limit, all at once."""
-    size = sum(count * (24 + 16 * len(table.columns)) for table, count in rows.items() if not table.unit_is_row)
+    beside = {t: sum(c.name != t.privacy_unit for c in t.columns) for t in rows if not t.unit_is_row}
+    size = sum(rows[table] * (24 + 16 * columns) for table, columns in beside.items())
     return max(1, -(-size * 10 // (memory * 6)))
 
 
@@ -218,16 +219,16 @@ def _double(name: str, physical: str) -> str:
     return name if physical == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
 
 
-def kept(table: Table, unit: str) -> str:
+def kept(table: Table, unit: str, source: Location) -> str:
     """Keep the first rows of each unit in the order of a salted hash of the unit and their values.
 
     The unit is hashed too, lest the same values come first in every unit, and be all that is seen of them.
+    A column that is the unit itself goes by its name: so it orders nothing.
     """
     if table.unit_is_row:
         return "SELECT * FROM cleaned"
-    values = [identifier(column.name) for column in table.columns]
-    order = ", ".join([f"hash({', '.join([text(table.name), unit, *values])})", *values])
-    return (
-        f"SELECT * FROM cleaned QUALIFY row_number() OVER (PARTITION BY {unit} ORDER BY {order}) "
-        f"<= {table.max_rows_per_unit}"
-    )
+    same = None if table.link else unit_value(table, source.types[table.unit_column])
+    values = [unit if clean(c, source.types[c.name]) == same else identifier(c.name) for c in table.columns]
+    order = [f"hash({', '.join([text(table.name), unit, *values])})", *(value for value in values if value != unit)]
+    place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)})"
+    return f"SELECT * FROM cleaned QUALIFY {place} <= {table.max_rows_per_unit}"

@@ -195,11 +195,10 @@ class DuckDB:
 
     def _answered(self, question: Question, digests: Mapping[str, str], indexes: Relations) -> list[Batch]:
         """Ask a question of what is held of the searches for its bounds, else of the rows."""
-        held = None
-        if question.distributions or any(measure.clamp is not None for measure in question.numbers):
-            asks, lineage = partial(self._ask, indexes), question.lineage
-            held = self._totals.ask(question, digests, asks, lambda: self._are_known(lineage, digests))
-        return list(self._ask(indexes, question)) if held is None else held
+        asks, known = partial(self._ask, indexes), partial(self._are_known, question.lineage, digests)
+        searched = question.distributions or any(measure.clamp is not None for measure in question.numbers)
+        held = self._totals.ask(question, digests, asks, known) if searched else None
+        return list(asks(question)) if held is None else held
 
     def _ask(self, indexes: Relations, question: Question, asker: Asker = ask) -> Iterator[Batch]:
         """Ask a question, in batches of units whose cells add up.

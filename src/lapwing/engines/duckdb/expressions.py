@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 
 from lapwing.engines.duckdb.literals import identifier, literal, text
-from lapwing.engines.duckdb.printers import PRINTERS
+from lapwing.engines.duckdb.printers import PRINTERS, in_own_steps
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Type, is_temporal
@@ -25,6 +25,7 @@ def expression(node: Expression) -> str:
         case Literal():
             return literal(node)
         case Operation():
+            node = in_own_steps(node)
             return PRINTERS[node.function](node, [expression(argument) for argument in node.arguments])
 
 

@@ -5,8 +5,9 @@ raising: every narrowing is a TRY_CAST, every quotient has its own guard.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 from typing import cast
 
 from lapwing.engines.duckdb.literals import double, engine_type, print_in_steps, whole, width, width_of
@@ -91,6 +92,27 @@ def _null_below(value: float) -> Printer:
 
 def _double(value: float) -> str:
     return double(Fraction(value))
+
+
+_NEAREST = {"less": ceil, "greater_equal": ceil, "less_equal": floor, "greater": floor}
+"""What compares with whole numbers as a number between them does: k < 2.5 is k < 3, and k > 2.5 is k > 2."""
+
+
+def in_own_steps(node: Operation) -> Operation:
+    """Return a comparison with a constant in the value's own steps, where it would be brought to finer ones.
+
+    It is the same condition: for whole numbers and m > 0, k·m ≥ c just if k ≥ ⌈c/m⌉. NULL stays NULL.
+    """
+    if node.function not in _NEAREST:
+        return node
+    left, right = node.arguments  # a constant comes last (`normal_forms`)
+    scaled = isinstance(left, Operation) and left.function == "rescale"
+    if not scaled or not isinstance(right, Literal) or not isinstance(right.value, Fraction):
+        return node
+    value = cast(Operation, left).arguments[0]
+    step = cast(Fixed, value.type).step
+    nearest = Literal(value=_NEAREST[node.function](right.value / step) * step, type=value.type)
+    return replace(node, arguments=(value, nearest))
 
 
 _SAME_NAME = (

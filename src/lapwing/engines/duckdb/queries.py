@@ -19,7 +19,7 @@ from lapwing.engines.duckdb.clamped_sums import by_unit, is_limited
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
-from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole
+from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole, width_of
 from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
@@ -70,7 +70,10 @@ def measured(measure: NumberMeasure, unit: str) -> str:
             return f"COUNT({expression(cast(Expression, argument))})"
     low, high = (cast(int, end) for end in (measure.type.low, measure.type.high))
     value = expression(measure.argument)
-    if not isinstance(measure.argument, ColumnReference):  # doubles inside may stray past a proven bound by a rounding
+    if isinstance(measure.argument, ColumnReference):
+        if measure.origin and width_of(low, high) == "BIGINT":  # the same integer, of what other measures sum too
+            return f"(COALESCE(SUM({value}), 0) - {measure.origin}::HUGEINT * COUNT({value}))"
+    else:  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
     return f"COALESCE(SUM({shifted}), 0)"

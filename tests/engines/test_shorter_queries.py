@@ -1,0 +1,87 @@
+"""What is printed in fewer words means the same: comparisons, the order of a unit's rows, sums around an origin."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from math import ceil, floor
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from lapwing.engines import DuckDB
+from lapwing.engines.duckdb import cleaned, expressions, printers
+from lapwing.engines.duckdb.cleaned import Location
+from lapwing.query.expressions import conversion, logic
+from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.types import Fixed
+from tests.support.engines.tables import ask, catalog, parquet
+
+STEPS = [Fraction(1), Fraction(1, 4), Fraction(5), Fraction(3, 7)]
+CONSTANTS = [Fraction(n, 12) for n in (-50, -36, -7, 0, 1, 18, 30, 36, 61)]
+SYMBOLS = ["<", "<=", ">", ">=", "=", "<>"]
+
+
+def conditions() -> list[Expression]:
+    columns = [ColumnReference(name="k", type=Fixed(step=step, low=-9, high=9)) for step in STEPS]
+    pairs = [(column, conversion.number(constant)) for column in columns for constant in CONSTANTS]
+    return [logic.compare(symbol, *sides) for symbol in SYMBOLS for pair in pairs for sides in (pair, pair[::-1])]
+
+
+def truths(connection: duckdb.DuckDBPyConnection) -> list[list[Any]]:
+    shown = ", ".join(expressions.expression(condition) for condition in conditions())
+    rows = "(SELECT NULL::BIGINT AS k UNION ALL SELECT unnest(range(-9, 10)))"
+    return [list(row) for row in connection.execute(f"SELECT {shown} FROM {rows} ORDER BY k").fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("nearest", "same"),
+    [({}, True), ({"less": floor}, False), ({"greater_equal": floor}, False), ({"greater": ceil}, False)],
+)
+def test_a_comparison_in_own_steps_is_the_same(
+    nearest: dict[str, Callable[[Fraction], int]], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every comparison of small numbers with constants that their steps meet or miss, and of NULL."""
+    with duckdb.connect() as connection:
+        with monkeypatch.context() as patched:
+            patched.setattr(expressions, "in_own_steps", lambda node: node)
+            expected = truths(connection)
+        monkeypatch.setattr(printers, "_NEAREST", {**printers._NEAREST, **nearest})
+        assert (truths(connection) == expected) is same
+
+
+@pytest.mark.parametrize(("order", "same"), [("person, cost", True), ("cost", True), ("cost DESC", False)])
+def test_a_column_that_is_the_unit_orders_nothing(order: str, same: bool, tmp_path: Path) -> None:
+    """Rows of one hash, as all are here, come in the order of the other columns."""
+    found = catalog(tmp_path, {"person": '{ type = "integer" }', "cost": '{ type = "integer" }'}, unit="person")
+    rows = ", ".join(f"({person}, {cost})" for person, cost in product(range(5), [3, 1, 2, "NULL"]))
+    text = cleaned.kept(found.tables[0], "unit", Location(relation="t", types={"person": "BIGINT", "cost": "BIGINT"}))
+    assert text.count('hash(\'t\', unit, unit, "cost"), "cost"') == 1
+    before = text.replace('hash(\'t\', unit, unit, "cost"), "cost"', f"1, {order}")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES {rows}) AS t(person, cost)")
+        table = "WITH cleaned AS (SELECT person::BIGINT AS unit, person::BIGINT AS person, cost::BIGINT AS cost FROM t)"
+        kept = [
+            sorted(connection.execute(f"{table} {rows}").fetchall(), key=str)
+            for rows in (text.replace("hash('t', unit, unit, \"cost\")", "1"), before)
+        ]
+        ((same_hash,),) = connection.execute(
+            "SELECT bool_and(hash('t', person, person, cost) = hash('t', unit, person, cost)) "
+            "FROM (SELECT person AS unit, * FROM t)"
+        ).fetchall()
+    assert (kept[0] == kept[1]) is same
+    assert same_hash
+
+
+def test_sums_around_an_origin_are_exact(tmp_path: Path) -> None:
+    values = [0, 1, 99, 100, None, 57, 250, -4]
+    found = catalog(tmp_path, {"cost": '{ type = "integer", lower = 0, upper = 100 }'}, unit="row")
+    parquet(tmp_path, {"cost": values})
+    inside = [min(100, max(0, value)) for value in values if value is not None]
+    engine = DuckDB(found)
+    assert ask(engine, found, "SELECT AVG(cost) AS m FROM t") == {
+        (): (len(inside), sum(value - 50 for value in inside))
+    }
+    assert ask(engine, found, "SELECT AVG(cost) AS m FROM t WHERE cost > 100") == {(): (0, 0)}
+    engine.close()
