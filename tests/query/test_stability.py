@@ -332,7 +332,7 @@ def test_a_sensitivity_times_nine_tenths_is_found(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("name", "bug"),
     [
-        ("kept", lambda table, unit: "SELECT * FROM cleaned"),
+        ("kept", lambda *_: "SELECT * FROM cleaned"),
         ("_clean_whole", lambda name, kind: f"TRY_CAST({name} AS BIGINT)"),
     ],
 )
