@@ -102,13 +102,9 @@ class DuckDB:
         self._index_paths = {table.name: index.path_of(sources[table.name], table) for table in catalog.tables}
         self._index_seen: set[str] = set()  # where there was one, it may be open: whether it still is, `find` looks
         indexes = self._index_paths.values()
-        self._database = Database(
-            paths=[*map(str, [*read, *indexes]), *(f"{path}.wal" for path in indexes)],
-            folders=[*self._indexes.folders(list(sources.values())), *files.folders_read(read)],
-            memory=memory,
-            threads=threads,
-            seconds=seconds,
-        )
+        paths = [*map(str, [*read, *indexes]), *(f"{path}.wal" for path in indexes)]
+        folders = [*self._indexes.folders(list(sources.values())), *files.folders_read(read)]
+        self._database = Database(paths=paths, folders=folders, memory=memory, threads=threads, seconds=seconds)
         self._connection = self._database.connection
         self._totals = HeldTotals(self._database)
 
