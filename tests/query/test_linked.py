@@ -95,6 +95,7 @@ QUESTIONS = (
 REFUSED = {
     "SELECT COUNT(*) FROM orders JOIN items ON tag = ok": "ON orders.ok = items.iok",
     "SELECT COUNT(*) FROM customer, orders": "Nothing says what rows of 'orders' are joined with",
+    "SELECT COUNT(*) FROM orders, items WHERE tag = ok": "ON orders.ok = items.iok",
     "SELECT COUNT(*) FROM items a JOIN items b ON a.tag = b.tag": "pairs rows of one unit",
     "SELECT COUNT(*) FROM customer JOIN items ON ck = iok": "pairs rows of one unit",
     "SELECT MEDIAN(n) FROM (SELECT tag, COUNT(*) AS n FROM items GROUP BY tag)": "over the rows of the answer",

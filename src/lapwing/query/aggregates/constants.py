@@ -155,8 +155,9 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     number = _middle(plan.outputs[-1].value)
     if len(plan.outputs) == 1:
         return [(number,)]
-    (key,) = plan.question.keys
-    if key.private or len(key.domain) > MOST_GROUPS or not isinstance(plan.outputs[0].value, KeyValue):
+    key = plan.question.keys[0]
+    several = len(plan.question.keys) > 1 or not isinstance(plan.outputs[0].value, KeyValue)
+    if several or key.private or len(key.domain) > MOST_GROUPS:
         reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values"
         raise rows.refusal(node, reason, "Declare its values, or join the answers.")
     return [(value, number) for value in key.domain]

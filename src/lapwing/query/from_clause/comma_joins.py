@@ -27,7 +27,7 @@ from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
-from lapwing.query.from_clause.unit_joins import compares_units, connects
+from lapwing.query.from_clause.unit_joins import compares_units, connects, unlinked
 
 Joined = tuple[exp.Join, Input | PublicInput]
 ConditionBinder = Callable[[exp.Expression, Input], Input]
@@ -65,11 +65,22 @@ def bind_listed(
     if scope.sharing and any(isinstance(other, Input) for _, other in items):
         bound, items, conditions = _met(bound, items, conditions, scope, asked)
     if items:
-        join, other = items[0]
-        name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
-        reason = f"Nothing says what rows of '{name}' are joined with"
-        raise scope.nowhere.refusal(join.this, reason, "Compare its columns with those of the other tables.")
+        raise _unconnected(*items[0], bound, conditions, scope)
     return bound, [part for part in conditions if part in where]
+
+
+def _unconnected(
+    join: exp.Join, other: Input | PublicInput, bound: Input, conditions: Sequence[exp.Expression], scope: Scope
+) -> QueryRefused:
+    """Return the refusal of a table that is compared with nothing, or with nothing that names the unit."""
+    if isinstance(other, Input):
+        ours, theirs = rows_of(bound, scope), rows_of(other, scope)
+        if any(sides_of(part, ours, theirs) is not None for part in conditions):
+            reason, ways = unlinked(bound, other, scope)
+            return scope.nowhere.refusal(join.this, reason, ways)
+    name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
+    reason = f"Nothing says what rows of '{name}' are joined with"
+    return scope.nowhere.refusal(join.this, reason, "Compare its columns with those of the other tables.")
 
 
 def _connected(
