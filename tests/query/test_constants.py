@@ -160,7 +160,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(age) FROM visits w WHERE w.day = v.day AND w.plan = v.plan)":
         "by one column",
     "WITH a AS (SELECT plan, day, COUNT(*) AS n FROM visits GROUP BY plan, day) "
-    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(n) FROM a WHERE a.plan = v.plan)": "by a column|one question",
+    "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(n) FROM a WHERE a.plan = v.plan)": "by a column",
     "SELECT COUNT(*) FROM visits v WHERE age > (SELECT AVG(w.age) FROM visits w WHERE w.person = v.person)":
         "A subquery is not answered here",
     "SELECT COUNT(*) FROM visits WHERE age > ALL (SELECT AVG(age) FROM visits)": "not answered|understood|one row",
