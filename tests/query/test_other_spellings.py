@@ -35,6 +35,24 @@ PAIRS = [
         "WHERE age > 3 OR member GROUP BY note",
         f"{PUBLIC} visits WHERE (age > 3 OR member) AND note IN ('a', 'b') GROUP BY note",
     ),
+    (
+        "SELECT MODE(plan) FROM visits WHERE age > 3 OR member",
+        "SELECT plan AS mode_plan FROM visits WHERE (age > 3 OR member) AND NOT plan IS NULL GROUP BY plan "
+        "ORDER BY COUNT(*) DESC LIMIT 1",
+    ),
+    (
+        "SELECT member, MODE() WITHIN GROUP (ORDER BY plan) AS m FROM visits GROUP BY 1 ORDER BY member",
+        "SELECT member, plan AS m FROM visits WHERE NOT plan IS NULL GROUP BY member, plan "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY member ORDER BY COUNT(*) DESC) = 1 ORDER BY member",
+    ),
+    (
+        "SELECT APPROX_TOP_COUNT(plan, 3) FROM visits",
+        "SELECT plan AS value, COUNT(*) AS count FROM visits GROUP BY plan ORDER BY COUNT(*) DESC LIMIT 3",
+    ),
+    (
+        "SELECT APPROX_TOP_K(plan, 3) FROM visits",
+        "SELECT plan AS value, COUNT(*) AS count FROM visits GROUP BY plan ORDER BY COUNT(*) DESC LIMIT 3",
+    ),
     ("SELECT VAR(age) AS v, STD(age) AS s FROM visits", "SELECT VAR_SAMP(age) AS v, STDDEV_SAMP(age) AS s FROM visits"),
     (
         "SELECT VAR(weight, contribution_bounds_per_row => (0, 9)) AS v FROM visits",

@@ -13,6 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
+from lapwing.query.most_common import with_most_common
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -277,7 +278,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.In: _member,
     exp.From: _without_parentheses,
     exp.Subquery: _named_parentheses,
-    exp.Select: with_listed_values,
+    exp.Select: lambda select: with_listed_values(select) or with_most_common(select),
     exp.Fetch: _limit,
     exp.Group: _grouped,
 }

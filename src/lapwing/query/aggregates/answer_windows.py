@@ -112,7 +112,7 @@ def _function(inner: exp.Expression, rows: RowScope, derived: Bind) -> tuple[Ove
         raise rows.refusal(inner, f"{name_of(inner)} is not answered over the rows of the answer", _ANSWERED)
     rows.only(inner, "this", *(["offset"] if type(inner) in _NEIGHBOURS else []))
     argument = derived(inner.this)
-    if argument.shape not in NUMERIC or isinstance(argument, ConstantValue):
+    if (argument.shape not in NUMERIC and function != "row_at") or isinstance(argument, ConstantValue):
         raise rows.refusal(
             inner, f"{name_of(inner)} OVER needs a number of the answer, not {argument.shape}", _ANSWERED
         )

@@ -267,6 +267,13 @@ class Layer:
             return
         if isinstance(node, exp.Window | exp.Filter):
             raise self._refused(node, "window functions or FILTER beside aggregates", "Compute them in a SELECT each.")
+        if isinstance(node, exp.ArgMax | exp.ArgMin):  # the value of another column where one is largest or least
+            self._rows.only(node, "this", "expression")
+            order = exp.Ordered(this=node.expression.copy(), desc=isinstance(node, exp.ArgMax), nulls_first=False)
+            first = exp.FirstValue(this=node.this.copy())
+            ordered = exp.Order(expressions=[order])
+            node.replace(exp.Window(this=first, partition_by=[group.copy() for group in groups], order=ordered))
+            return
         if isinstance(node, exp.AggFunc):
             if isinstance(node, exp.Count) and self._is_never_null(node.this):
                 node.set("this", exp.Star())

@@ -218,6 +218,18 @@ def of_values(values: Sequence[Value], shape: Shape) -> Column:
     return of_labels(values)
 
 
+def taken_or_null(column: Column, places: IndexArray, shape: Shape) -> Column:
+    """Return the entries at some places of an expanded column, NULL for places below 0."""
+    if not column.size:
+        return of_values([None] * len(places), shape)
+    taken, missing = column.taken(np.maximum(places, 0)), np.asarray(places < 0, dtype=np.bool_)
+    if not missing.any():
+        return taken
+    if isinstance(taken, Labels):
+        return replace(taken, places=np.where(missing, -1, taken.places))
+    return replace(taken, null=some(mask_of(taken.null) | missing))
+
+
 def as_numbers(column: Column) -> Rationals:
     """Return a numeric column as it is, and one of NULL alone as rationals."""
     return column if isinstance(column, Rationals) else of_numbers([None])

@@ -13,17 +13,7 @@ import numpy as np
 
 from lapwing.query.derivation import intervals
 from lapwing.query.derivation.answer_functions import FUNCTIONS
-from lapwing.query.derivation.columns import (
-    NUMERIC,
-    Column,
-    IndexArray,
-    Labels,
-    Shape,
-    Truths,
-    mask_of,
-    of_values,
-    some,
-)
+from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Shape, Truths, taken_or_null
 from lapwing.query.derivation.derive import degree_of, rests_on_ends
 from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Part, measures_of
 from lapwing.query.derivation.intervals import Ends, Interval
@@ -54,14 +44,7 @@ class SourceCells:
 
     def column(self, derived: Derived) -> Column:
         """Return a value of the source in every row of the answer, NULL where it has no row of the source."""
-        if not self.rows.size:
-            return of_values([None] * len(self.places), derived.shape)
-        taken, missing = self.rows.column(derived).taken(np.maximum(self.places, 0)), self.missing
-        if not missing.any():
-            return taken
-        if isinstance(taken, Labels):
-            return replace(taken, places=np.where(missing, -1, taken.places))
-        return replace(taken, null=some(mask_of(taken.null) | missing))
+        return taken_or_null(self.rows.column(derived), self.places, derived.shape)
 
     def interval(self, derived: Derived, confidence: Fraction) -> Interval | None:
         """Return where the true value is in every row of the answer, anywhere where it has no row of the source."""

@@ -15,7 +15,7 @@ from typing import Literal as Choice
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers
+from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
 from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, Part, values_in
@@ -124,7 +124,7 @@ def _codes(derived: Derived, cells: NoisyCells) -> IndexArray:
     return codes
 
 
-def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
+def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
     """Add up the rows of each part exactly: integers at once, other numbers like those of any span."""
     values = of_numbers([None]) if over.argument is None else cells.column(over.argument)
     if not isinstance(values, Rationals):
@@ -141,10 +141,14 @@ def _total(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rational
 # ---- what depends on the order of rows ------------------------------------------------------------------------------
 
 
-def _spanning(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Rationals:
+def _spanning(over: WindowValue, cells: NoisyCells, groups: IndexArray) -> Column:
     """Compute over the rows of each row's span, exactly."""
     places, starts, differs = _in_order(over, cells, groups)
     spans = _spans(over.span, starts, differs)
+    if over.function == "row_at" and over.argument is not None:
+        first = np.full(cells.size, -1, dtype=np.int64)
+        first[places] = [places[start] if start < end else -1 for start, end in spans]
+        return taken_or_null(cells.column(over.argument), first, over.shape)
     if over.function == "rows":
         results: list[Fraction | None] = [Fraction(end - start) for start, end in spans]
     else:
@@ -209,7 +213,6 @@ _OF_SPANS: Final[Mapping[str, Callable[[Values, Spans], Values]]] = {
     "average": lambda values, spans: [total / count if count else None for total, count in _sums(values, spans)],
     "least": _outermost(min),
     "greatest": _outermost(max),
-    "row_at": lambda values, spans: [values[start] if start < end else None for start, end in spans],
 }
 
 
