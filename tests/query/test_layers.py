@@ -132,8 +132,8 @@ OVER = [
     "SELECT plan, n FROM a WHERE old AND n > (1 + 2) ORDER BY n DESC, plan LIMIT 1 OFFSET 1",
     "SELECT ARG_MAX(plan, n) AS most, ARG_MIN(n, plan) AS first FROM a WHERE plan <> 'd'",
     "SELECT plan, MAX_BY(old, n) AS old, COUNT(*) AS k FROM a GROUP BY plan ORDER BY plan",
-    "SELECT plan, FIRST_VALUE(plan) OVER (ORDER BY n DESC, plan, old) AS top, LAG(old) OVER (ORDER BY plan, old) AS l FROM a "
-    "ORDER BY plan, old",
+    "SELECT plan, FIRST_VALUE(plan) OVER (ORDER BY n DESC, plan, old) AS top, LAG(old) OVER (ORDER BY plan, old) AS l "
+    "FROM a ORDER BY plan, old",
     "SELECT b.plan, b.m FROM (SELECT plan, SUM(n) AS m FROM a GROUP BY plan) AS b WHERE b.m > 100 ORDER BY m, plan",
 ]
 
