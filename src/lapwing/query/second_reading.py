@@ -19,6 +19,7 @@ from lapwing.query.from_clause.scope import Scope, rows_of
 from lapwing.query.implicit_bounds import with_implicit_bounds
 from lapwing.query.other_spellings import respelled
 from lapwing.query.plan import Plan
+from lapwing.query.public_constants import with_public_constants
 from lapwing.query.public_groups import with_public_groups
 from lapwing.query.stated_bounds import rows_as_stated
 from lapwing.query.text.dialect import NOT_RELEASED
@@ -64,6 +65,13 @@ class _Reader:
             spelled = with_public_groups(spelled or parsed.select, self._within.catalog) or spelled
         if spelled is not None:
             parsed = replace(parsed, select=spelled)
+            try:
+                return self._bound(parsed, rows_of)
+            except QueryRefused as again:
+                refused = again
+        known = with_public_constants(parsed.select, self._within)
+        if known is not None:
+            parsed = replace(parsed, select=known)
             try:
                 return self._bound(parsed, rows_of)
             except QueryRefused as again:

@@ -172,13 +172,11 @@ def _middle(value: Derived) -> object:
 
 def _written(found: Rows, key: exp.Expression | None, shape: Shape) -> exp.Expression:
     """Return numbers as a constant of SQL, or as one for each value of a key."""
-    nothing = exp.Case(
-        ifs=[exp.If(this=exp.Boolean(this=False), true=_literal(_TYPICAL.get(shape, 1)))]
-    )  # a typed NULL
+    nothing = exp.Case(ifs=[exp.If(this=exp.Boolean(this=False), true=literal(_TYPICAL.get(shape, 1)))])  # a typed NULL
     if key is None:
-        return _literal(found[0][-1]) if found and _is_there(found[0][-1]) else nothing
+        return literal(found[0][-1]) if found and _is_there(found[0][-1]) else nothing
     known = [(value, number) for value, number in found if value is not None and _is_there(number)]
-    branches = [exp.If(this=_literal(value), true=_literal(number)) for value, number in known]
+    branches = [exp.If(this=literal(value), true=literal(number)) for value, number in known]
     return exp.Case(this=key.copy(), ifs=branches) if branches else nothing
 
 
@@ -186,7 +184,8 @@ def _is_there(number: object) -> bool:
     return number is not None and (not isinstance(number, float) or isfinite(number))
 
 
-def _literal(value: object) -> exp.Expression:
+def literal(value: object) -> exp.Expression:
+    """Return a value as a constant of SQL."""
     if isinstance(value, bool):
         return exp.Boolean(this=value)
     if isinstance(value, datetime):

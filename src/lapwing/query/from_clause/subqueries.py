@@ -67,12 +67,12 @@ def _from(select: exp.Select, first: Input | PublicInput, scope: Scope) -> Input
     if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
 
         def asked(part: exp.Expression, rows: Input) -> Input:
-            return bind_where([part], rows, scope, subquery=_unnamed, item=_item)
+            return bind_where([part], rows, scope, subquery=unnamed, item=_item)
 
         bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
     else:
         bound = _joined(select, first, joins, scope)
-    bound = bind_where(where, bound, scope, subquery=_unnamed, item=_item)
+    bound = bind_where(where, bound, scope, subquery=unnamed, item=_item)
     require_bounded_size(bound.selection, select, scope.nowhere)
     return bound
 
@@ -215,7 +215,8 @@ def _of_view(sql: str, scope: Scope) -> exp.Expression:
 # ---- subqueries -----------------------------------------------------------------------------------------------------
 
 
-def _unnamed(node: exp.Expression, scope: Scope) -> Input | PublicInput:
+def unnamed(node: exp.Expression, scope: Scope) -> Input | PublicInput:
+    """Bind a subquery that stands in a condition."""
     return _subquery(node, "subquery", scope)
 
 

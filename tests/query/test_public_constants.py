@@ -1,0 +1,81 @@
+"""Subqueries of public tables that are constants mean what the constants mean, and what SQL means."""
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from lapwing.errors import QueryRefused
+from lapwing.query import public_constants, second_reading
+from tests.support.query import clean
+from tests.support.query.ibis_world import World, same, world
+
+__all__ = ["world"]
+
+COUNT = "SELECT COUNT(*) AS n FROM visits WHERE"
+ONE = "(SELECT factor FROM codes WHERE plan = 'a' AND floor = 0)"
+SAME = [
+    (f"{COUNT} age > {ONE}", f"{COUNT} age > {{one}}"),
+    (f"{COUNT} age BETWEEN {ONE} AND 10 * {ONE}", f"{COUNT} age BETWEEN {{one}} AND 10 * {{one}}"),
+    (f"SELECT SUM(age * {ONE}) AS s FROM visits", "SELECT SUM(age * {one}) AS s FROM visits"),
+    (
+        f"{COUNT} age > 50 OR plan IN (SELECT plan FROM codes WHERE tier = 'gold')",
+        f"{COUNT} age > 50 OR plan IN ({{gold}})",
+    ),
+    (
+        f"{COUNT} (age > 50 OR plan IN (SELECT plan FROM codes WHERE factor = {ONE} AND tier = 'gold')) AND member",
+        f"{COUNT} (age > 50 OR plan IN ({{both}})) AND member",
+    ),
+    (f"{COUNT} age > 50 OR plan IN (SELECT plan FROM codes WHERE tier = 'none')", f"{COUNT} age > 50 OR FALSE"),
+    (
+        f"{COUNT} plan IN (SELECT plan FROM codes WHERE factor IN (SELECT factor FROM codes WHERE floor = 0))",
+        f"{COUNT} plan IN (SELECT plan FROM codes WHERE factor IN ({{factors}}))",
+    ),
+]
+LOOKED_UP = {
+    "one": ONE,
+    "gold": "(SELECT DISTINCT plan FROM codes WHERE tier = 'gold' ORDER BY plan)",
+    "both": f"(SELECT DISTINCT plan FROM codes WHERE tier = 'gold' AND factor = {ONE} ORDER BY plan)",
+    "factors": "(SELECT DISTINCT factor FROM codes WHERE floor = 0 ORDER BY factor)",
+}
+REFUSED = [
+    f"{COUNT} age > (SELECT factor FROM codes)",
+    f"{COUNT} age > (SELECT factor FROM codes WHERE tier = 'none')",
+    f"{COUNT} age > (SELECT factor + 1 FROM codes WHERE plan = 'a')",
+    f"{COUNT} age > (SELECT factor FROM codes WHERE plan = visits.plan)",
+    f"{COUNT} age > 50 OR NOT plan IN (SELECT plan FROM codes WHERE tier = 'gold')",
+    f"{COUNT} age > 50 OR (plan IN (SELECT plan FROM codes WHERE tier = 'gold')) IS NULL",
+    f"{COUNT} age > 50 OR plan IN (SELECT plan, tier FROM codes)",
+    f"{COUNT} age > 50 OR plan IN (SELECT plan FROM visits)",
+]
+
+
+@pytest.fixture(scope="module")
+def constants() -> dict[str, str]:
+    """Return what plain DuckDB finds, written as constants."""
+    with duckdb.connect() as connection:
+        connection.register("codes", pa.Table.from_pylist(clean.codes()))
+        found = {name: [row[0] for row in connection.execute(text).fetchall()] for name, text in LOOKED_UP.items()}
+    return {name: ", ".join(map(repr, values)) for name, values in found.items()}
+
+
+@pytest.mark.parametrize(("text", "known"), SAME, ids=[text for text, _ in SAME])
+def test_it_is_the_plan_of_the_constants(world: World, constants: dict[str, str], text: str, known: str) -> None:
+    assert not same(world.plan(text), world.plan(known.format(**constants)))
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_constant_is_refused(world: World, text: str) -> None:
+    with pytest.raises(QueryRefused):
+        world.plan(text)
+
+
+def test_a_membership_that_is_denied_would_be_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There NULL in the list would make another answer."""
+    monkeypatch.setattr(public_constants, "_is_alternative", lambda _node: True)
+    for text in REFUSED[4:6]:
+        assert world.plan(text).outputs
+
+
+def test_no_more_is_read_of_public_tables_for_other_questions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(second_reading, "with_public_constants", lambda *_: pytest.fail("it is read again"))
+    world.plan(f"{COUNT} plan IN (SELECT plan FROM codes WHERE tier = 'gold')")
