@@ -87,6 +87,7 @@ class Session:
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        assuming_count: int | None = None,
         **options: object,
     ) -> Answer:
         """Answer a question and charge it; the same question again is free.
@@ -96,7 +97,7 @@ class Session:
             parameters: values for each `?` in order, or for each `$name` by name.
             epsilon: the price: the question alone is (epsilon, delta)-DP, with the budget's delta.
             error: instead of a price, the wanted half-width of the 95 % intervals of every COUNT and SUM; the
-                cheapest price that promises it is charged.
+                cheapest price that promises it is charged. Of an AVG, if it is of `assuming_count` rows in a cell.
             delta: for a question that groups by a column whose values are not public: what choosing the keys may take
                 of the budget's delta_keys.
             label: what the history calls the question, or what it was asked for; one line.
@@ -106,7 +107,9 @@ class Session:
             EngineFault (charged).
         """
         self._require_open()
-        request = self._planned(question, parameters, epsilon, error, delta, label, options, answered=True)
+        request = self._planned(
+            question, parameters, epsilon, error, delta, label, options, assuming_count, answered=True
+        )
         (answer,) = answer_all([request], self._access())
         return answer
 
@@ -122,11 +125,19 @@ class Session:
         self._require_open()
         return tables_of_catalog(self.catalog, self.public_tables)
 
-    def plan(self, question: "Question", parameters: Parameters, **prices: Number | None) -> Plan:
+    def plan(
+        self,
+        question: "Question",
+        parameters: Parameters,
+        *,
+        epsilon: Number | None = None,
+        error: Number | None = None,
+        delta: Number | None = None,
+        assuming_count: int | None = None,
+    ) -> Plan:
         """Return what is done for a question at a price, as `sql` takes them; free."""
         self._require_open()
-        epsilon, error, delta = map(prices.get, ("epsilon", "error", "delta"))
-        return self._planned(question, parameters, epsilon, error, delta).plan
+        return self._planned(question, parameters, epsilon, error, delta, None, None, assuming_count).plan
 
     def batch(
         self,
@@ -162,6 +173,7 @@ class Session:
         delta: Number | None,
         label: str | None = None,
         options: Mapping[str, object] | None = None,
+        assuming_count: int | None = None,
         *,
         answered: bool = False,
     ) -> Request:
@@ -176,12 +188,17 @@ class Session:
             text = text_of(question, **options or {})
         if label is not None:
             require_label(label)
+        if assuming_count is not None and (type(assuming_count) is not int or assuming_count < 1):
+            raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
 
         def make() -> tuple[Plan, Quote]:
             plan = self._bound(text, parameters)
             if answered:
                 plan.require_answerable()
-            return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta)
+            assumed = assuming_count if error is not None else None
+            return plan, calibrate(
+                plan, catalog.budget, epsilon=epsilon, error=error, delta=delta, assuming_count=assumed
+            )
 
         plan, priced = self._plans.planned(
             make,
@@ -189,7 +206,7 @@ class Session:
             principal=self._principal,
             text=text,
             parameters=parameters,
-            numbers=(epsilon, error, delta),
+            numbers=(epsilon, error, delta, assuming_count),
         )
         if answered:  # it may have been priced before
             plan.require_answerable()
@@ -225,10 +242,8 @@ class Session:
         from lapwing.release.explaining import explain  # here: a question that is asked needs no preview
 
         self._require_open()
-        if assuming_count is not None and (isinstance(assuming_count, bool) or assuming_count < 1):
-            raise InvalidParameter(f"assuming_count is {assuming_count!r}; write a whole number of rows from 1 up.")
         state = self._state()  # first, as it may bring another budget, and with it another price
-        request = self._planned(question, parameters, epsilon, error, delta, options=options)
+        request = self._planned(question, parameters, epsilon, error, delta, None, options, assuming_count)
         return explain(request, state, self._access(), assuming_count)
 
     def budget(self, *, history: bool = True) -> BudgetView:

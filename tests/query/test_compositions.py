@@ -65,7 +65,7 @@ OVER = [
     "plan < 'c') y USING (plan) ORDER BY plan",
     "SELECT x.n AS l, y.n AS r FROM b x FULL JOIN b y ON x.plan = y.plan AND x.n > 300 ORDER BY l NULLS LAST, r",
     "SELECT x.plan, COUNT(*) AS k, SUM(y.n) AS t FROM a x JOIN a y ON x.plan = y.plan AND x.site <> y.site "
-    "GROUP BY x.plan HAVING COUNT(*) > 2 ORDER BY t",
+    "GROUP BY x.plan HAVING COUNT(*) > 2 ORDER BY t, 1",
     "SELECT a.plan, MAX(a.n) AS most FROM a JOIN b ON a.plan = b.plan AND a.n > b.n / 4 GROUP BY a.plan ORDER BY 1",
     "SELECT plan AS k, n FROM b UNION ALL SELECT site, SUM(n) FROM a GROUP BY site ORDER BY n DESC, k",
     "SELECT k, SUM(n) AS n FROM (SELECT plan AS k, n FROM b UNION ALL SELECT plan, s FROM d UNION ALL SELECT 'all', n "

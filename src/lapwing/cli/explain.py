@@ -1,9 +1,8 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -35,10 +34,7 @@ def command(
     error: options.Error = None,
     delta: options.Delta = None,
     values: options.Values = None,
-    assuming_count: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Rows in a cell, to see how wide the interval of an AVG would be there."),
-    ] = None,
+    assuming_count: options.AssumingCount = None,
     form: options.ReportFormat = options.Report.table,
     verbose: options.Verbose = False,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,

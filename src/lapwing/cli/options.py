@@ -145,6 +145,12 @@ Error = Annotated[
         above_zero("--error"), "Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM."
     ),
 ]
+AssumingCount = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Rows in a cell, of which an AVG is assumed to be: says its error, and prices --error."
+    ),
+]
 Delta = Annotated[
     Fraction | None,
     amount(between("--delta"), "For keys that are not public: what choosing them may take of the budget's delta_keys."),

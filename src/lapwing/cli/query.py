@@ -41,6 +41,7 @@ def command(
     error: options.Error = None,
     delta: options.Delta = None,
     values: options.Values = None,
+    assuming_count: options.AssumingCount = None,
     label: options.Label = None,
     level: Annotated[
         Fraction | None,
@@ -81,7 +82,14 @@ def command(
     if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
         with open_asked(data, protection, catalog, server, dataset) as session:
             return explain.show_preview(
-                session, question, parameters, epsilon=epsilon, error=error, delta=delta, verbose=verbose
+                session,
+                question,
+                parameters,
+                epsilon=epsilon,
+                error=error,
+                delta=delta,
+                assuming_count=assuming_count,
+                verbose=verbose,
             )
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
@@ -95,8 +103,18 @@ def command(
 
         def asked() -> "Answer | RemoteAnswer":
             if queue:
-                return _from_queue(session, question, parameters, label, epsilon=epsilon, error=error, delta=delta)
-            return session.sql(question, parameters, epsilon=epsilon, error=error, delta=delta, label=label)
+                return _from_queue(
+                    session, question, parameters, label, assuming_count, epsilon=epsilon, error=error, delta=delta
+                )
+            return session.sql(
+                question,
+                parameters,
+                epsilon=epsilon,
+                error=error,
+                delta=delta,
+                label=label,
+                assuming_count=assuming_count,
+            )
 
         answer = ask(session, question, asked)
         try:
@@ -119,12 +137,13 @@ def _from_queue(
     question: str,
     parameters: "Parameters",
     label: str | None,
+    assuming_count: int | None,
     **prices: Fraction | None,
 ) -> "RemoteAnswer":
     """Let a question wait in a server's queue, and wait for its answer; Ctrl-C cancels it there, too."""
     if isinstance(session, lw.Session):
         raise InvalidParameter("--queue goes with --server; a catalog has no queue.")
-    pending = session.submit(question, parameters, **prices, label=label)
+    pending = session.submit(question, parameters, **prices, label=label, assuming_count=assuming_count)
     note("queued", pending.id)
     try:
         return pending.wait()

@@ -20,9 +20,12 @@ def question_body(
     error: Number | None,
     delta: Number | None,
     label: str | None = None,
+    assuming_count: int | None = None,
 ) -> dict[str, object]:
     """Return the body of a question."""
-    return _sql_body(text, parameters) | amounts(epsilon=epsilon, error=error, delta=delta) | _labelled(label)
+    assumed = {} if assuming_count is None else {"assuming_count": assuming_count}
+    priced = amounts(epsilon=epsilon, error=error, delta=delta)
+    return _sql_body(text, parameters) | priced | _labelled(label) | assumed
 
 
 def batch_body(

@@ -62,13 +62,15 @@ class RemoteSession:
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        assuming_count: int | None = None,
         **options: object,
     ) -> RemoteAnswer:
         """Answer a question and charge it, as `Session.sql` does; the same question again is free.
 
         Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
         """
-        body = question_body(text_of(question, **options), parameters, epsilon, error, delta, label)
+        text = text_of(question, **options)
+        body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
         return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
 
     def batch(
@@ -96,6 +98,7 @@ class RemoteSession:
         error: Number | None = None,
         delta: Number | None = None,
         label: str | None = None,
+        assuming_count: int | None = None,
         **options: object,
     ) -> Pending:
         """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
@@ -104,7 +107,8 @@ class RemoteSession:
         Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
             What goes wrong when its turn comes, `Pending.wait` raises.
         """
-        body = question_body(text_of(question, **options), parameters, epsilon, error, delta, label)
+        text = text_of(question, **options)
+        body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
         return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
 
     def pending(self, id: str) -> Pending:
@@ -130,10 +134,9 @@ class RemoteSession:
         **options: object,
     ) -> Preview:
         """Return price, mechanisms and promised errors, as `Session.explain` does; free."""
-        body = question_body(text_of(question, **options), parameters, epsilon, error, delta) | {
-            "assuming_count": assuming_count
-        }
-        return preview_of(self._connection.post(f"{self._path}/explain", body | {"assuming_count": assuming_count}))
+        text = text_of(question, **options)
+        body = question_body(text, parameters, epsilon, error, delta, assuming_count=assuming_count)
+        return preview_of(self._connection.post(f"{self._path}/explain", body))
 
     def budget(self, *, history: bool = True) -> BudgetView:
         """Return what was granted, spent and is left; with the history of one's own charges, which comes in pages."""

@@ -20,10 +20,12 @@ def calibrate(
     epsilon: Number | None = None,
     error: Number | None = None,
     delta: Number | None = None,
+    assuming_count: int | None = None,
 ) -> Quote:
     """Price a plan at a wanted `epsilon`, or at the cheapest loss whose 95 % half-widths are at most `error`.
 
     Args: delta: for a question with private keys, what their selection may take of the delta kept for keys.
+        assuming_count: with an error, of how many rows each mean is assumed to be.
     Raises: InvalidParameter unless exactly one of epsilon and error is given, positive and finite; QueryRefused where
         an error is not a public fact, or private keys cannot be selected.
     """
@@ -41,7 +43,7 @@ def calibrate(
         if plan.searches:
             return with_searches(plan, bounds, loss, budget, keys_delta)
         return at_loss(plan, bounds, loss, budget, keys_delta)
-    return at_error(plan, bounds, budget, positive(error, "error"))
+    return at_error(plan, bounds, budget, positive(error, "error"), assuming_count)
 
 
 def _given_once(here: Number | None, said: Fraction | None, name: str) -> Number | None:

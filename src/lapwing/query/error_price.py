@@ -5,6 +5,8 @@ from fractions import Fraction
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.privacy.measures import MEASURES
+from lapwing.query.assumed_means import at_error_of_means
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures import Measure
@@ -13,8 +15,16 @@ from lapwing.query.quote import CONFIDENCE, MECHANISMS, NoisyMeasure, Quote
 from lapwing.query.stability import SensitivityBound
 
 
-def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budget: Budget, error: Fraction) -> Quote:
+def at_error(
+    plan: Plan,
+    bounds: tuple[tuple[SensitivityBound, ...], ...],
+    budget: Budget,
+    error: Fraction,
+    assuming_count: int | None = None,
+) -> Quote:
     """Price a plan at the cheapest loss whose 95 % half-widths are at most `error`, of each number by itself.
+
+    Args: assuming_count: of how many rows each mean is assumed to be.
 
     Raises: QueryRefused where an error is not a public fact, or finer than a number's step.
     """
@@ -26,14 +36,23 @@ def at_error(plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budge
         raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
         raise QueryRefused("The error of a question with private keys has no one price", remedy="Give epsilon instead.")
+    means = any(isinstance(output.value, Average) for output in plan.outputs)
     for output in plan.outputs:
-        if not isinstance(output.value, MeasureValue | KnownMean) and measures_of(output.value):
+        promised = isinstance(output.value, MeasureValue | KnownMean)
+        if not promised and measures_of(output.value) and not (means and isinstance(output.value, Average)):
             raise QueryRefused(
                 f"The error of '{output.name}' is not a public fact: it depends on the data",
                 remedy="Give epsilon instead, or ask for COUNT and SUM alone.",
             )
+    if means and assuming_count is None:
+        raise QueryRefused(
+            "The error of a mean depends on how many rows it is of, which is not a public fact",
+            remedy="Say how many you assume, as in assuming_count=1000 or --assuming-count 1000, or give epsilon.",
+        )
     if plan.question.distributions:
         raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")
+    if means and assuming_count is not None:
+        return at_error_of_means(plan, bounds, budget, error, assuming_count)
     measure_kind = MEASURES[budget.measure]
     terms = []
     for measure, candidates in zip(plan.question.measures, bounds, strict=True):

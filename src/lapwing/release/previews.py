@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
-from lapwing.exact.arrays import integer_array
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
+from lapwing.query.assumed_means import half_width_of_mean
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, Output, measures_of, values_in
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, Output, measures_of, values_in
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
@@ -78,38 +77,9 @@ def _half_width(output: Output, priced: Quote, assuming_count: int | None) -> fl
         case KnownMean(total=total) as mean:
             return float(mean.half_width(terms[total].half_width(CONFIDENCE)))
         case Average() as average if assuming_count is not None:
-            return _average_half_width(average, terms, assuming_count)
+            return float(half_width_of_mean(average, terms, assuming_count))
         case _:
             return None
-
-
-def _average_half_width(average: Average, terms: Mapping[Measure, NoisyMeasure], count: int) -> float:
-    """Return the largest distance between a mean and the ends of its interval, over all means inside the bounds.
-
-    With n rows of mean m around the origin, the released sum lies within a of nm and the released count within b of
-    n. The quotient's distance from m is convex in m, so that it is largest at a bound.
-    """
-    level = 1 - (1 - CONFIDENCE) / 2
-    parts: tuple[Measure, ...] = (average.total, average.count)
-    margins = {part: terms[part].half_width(level) for part in parts}
-    low, high = average.total.type.interval()
-    if low is None or high is None:
-        raise ValueError("a sum's argument is bounded")
-    origin = average.total.origin * average.total.step
-    away = margins[average.total]
-    cases = [(mean, (mean - origin) * count + error) for mean in (low, high) for error in (-away, away)]
-    cells = NoisyCells(
-        size=len(cases),
-        measures={
-            average.total: integer_array([int(total / average.total.step) for _, total in cases]),
-            average.count: integer_array([count] * len(cases)),
-        },
-        keys={},
-        margins=lambda _value: margins,
-    )
-    ends = average.interval(cells, {**margins, average.total: Fraction(0)})
-    errors = [abs(Fraction(end) - mean) for side in ends for end, (mean, _) in zip(side.values(), cases, strict=True)]
-    return float(max(errors))
 
 
 def previews_of(priced: Quote, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:

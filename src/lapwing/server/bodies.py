@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
@@ -102,17 +102,27 @@ class SqlBody(Body):
         return [_value(value) for value in self.parameters]
 
 
+class Prices(TypedDict):
+    """What a price is asked by."""
+
+    epsilon: Number | None
+    error: Number | None
+    delta: Number | None
+
+
 class PricedBody(SqlBody):
     """A question in SQL and its price."""
 
     epsilon: Amount | None = None
     error: Amount | None = None
     delta: Amount | None = None
+    assuming_count: Annotated[StrictInt, Field(ge=1, le=10**15)] | None = None
 
-    def prices(self) -> dict[str, Number | None]:
+    def prices(self) -> Prices:
         """Return what the price is asked by; JSON's numbers as they are, so that messages show what was sent."""
         amounts = {"epsilon": self.epsilon, "error": self.error, "delta": self.delta}
-        return {name: read(amount, name) if isinstance(amount, str) else amount for name, amount in amounts.items()}
+        epsilon, error, delta = (read(a, name) if isinstance(a, str) else a for name, a in amounts.items())
+        return {"epsilon": epsilon, "error": error, "delta": delta}
 
 
 class QueryBody(PricedBody):
@@ -123,11 +133,14 @@ class QueryBody(PricedBody):
 
     def bought(self, session: Session) -> tuple[Answer, ...]:
         """Return the answer of a session, alone."""
-        return (session.sql(self.sql, self.values(), **self.prices(), label=self.label),)
+        answer = session.sql(
+            self.sql, self.values(), **self.prices(), label=self.label, assuming_count=self.assuming_count
+        )
+        return (answer,)
 
     def plans(self, session: Session) -> tuple[Plan, ...]:
         """Return what would be done, alone."""
-        return (session.plan(self.sql, self.values(), **self.prices()),)
+        return (session.plan(self.sql, self.values(), **self.prices(), assuming_count=self.assuming_count),)
 
 
 class BatchBody(Body):
@@ -153,8 +166,6 @@ class BatchBody(Body):
 
 class ExplainBody(PricedBody):
     """A question to be priced."""
-
-    assuming_count: Annotated[StrictInt, Field(ge=1, le=10**15)] | None = None
 
 
 def requests_of(body: QueryBody | BatchBody) -> Sequence[Mapping[str, Any]]:

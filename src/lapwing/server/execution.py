@@ -281,6 +281,8 @@ class QuestionExecutor:
             as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
         """
         request = body.model_dump(mode="json")
+        if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
+            del request["assuming_count"]
         digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
         with nullcontext() if key is None else self._key_locked(caller.name, key):
             earlier = None if key is None else self._answers.begin(caller.name, key, digest)

@@ -70,7 +70,7 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         with service.callers.pricing(caller):
             served.for_caller(caller, service.policies).explain(
-                body.sql, body.values(), **body.prices(), assuming_count=None
+                body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
             )
         job = service.job_runner.submit(caller, served, body, idempotency_key)
         return json_response(document(job), {"Location": f"/v1/queries/{job.id}"}, status=202)
