@@ -182,7 +182,8 @@ def test_the_consistent_view_adds_up_what_it_shows(session: lw.Session) -> None:
     [
         ("RANK() OVER ()", "needs an order"),
         ("LAG(COUNT(*)) OVER ()", "LAG needs an order"),
-        ("LAG(plan) OVER (ORDER BY plan)", "needs a number"),
+        ("SUM(plan) OVER (ORDER BY plan)", "needs a number"),
+        ("LAG('a') OVER (ORDER BY plan)", "needs a number"),
         ("LAG(COUNT(*), 1, 0) OVER (ORDER BY plan)", "not answered here"),
         ("LEAD(COUNT(*), -1) OVER (ORDER BY plan)", "whole number of rows"),
         ("LAG(COUNT(*) IGNORE NULLS) OVER (ORDER BY plan)", "IGNORE NULLS"),

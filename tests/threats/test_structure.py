@@ -209,7 +209,8 @@ BEFORE = [
     "SELECT COUNT(*) FROM visits USING SAMPLE 5",
     "SELECT COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY age) AS k FROM visits) WHERE k = 1",
     "SELECT COUNT(*) FROM (SELECT * FROM visits QUALIFY RANK() OVER (ORDER BY cost) = 1)",
-    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)",
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT MAX(age) FROM visits GROUP BY plan)",
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT age FROM visits LIMIT 1)",
     "SELECT FIRST(note) FROM visits",
 ]
 

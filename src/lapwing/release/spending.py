@@ -8,10 +8,10 @@ spends: nothing here sees it.
 
 import json
 from hashlib import sha256
-from secrets import token_hex
 from typing import Final
 
 from lapwing.errors import BudgetExhausted, InvalidParameter
+from lapwing.exact.entropy import read_exactly
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.amount_texts import short
@@ -40,7 +40,9 @@ def spend(loss: Loss, why: str, access: Access) -> Loss:
     ledger, state = access.ledger, access.ledger.seen()
     charged = loss.to_kind(access.catalog.budget.measure).rounded_up()
     charge = Charge(
-        key=sha256(f"SPENT {token_hex(16)}".encode()).hexdigest(),  # of its own: what was spent answers no question
+        key=sha256(
+            b"SPENT " + read_exactly(access.entropy, 16)
+        ).hexdigest(),  # of its own: what was spent answers no question
         question=f"SPENT FOR {why}",
         loss=charged,
         catalog_digest=access.catalog.digest,
