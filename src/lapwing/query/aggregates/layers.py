@@ -33,12 +33,11 @@ from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.derivation.derive import compute
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, OutputOrder, measures_of
 from lapwing.query.derivation.window_values import over_in
-from lapwing.query.expressions.calls import exact_number
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, is_column, same_name
 from lapwing.query.expressions.types import NULL
 from lapwing.query.from_clause.groupings import is_aggregated
-from lapwing.query.from_clause.select_list import starred
+from lapwing.query.from_clause.select_list import chosen, starred
 from lapwing.query.plan import Plan, without_unread
 from lapwing.query.text.parse import Parsed
 
@@ -231,25 +230,7 @@ class Layer:
         if clause is None:
             return []
         self._rows.only(clause, "expressions")
-        return [self._group(node, select) for node in clause.expressions]
-
-    def _group(self, node: exp.Expression, select: exp.Select) -> exp.Expression:
-        """Return what GROUP BY 1 or GROUP BY alias stands for; a column of the subquery comes before an alias."""
-        items = [item.this if type(item) is exp.Alias else item for item in select.expressions]
-        if isinstance(node, exp.Literal) and not node.is_string:
-            position = exact_number(str(node.this), node, self._rows)
-            if position.denominator != 1 or not 1 <= position <= len(items):
-                raise self._rows.refusal(node, f"There is no column {node.this} in the SELECT list")
-            chosen: exp.Expression = items[int(position) - 1].copy()
-            return chosen
-        if is_column(node) and not any(same_name(node.this, name) for name in self._names):
-            self._rows.only(node, "this")
-            checked_name(node.this, self._rows)
-            for item, value in zip(select.expressions, items, strict=True):
-                if type(item) is exp.Alias and same_name(node.this, item.alias):
-                    named: exp.Expression = value.copy()
-                    return named
-        return node.copy()
+        return [chosen(node, select, self._rows).copy() for node in clause.expressions]
 
     def _is_never_null(self, node: exp.Expression | None) -> bool:
         """Tell whether a node is a column of the answer that has a value in every row."""

@@ -118,6 +118,7 @@ def chosen(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Expr
     """Resolve GROUP BY 1 and GROUP BY alias to what the SELECT list says there; columns come before aliases."""
     items = select.expressions
     if isinstance(node, exp.Literal) and not node.is_string:
+        rows.only(node, "this")
         if not str(node.this).isdecimal() or not 1 <= int(node.this) <= len(items):
             raise rows.refusal(node, f"There is no column {node.this} in the SELECT list")
         return named(items[int(node.this) - 1], rows)[0]
