@@ -167,7 +167,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         cells=plan.question.cells,
         unit=units_of(plan.question.lineage),
         bound=bound_of(plan.question.lineage),
-        measures=(*previews_of(priced, plan.searches), *at_widest(plan, priced, measure_previews(priced, names))),
+        measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
         notes=(*notes_of(plan, priced), *buying.notes),
         delta=priced.delta,

@@ -9,6 +9,7 @@ from lapwing.query.assumed_means import half_width_of_mean
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, Output, measures_of, values_in
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.measure_names import measure_names
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
@@ -82,14 +83,15 @@ def _half_width(output: Output, priced: Quote, assuming_count: int | None) -> fl
             return None
 
 
-def previews_of(priced: Quote, searches: Sequence[Search]) -> tuple[MeasurePreview, ...]:
-    """Describe the noise of the searches of a question: how far the number of rows of a class may be off."""
+def previews_of(priced: Quote, plan: Plan) -> tuple[MeasurePreview, ...]:
+    """Describe the noise of what is asked before a question: searches, by how far the rows of a class may be off."""
     described: list[MeasurePreview] = []
-    by_question = {search.question: search for search in searches}
+    by_question = {search.question: search for search in plan.searches}
+    constants = {constant.question: constant for constant in plan.constants}
     for bought in priced.searches:
         search = by_question.get(bought.question)
         if search is None:  # a constant
-            described += measure_previews(bought, {term.measure: term.measure.label("", "") for term in bought.terms})
+            described += measure_previews(bought, measure_names(constants[bought.question]))
             continue
         if bought.choosing is not None:
             described.append(_preview_of_choice(search, bought.choosing))
