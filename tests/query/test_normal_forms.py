@@ -186,7 +186,11 @@ def test_a_reworded_question_is_the_same_question(catalog: Catalog, text: str, s
     except QueryRefused:  # an expression may outgrow its integers
         return
     other = reworded(sqlglot.parse_one(text, dialect="duckdb"), random.Random(seed)).sql(dialect="duckdb")
-    second = key(other, catalog)
+    try:
+        second = key(other, catalog)
+    except QueryRefused as refused:  # more parentheses than a question may have
+        assert "nested" in refused.reason
+        return
     assert first == second, other
 
 

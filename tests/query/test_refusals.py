@@ -386,3 +386,9 @@ def test_a_question_that_is_answered_does_change_the_ledger(session: Session) ->
     before = session._ledger.state()
     session.sql("SELECT COUNT(*) FROM visits WHERE note = 'last'", epsilon=0.1)
     assert session._ledger.state() != before
+
+
+@pytest.mark.parametrize("value", ["SUM(age)", "AVG(age)", "MEDIAN(age)", "MIN(age)", "STDDEV(age)"])
+def test_what_a_filter_leaves_no_value_of_is_refused(value: str, catalog: Catalog) -> None:
+    with pytest.raises(QueryRefused):
+        bind(f"SELECT {value} FILTER (WHERE age IS NULL) AS x FROM visits", catalog)

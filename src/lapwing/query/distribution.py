@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from lapwing.errors import QueryRefused
 from lapwing.mechanisms.trees import sizes_of
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.types import Fixed
 
 
 def fixed_point(argument: Expression) -> Fixed:
-    """Return the fixed-point type of an argument."""
+    """Return the fixed-point type of an argument.
+
+    Raises: QueryRefused if it has none: what FILTER leaves of it is NULL in every row.
+    """
     if not isinstance(argument.type, Fixed):
-        raise TypeError("the argument is a fixed-point value")
+        raise QueryRefused("FILTER leaves no number to an aggregate, so that it is always NULL", remedy="Leave it out.")
     return argument.type
 
 

@@ -63,7 +63,7 @@ def _named(node: exp.Expression) -> exp.Expression | None:
 
 def _approximate_count(node: exp.Expression) -> exp.Expression | None:
     """Write COUNT(DISTINCT x) for APPROX_COUNT_DISTINCT(x): noise is larger than what it approximates by."""
-    if node.this is None or not has_only(node, "this"):
+    if not isinstance(node.this, exp.Expr) or not has_only(node, "this"):
         return None
     return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
 

@@ -108,6 +108,7 @@ class _Composer:
         if clause is None or depth > _MOST_DEPTH:
             return None
         visible = (*outside, *checked_common_tables(select, self._rows))
+        self._rows.only(clause, "this")
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
         found = [self._item(node, visible, depth) for node in nodes]
         items = [item for item in found if item is not None]
@@ -121,6 +122,7 @@ class _Composer:
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
             if place is None:
                 return None
+            rows.only(node.this, "this", "quoted")
             query, visible = bare(visible[place].this), visible[:place]
         else:
             return None

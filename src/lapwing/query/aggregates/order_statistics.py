@@ -27,7 +27,7 @@ from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.derivation.rationals import shape_in_steps
-from lapwing.query.distribution import Distribution
+from lapwing.query.distribution import Distribution, fixed_point
 from lapwing.query.expressions import conversion, logic, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
@@ -169,6 +169,7 @@ def _as_time(statistic: OrderStatistic, kind: Type) -> Derived:
 
 def _distribution(argument: Expression, cells: int | None) -> Distribution:
     """Return the finest tree that is allowed; of private keys nobody knows how many there are."""
+    fixed_point(argument)  # or it is always NULL
     low, high = conversion.integers_of(argument)
     leaves = MOST_LEAVES
     while leaves > FEWEST_LEAVES and (cells is None or cells * leaves * 4 // 3 > NODES_BY_CHOICE):
