@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.quantile_tree import ReleasedQuantileTree as ReleasedQuantileTree
     from lapwing.mechanisms.quantiles import Quantiles as Quantiles
     from lapwing.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from lapwing.mechanisms.residual_marginals import ResidualMarginals as ResidualMarginals
+    from lapwing.mechanisms.residual_marginals import RowsOfUnit as RowsOfUnit
     from lapwing.mechanisms.rounded_gaussian import RoundedGaussian as RoundedGaussian
     from lapwing.mechanisms.scores import ScoreSensitivity as ScoreSensitivity
     from lapwing.mechanisms.selection import ExponentialMechanism as ExponentialMechanism
@@ -64,7 +66,9 @@ _HOMES = {
     "ReleasedQuantileTree": "quantile_tree",
     "ReportNoisyMax": "selection",
     "Rerouting": "adaptive_weights",
+    "ResidualMarginals": "residual_marginals",
     "RoundedGaussian": "rounded_gaussian",
+    "RowsOfUnit": "residual_marginals",
     "ScoreSensitivity": "scores",
     "Sensitivity": "noisy",
     "Subsampled": "subsampling",
