@@ -188,9 +188,10 @@ def test_a_reworded_question_is_the_same_question(catalog: Catalog, text: str, s
     other = reworded(sqlglot.parse_one(text, dialect="duckdb"), random.Random(seed)).sql(dialect="duckdb")
     try:
         second = key(other, catalog)
-    except QueryRefused as refused:  # more parentheses than a question may have
-        assert "nested" in refused.reason
-        return
+    except QueryRefused as refused:
+        if "nested" in refused.reason:  # more parentheses than a question may have
+            return
+        raise
     assert first == second, other
 
 
