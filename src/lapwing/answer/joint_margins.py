@@ -1,10 +1,11 @@
 """Narrower intervals of means and variances: errors of their numbers are taken together, not each at its worst.
 
-Let S be the sum of x − c over n rows and d = S/n their mean, so that S − d·n = 0. Of what is released, S + e and n + f,
-the combination (S + e) − d·(n + f) is then e − d·f and nothing else. For e from N(0, s²) and f from N(0, t²) it is
+Let S be the sum of x − c over n rows and d = S/n their mean, so that S − d·n = 0. Of what is released, S + e and n +
+f, the combination (S + e) − d·(n + f) is then e − d·f and nothing else. For e from N(0, s²) and f from N(0, t²) it is
 within z·√(s² + d²t²) of 0 with the wanted probability, exactly, for the true mean d, whatever it is; rounding both to
-integers adds at most ½ + |d|/2. The root is convex in |d|, and the mean lies inside public bounds, |d| ≤ D. So all of
-it is at most a + b·|d|, with a its value at 0, and a + b·D its value at D.
+integers adds at most ½ + |d|/2 (their slack in place of ½, where they are reconstructed). The root is convex in |d|,
+and the mean lies inside public bounds, |d| ≤ D. So all of it is at most a + b·|d|, with a its value at 0, and a + b·D
+its value at D.
 
 And whenever (S + e) − d·(n + f) is a δ of at most a + b·|d|, d is a quotient of a sum within a of the released one and
 a count within b of it: move the sum by −δ·a/(a + b|d|), and the count by δ·b/(a + b|d|) with the sign of d. So a and b
@@ -28,6 +29,7 @@ from typing import Final
 
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
@@ -38,6 +40,7 @@ from lapwing.query.derivation.moments import Variance
 from lapwing.query.measures import Count, Measure, Sum
 
 _BITS: Final = 64
+_HALF: Final = Fraction(1, 2)
 _SHARES: Final = 10
 """One over the part of the chance that a variance gives to its mean, and if it is of a sample to its count."""
 _IN_ONE_CELL: Final = (FunctionCall, ConstantValue, KeyValue)
@@ -57,16 +60,18 @@ def joint_margins(
     if found is None:
         return None
     deviations: dict[Measure, Fraction] = {}
+    slacks: dict[Measure, Fraction] = {}
     for measure in measures_of(found):
         law = mechanisms[measure]
-        if not isinstance(law, RoundedGaussian):
+        if not isinstance(law, RoundedGaussian | ReconstructedGaussian):
             return None
         deviations[measure] = law.sigma * measure.step
+        slacks[measure] = (_HALF if isinstance(law, RoundedGaussian) else law.slack) * measure.step
     chance = 1 - confidence
     if isinstance(found, Average):
-        return _of_mean(found.total, found.count, deviations, chance)
-    mean = _of_mean(found.total, found.count, deviations, chance / _SHARES)
-    if mean is None:
+        return _of_mean(found.total, found.count, deviations, slacks, chance)
+    mean = _of_mean(found.total, found.count, deviations, slacks, chance / _SHARES)
+    if mean is None or any(slack != _HALF * measure.step for measure, slack in slacks.items()):
         return None
     z = _quantile(chance * (_SHARES - 1 - found.sample) / _SHARES)
     margins = {measure: _up(z * deviation, measure.step) for measure, deviation in deviations.items()}
@@ -90,7 +95,11 @@ def _alone(value: Derived) -> Average | Variance | None:
 
 
 def _of_mean(
-    total: Sum, count: Count, deviations: Mapping[Measure, Fraction], chance: Fraction
+    total: Sum,
+    count: Count,
+    deviations: Mapping[Measure, Fraction],
+    slacks: Mapping[Measure, Fraction],
+    chance: Fraction,
 ) -> JointMargins[Measure] | None:
     furthest = _furthest(total)
     if not furthest:
@@ -98,8 +107,8 @@ def _of_mean(
     z, of_sum, of_count = _quantile(chance), deviations[total], deviations[count]
     least = z * of_sum
     most = z * square_root_up(of_sum**2 + (furthest * of_count) ** 2, _BITS)
-    by_count = (most - least) / furthest + Fraction(1, 2)
-    return JointMargins({total: _up(least + total.step / 2, total.step), count: _up(by_count, count.step)})
+    by_count = (most - least) / furthest + slacks[count]
+    return JointMargins({total: _up(least + slacks[total], total.step), count: _up(by_count, count.step)})
 
 
 def _furthest(total: Sum) -> Fraction:

@@ -12,6 +12,7 @@ from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noisy import TAIL_BITS
 from lapwing.mechanisms.parameters import LARGEST_SCALE, SMALLEST_SCALE, positive
+from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, probability
 
@@ -65,13 +66,15 @@ class MergedGaussian:
         return cls(sigma=sigma, slack=slack)
 
 
-Noisy = RoundedGaussian | MergedGaussian
+Noisy = RoundedGaussian | MergedGaussian | ReconstructedGaussian
 
 
 def gaussians(noises: Iterable[NoiseLaw]) -> tuple[Noisy, ...] | None:
     """Return the noises if all are Gaussian or means of such, else None: of others no mean is proven to be better."""
     listed = tuple(noises)
-    normal = tuple(noise for noise in listed if isinstance(noise, RoundedGaussian | MergedGaussian))
+    normal = tuple(
+        noise for noise in listed if isinstance(noise, RoundedGaussian | MergedGaussian | ReconstructedGaussian)
+    )
     return normal if len(normal) == len(listed) else None
 
 
@@ -111,4 +114,4 @@ def merged(
 
 
 def _slack(noise: Noisy) -> Fraction:
-    return noise.slack if isinstance(noise, MergedGaussian) else Fraction(1, 2)
+    return Fraction(1, 2) if isinstance(noise, RoundedGaussian) else noise.slack

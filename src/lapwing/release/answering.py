@@ -83,6 +83,7 @@ def answers_of(
         cost = sum_of([part.cost for part in parts])
         # What each measure took of the price is known only if all of it was paid now.
         whole = priced.together
+        rare = numbers.selection is not None or numbers.stored or len(requests) > 1
         shares = [term.loss(whole.kind).amount / whole.amount for term in priced.terms] if cost == whole else None
         answers.append(
             Answer(
@@ -92,7 +93,7 @@ def answers_of(
                 values=numbers.values,
                 cost=cost,
                 stored=all(part.stored for part in parts),
-                notes=said if numbers.selection is None else rare_notes.as_selected(said, priced, numbers.selection),
+                notes=rare_notes.as_released(said, priced, numbers) if rare else said,
                 shares=shares,
                 entries=[part.sequence for part in parts],
             )

@@ -5,9 +5,11 @@ Like all notes they are functions of the plan and its price.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Final
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.partitions import KeySelection
+from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.derivation.derived import measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -15,6 +17,12 @@ from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.selections import KeySelectionQuote
+from lapwing.release.request import Release
+
+_TOGETHER: Final = (
+    "measured as one workload with other questions about the same rows: no number errs by more than it would alone, "
+    "tables add up to each other where keys have a value for every row, and their numbers have noise in common"
+)
 
 
 def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
@@ -63,7 +71,15 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
     return (appear, *_note_on_counts(selecting))
 
 
-def as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -> tuple[str, ...]:
+def as_released(notes: Sequence[str], priced: Quote, numbers: Release) -> tuple[str, ...]:
+    """Return notes of an answer, by what it was released with."""
+    if numbers.selection is not None:
+        return _as_selected(notes, priced, numbers.selection)
+    together = any(isinstance(law, ReconstructedGaussian) for law in numbers.mechanisms)
+    return (*notes, *([_TOGETHER] if together else []))
+
+
+def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -> tuple[str, ...]:
     """Return notes of an answer whose keys were selected before, perhaps otherwise than its price would buy now."""
     now, before = priced.selecting, with_two_noises(priced)
     if now is None or before is None or before.selecting is None or isinstance(selection, CountThresholding):

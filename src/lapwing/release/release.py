@@ -26,7 +26,7 @@ charge that was made is either answered, or the ledger knows that it ended witho
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.model import Table
 from lapwing.engines import FAILED, Engine, Exact
@@ -47,6 +47,9 @@ from lapwing.release.request import Access, Release
 from lapwing.release.selecting import chosen, selected_by_counts, selected_keys
 from lapwing.release.stored import Purchase, charge_of, key_of, look_up, payload_of
 from lapwing.release.waiting import Waiting
+
+if TYPE_CHECKING:
+    from lapwing.release.workloads import Workload
 
 SAID_AFTER_A_CHARGE: Final = (EngineFault, LedgerFault, Interrupted)
 """Errors that are raised as they are once a price is paid: they are constant, say whether it is, and hold no sums."""
@@ -110,6 +113,7 @@ def _release(
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)
+        workloads = _workloads(buying, access)
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
         with deferred():
             outcome = _charge(buying, then, state, access)
@@ -121,19 +125,35 @@ def _release(
         waiting.for_end_of(outcome)
     if isinstance(outcome, Refused):
         raise exhausted([*(purchase.bought for purchase in buying), *then], access.ledger.state(), access.catalog)
-    paid, found = iter(outcome), list[Release]()
+    paid, found, together = iter(outcome), list[Release](), dict[int, Release]()
     try:
+        if workloads:  # 4. and 5. of questions that are measured together: `workloads` has the proof
+            from lapwing.release.workloads import released_together  # here: few questions are marginals of each other
+
+            pairs = zip(lookups, digests, strict=True)
+            of_buying = [versions for lookup, versions in pairs if isinstance(lookup, Purchase)]
+            together = released_together(workloads, buying, outcome, of_buying, access)
         for lookup, versions in zip(lookups, digests, strict=True):
             if isinstance(lookup, Purchase):
                 charged, run = next(paid), access.engine.run
                 # 4. Run, and 5. add noise. What is exact gets no name here, where an error raised later would hold it.
-                lookup = _answer(lookup, charged, run(lookup.bought.question, versions), access.entropy)
+                lookup = together.get(charged.sequence) or _answer(
+                    lookup, charged, run(lookup.bought.question, versions), access.entropy
+                )
             found.append(lookup)
     except BaseException:
         with suppress(LapwingError):
             _record(found, charges, answers, access)
         raise
     _record(found, charges, answers, access)
+
+
+def _workloads(buying: Sequence[Purchase], access: Access) -> Sequence["Workload"]:
+    if len(buying) < 2:
+        return ()
+    from lapwing.release.workloads import workloads_of  # here: it takes two questions
+
+    return workloads_of(buying, access.catalog.budget.neighbouring)
 
 
 def _record(found: Sequence[Release], charges: Sequence[Charged], answers: list[Release], access: Access) -> None:

@@ -23,6 +23,7 @@ from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.partitions import KeySelection
+from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.one_noise import with_two_noises
@@ -143,6 +144,7 @@ _NOISES: Mapping[str, type[NoiseLaw]] = {
     **{kind.name: kind for kind in chain(*MECHANISMS.values())},
     MergedGaussian.name: MergedGaussian,
     NoiseAboveThreshold.name: NoiseAboveThreshold,
+    ReconstructedGaussian.name: ReconstructedGaussian,
 }
 _SELECTIONS: Mapping[str, Callable[..., KeySelection]] = {kind.name: kind.from_record for kind in KEY_SELECTIONS}
 """What a stored answer may name; what was stored once is read for ever."""
