@@ -175,3 +175,24 @@ def test_an_error_of_the_engine_holds_no_sums(tmp_path: Path, monkeypatch: pytes
                                for one in holds), name  # fmt: skip
                 assert not isinstance(value, np.ndarray), name
             trace = trace.tb_next
+
+
+def runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how often the engine runs for three questions, which lack some of the tables that a workload needs."""
+    folder.mkdir()
+    with opened(folder, ROWS, budget=GDP) as session, monkeypatch.context() as watched:
+        run, ran = DuckDB.run, list[object]()
+
+        def counted(*given: Any) -> Any:
+            ran.append(given[1])
+            return run(*given)
+
+        watched.setattr(DuckDB, "run", counted)
+        session.batch(SOME, epsilon=1)
+        return len(ran)
+
+
+def test_much_more_than_is_asked_for_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(SOME) < runs(tmp_path / "more", monkeypatch) <= 2 * workloads.MOST_READ * len(SOME)
+    monkeypatch.setattr(workloads, "MOST_READ", 1)
+    assert runs(tmp_path / "none", monkeypatch) == len(SOME)

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 
@@ -50,7 +51,10 @@ from lapwing.release.stored import Purchase
 Number = tuple[int, int]
 """A number of a batch: the place of its question among the purchases, and that of its measure in the question."""
 
-
+MOST_OPEN: Final = 6
+"""Keys of one question that may lack values of rows: what they lack is read off the tables by fewer of them."""
+MOST_READ: Final = 2
+"""How many times as many tables may be read as there are in the batch."""
 Keys = frozenset[Key]
 
 
@@ -194,6 +198,8 @@ def _workload(numbers: Sequence[Number], buying: Sequence[Purchase], neighbourin
         questions[0].selection.relation,
     )
     open_keys = frozenset(key for key in keys if key not in shared and not is_exhaustive(key, relation))
+    if any(len(open_keys.intersection(question.keys)) > MOST_OPEN for question in questions):
+        return None
     terms = [buying[place].bought.terms[at] for place, at in numbers]
     loss = buying[0].bought.loss
     paid = sum((term.loss(loss.kind).amount for term in terms), Fraction(0))
@@ -212,6 +218,8 @@ def _workload(numbers: Sequence[Number], buying: Sequence[Purchase], neighbourin
         return None
     members = {number: mechanism.marginals.index(whole) for number, whole in zip(numbers, wholes, strict=True)}
     workload = Workload(keys=keys, open=open_keys, mechanism=mechanism, members=members)
+    if len(workload.read) > MOST_READ * len(set(wholes)):  # tables that nobody asked for take their time
+        return None
     pairs = zip(numbers, terms, strict=True)
     return workload if all(as_accurate(workload.noise(number), term.mechanism) for number, term in pairs) else None
 
