@@ -223,9 +223,9 @@ def test_a_million_rows_on_a_huge_grid() -> None:
 
 def test_counts_that_do_not_fit_are_python_integers() -> None:
     below, at_most = np.array([0, 2**50]), np.array([2**49, 2**51])
-    distances = module._distances(below, at_most, 2**51, Fraction(1, 2**20))
-    assert distances.dtype == np.object_
-    assert distances.tolist() == [0, 2**70 - 2**51]
+    found = module.distances(below, at_most, 2**51, Fraction(1, 2**20))
+    assert found.dtype == np.object_
+    assert found.tolist() == [0, 2**70 - 2**51]
 
 
 def test_integers_of_numpy_are_parameters_too() -> None:

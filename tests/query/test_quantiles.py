@@ -401,11 +401,12 @@ def test_an_error_is_no_price_of_a_quantile(catalog: Catalog) -> None:
 
 
 def test_a_distribution_is_paid_level_by_level(catalog: Catalog) -> None:
-    (term,) = calibrate(bind("SELECT MEDIAN(age) FROM t", catalog), catalog.budget, epsilon=1).terms
+    plan = bind("SELECT MEDIAN(age), MAX(age) FROM t", catalog)
+    (term,) = calibrate(plan, catalog.budget, epsilon=1).terms
     assert isinstance(term.measure, Distribution)
     assert term.measure.sizes == (2, 7, 28, 111)
     assert (term.candidate.sensitivity.l1, term.candidate.sensitivity.l2_squared) == (3 * 4, 9 * 4)
     assert term.half_width(Fraction(95, 100)) > term.mechanism.half_width(Fraction(95, 100))
     budget = replace(catalog.budget, neighbouring="replace_one")
-    (replaced,) = calibrate(bind("SELECT MEDIAN(age) FROM t", catalog), budget, epsilon=1).terms
+    (replaced,) = calibrate(plan, budget, epsilon=1).terms
     assert (replaced.candidate.sensitivity.l1, replaced.candidate.sensitivity.l2_squared) == (24, 72)

@@ -26,7 +26,9 @@ from lapwing.engines.duckdb import engine as duckdb_engine
 from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
+from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.opening import open_session
+from lapwing.query.distribution import Distribution
 from lapwing.query.quote import NoisyMeasure
 from lapwing.release import release as release_module
 from lapwing.session import Session
@@ -184,11 +186,21 @@ def violations(first: Seen, second: Seen) -> list[str]:
         if len(one) != len(other):
             found.append(f"{term.measure}: {len(one)} cells / {len(other)} cells")
             continue
-        moved = [abs(x - y) for x, y in zip(one, other, strict=True)]
+        moved = [abs(x - y) for x, y in zip(counted(term, one), counted(term, other), strict=True)]
         allowed = term.candidate.sensitivity
         if sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
             found.append(f"{term.measure}: moved by {moved}, allowed {allowed}")
     return found
+
+
+def counted(term: NoisyMeasure, values: Sequence[int]) -> Sequence[int]:
+    """Return what a mechanism looks at: of trees, of which it chooses a quantile, the leaves alone."""
+    mechanism, measure = term.mechanism, term.measure
+    if not isinstance(mechanism, QuantileOfCounts) or not isinstance(measure, Distribution):
+        return values
+    trees = np.array(values, dtype=object).reshape(-1, sum(measure.sizes))
+    leaves: list[int] = trees[:, -mechanism.points :].reshape(-1).tolist()
+    return leaves
 
 
 def _differ(first: Seen, second: Seen, key: str) -> bool:

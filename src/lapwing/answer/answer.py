@@ -25,7 +25,7 @@ from lapwing.query.derivation.columns import Column, IndexArray, Labels, Truths,
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
-from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.derivation.noisy_trees import ranks_of
 from lapwing.query.derivation.window_values import WindowValue, with_over
 from lapwing.query.measures import Key, Measure
 from lapwing.query.plan import Plan
@@ -99,7 +99,7 @@ class Answer:
         return NoisyCells(
             size=columns[0].size if columns else 1,
             measures={measure: self._numbers[measure] for measure in question.numbers},
-            trees={m: NoisyTrees.of(m, self.mechanisms[m], self._numbers[m]) for m in question.distributions},
+            ranks={m: ranks_of(m, self.mechanisms[m], self._numbers[m]) for m in question.distributions},
             keys={str(key): labels for key, labels in zip(question.keys, columns, strict=True)},
             margins=lambda value: margins_of(value, self.mechanisms, INTERVAL_CONFIDENCE),
         )

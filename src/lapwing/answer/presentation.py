@@ -103,9 +103,9 @@ def html_table(
         cells = []
         for name, value in row.items():
             text = escape(show(value))
-            if name in intervals:
-                low, high = (show(ends[i].item()) for ends in intervals[name])
-                text += f" <small>[{escape(low)}, {escape(high)}]</small>"
+            ends = [end[i].item() for end in intervals.get(name, ())]
+            if ends and ends[0] is not None and ends[0] == ends[0]:  # NaN or None: not known
+                text += f" <small>[{escape(show(ends[0]))}, {escape(show(ends[1]))}]</small>"
             cells.append(f"<td>{text}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
     caption = escape(caption)

@@ -12,7 +12,7 @@ Each has a file of its own; `noisy` has what they share. Which of them answer qu
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Final, Protocol, Self
 
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Enclosure
@@ -20,6 +20,9 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
+
+QUANTILE: Final = "exponential mechanism for a quantile"
+"""The name of the one law that chooses a number in place of adding noise to it (`quantile_of_counts`)."""
 
 
 class NoiseLaw(Protocol):
@@ -55,18 +58,8 @@ class NoiseLaw(Protocol):
         ...
 
 
-class Mechanism(NoiseLaw, Protocol):
-    """A mechanism that adds noise to a vector of integers."""
-
-    @classmethod
-    def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
-        """Return the least noise whose loss is at most `loss`."""
-        ...
-
-    @classmethod
-    def for_half_width(cls, h: int, confidence: Number) -> Self:
-        """Return the most noise with P(|noise| ≤ h) ≥ confidence."""
-        ...
+class CellMechanism(NoiseLaw, Protocol):
+    """A mechanism that releases integers for every cell."""
 
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return what a release loses in a measure."""
@@ -77,7 +70,21 @@ class Mechanism(NoiseLaw, Protocol):
         ...
 
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
-        """Return the values plus independent noise, as exact integers."""
+        """Return what the loss was paid for: an entry of the array a cell, or a row."""
+        ...
+
+
+class Mechanism(CellMechanism, Protocol):
+    """A mechanism that adds independent noise to a vector of integers."""
+
+    @classmethod
+    def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
+        """Return the least noise whose loss is at most `loss`."""
+        ...
+
+    @classmethod
+    def for_half_width(cls, h: int, confidence: Number) -> Self:
+        """Return the most noise with P(|noise| ≤ h) ≥ confidence."""
         ...
 
     def coverage(self, h: int) -> Enclosure:

@@ -170,18 +170,18 @@ def pieces(
     gaps = np.append(below, ordered.size)
     first, last = np.empty_like(starts), np.empty_like(starts)
     first[0::2], last[0::2], first[1::2], last[1::2] = gaps, gaps, below, at_most
-    return starts, lengths, _distances(first, last, ordered.size, quantile)
+    return starts, lengths, distances(first, last, ordered.size, quantile)
 
 
-def _distances(below: NDArray[np.int64], at_most: NDArray[np.int64], rows: int, quantile: Fraction) -> IntArray:
+def distances(below: NDArray[np.int64], at_most: NDArray[np.int64], rows: int, quantile: Fraction) -> IntArray:
     """Return d for each pair of counts, as Python integers where int64 might not hold them."""
     a, b = quantile.numerator, quantile.denominator
     low: IntArray = below
     high: IntArray = at_most
     if b * (rows + 1) > _INT64_ROOM:
         low, high = below.astype(np.object_), at_most.astype(np.object_)
-    distances: IntArray = np.maximum(np.maximum(b * low - a * rows, a * rows - b * high), 0)
-    return distances
+    found: IntArray = np.maximum(np.maximum(b * low - a * rows, a * rows - b * high), 0)
+    return found
 
 
 def largest_distance(points: int, scale: Fraction, beta: Fraction) -> int:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms.additive import Mechanism
+from lapwing.mechanisms.additive import CellMechanism, Mechanism
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.partitions import KeySelection
@@ -87,7 +87,7 @@ def with_two_noises(priced: "Quote") -> "Quote | None":
     return _with(priced, priced.question.measures.index(counted), law, chosen)
 
 
-def _with(priced: "Quote", place: int, law: Mechanism, selecting: KeySelectionQuote) -> "Quote":
+def _with(priced: "Quote", place: int, law: CellMechanism, selecting: KeySelectionQuote) -> "Quote":
     changed = replace(priced.terms[place], mechanism=law)
     return replace(priced, terms=(*priced.terms[:place], changed, *priced.terms[place + 1 :]), selecting=selecting)
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.mechanisms.additive import Mechanism
+from lapwing.mechanisms.additive import CellMechanism, Mechanism
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -41,11 +41,20 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMeasure:
-    """A measure with its bound and its mechanism."""
+    """A measure with its bound and its mechanism.
+
+    Args: instead: of a quantile that is chosen by itself, the noise of a tree of the same price.
+    """
 
     measure: Measure
     candidate: SensitivityBound
-    mechanism: Mechanism
+    mechanism: CellMechanism
+    instead: CellMechanism | None = None
+
+    @property
+    def accepted(self) -> tuple[CellMechanism, ...]:
+        """Of what was bought before, what is as good as this: its mechanism's, or that of the tree."""
+        return (self.mechanism,) if self.instead is None else (self.mechanism, self.instead)
 
     def loss(self, kind: str) -> Loss:
         """Return what releasing this measure loses."""
@@ -119,6 +128,10 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
+    if plan.question.distributions:
+        from lapwing.query.single_quantiles import with_single_quantiles  # here: few questions have a quantile
+
+        priced = with_single_quantiles(priced, plan)
     return with_one_noise(priced, plan.asked, _narrowest) if delta else priced
 
 

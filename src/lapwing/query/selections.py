@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.mechanisms.additive import Mechanism
+from lapwing.mechanisms.additive import CellMechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.partitions import MOST_KEYS, KeySelection
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -44,7 +44,7 @@ class KeySelectionQuote:
     mechanism: KeySelection
     loss: Loss
     delta: Fraction
-    instead: "tuple[KeySelectionQuote, Mechanism] | None" = None
+    instead: "tuple[KeySelectionQuote, CellMechanism] | None" = None
 
     @property
     def counting(self) -> CountThresholding | None:

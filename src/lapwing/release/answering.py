@@ -93,7 +93,7 @@ def answers_of(
                 values=numbers.values,
                 cost=cost,
                 stored=all(part.stored for part in parts),
-                notes=rare_notes.as_released(said, priced, numbers) if rare else said,
+                notes=rare_notes.as_released(said, request, numbers) if rare else said,
                 shares=shares,
                 entries=[part.sequence for part in parts],
             )

@@ -3,21 +3,23 @@
 Like all notes they are functions of the plan and its price.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.derivation.derived import measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.measures import Measure
 from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.selections import KeySelectionQuote
-from lapwing.release.request import Release
+from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
     "measured as one workload with other questions about the same rows: no number errs by more than it would alone, "
@@ -71,8 +73,13 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
     return (appear, *_note_on_counts(selecting))
 
 
-def as_released(notes: Sequence[str], priced: Quote, numbers: Release) -> tuple[str, ...]:
+def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tuple[str, ...]:
     """Return notes of an answer, by what it was released with."""
+    plan, priced = request.plan, request.priced
+    if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
+        laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
+        instead = dict(zip(notes_on_ranks(plan, priced), _on_ranks(plan, laws), strict=True))
+        notes = [instead.get(note, note) for note in notes]
     if numbers.selection is not None:
         return _as_selected(notes, priced, numbers.selection)
     together = any(isinstance(law, ReconstructedGaussian) for law in numbers.mechanisms)
@@ -102,7 +109,10 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
 
 def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say how far the ranks of order statistics are off."""
-    terms = {term.measure: term for term in priced.terms}
+    return _on_ranks(plan, {term.measure: term.mechanism for term in priced.terms})
+
+
+def _on_ranks(plan: Plan, laws: Mapping[Measure, NoiseLaw]) -> tuple[str, ...]:
     found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
     ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
-    return tuple(f"{name}: {part.note(terms[part.distribution].mechanism)}" for part, name in ranked)
+    return tuple(f"{name}: {part.note(laws[part.distribution])}" for part, name in ranked)

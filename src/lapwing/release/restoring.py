@@ -18,7 +18,7 @@ import numpy as np
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.ledger.entries import StoredAnswer
-from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.additive import QUANTILE, NoiseLaw
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
@@ -52,7 +52,7 @@ def stored_answer(priced: Quote, kept: Sequence[StoredAnswer]) -> Release | None
 def _serves(answer: Release, priced: Quote) -> bool:
     """Tell whether a stored answer is at least as accurate as a quote's in every number, and chose as well."""
     pairs = zip(answer.mechanisms, priced.terms, strict=True)
-    numbers = all(as_accurate(bought, term.mechanism) for bought, term in pairs)
+    numbers = all(any(as_accurate(bought, asked) for asked in term.accepted) for bought, term in pairs)
     return numbers and _selects_as_well(answer, priced) and _chooses_as_well(answer, priced)
 
 
@@ -114,12 +114,20 @@ def _content(record: Mapping[str, Any]) -> Content:
     keys = tuple(tuple(map(_constant_of, column)) for column in record["keys"]) if "keys" in record else None
     name, *parameters = record.get("selection", [None])
     return Content(
-        mechanisms=tuple(_NOISES[noise].from_record(numbers) for noise, *numbers in record["mechanisms"]),
+        mechanisms=tuple(_noise(*parts) for parts in record["mechanisms"]),
         values=tuple(_integers(values) for values in record["values"]),
         selection=_SELECTIONS[name](*parameters) if parameters else None,
         keys=keys,
         choice=_choice_of(*record["choice"]) if "choice" in record else None,
     )
+
+
+def _noise(name: str, *parameters: str) -> NoiseLaw:
+    if name == QUANTILE:
+        from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts  # here: few questions have a quantile
+
+        return QuantileOfCounts.from_record(parameters)
+    return _NOISES[name].from_record(parameters)
 
 
 def _choice_of(place: int, *parameters: Any) -> ChosenMeasure:

@@ -24,7 +24,7 @@ from lapwing.query.derivation.columns import (
     of_values,
 )
 from lapwing.query.derivation.intervals import Ends, Interval, exactly
-from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Key, Measure
@@ -186,7 +186,7 @@ class NoisyCells:
     """Released integers and keys, one entry a cell.
 
     Args: size: the number of cells; measures: integers, in steps of their measure; keys: by the texts of keys;
-        margins: of the intervals whose ends a question uses; trees: of the measures that are distributions; over: what
+        margins: of the intervals whose ends a question uses; ranks: of the measures that are distributions; over: what
         window functions are in each (`window_values`); sources: rows of other answers that they are made of.
     """
 
@@ -194,7 +194,7 @@ class NoisyCells:
     measures: Mapping[Measure, IntArray]
     keys: Mapping[str, Labels]
     margins: Margins
-    trees: Mapping[Distribution, NoisyTrees] = field(default_factory=dict)
+    ranks: Mapping[Distribution, Ranks] = field(default_factory=dict)
     over: Mapping[Derived, Column] = field(default_factory=dict)
     sources: "tuple[SourceCells, ...]" = ()
 
@@ -205,7 +205,7 @@ class NoisyCells:
             size=len(places),
             measures={measure: values[places] for measure, values in self.measures.items()},
             keys={name: labels.taken(places) for name, labels in self.keys.items()},
-            trees={measure: trees.taken(places) for measure, trees in self.trees.items()},
+            ranks={measure: ranks.taken(places) for measure, ranks in self.ranks.items()},
             over={over: column.taken(places) for over, column in self.over.items()},
             sources=tuple(source.taken(places) for source in self.sources),
         )

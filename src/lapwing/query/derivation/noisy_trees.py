@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
-from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.additive import QUANTILE, NoiseLaw
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.mechanisms.trees import Floats, consistent, largest_weight, spreads
 from lapwing.query.derivation.columns import Rationals, some
@@ -65,6 +65,28 @@ class Ranked(Protocol):
         """Whether it is the value of a row, between two, or the outermost that is seen through the noise."""
 
 
+class Ranks(Protocol):
+    """What order statistics of every cell are read off."""
+
+    def taken(self, places: Places) -> "Ranks":
+        """Return some cells, in the order of `places`."""
+
+    def values(self, statistic: Ranked) -> Rationals:
+        """Return an order statistic of every cell."""
+
+    def ends(self, statistic: Ranked, chance: Fraction) -> tuple[Rationals, Rationals] | None:
+        """Return an interval in every cell that misses the true value with at most this chance; None: none follows."""
+
+
+def ranks_of(measure: Distribution, noise: NoiseLaw, released: IntArray) -> Ranks:
+    """Return what is known of a distribution, from what was released of it, a row of the array a cell."""
+    if noise.name == QUANTILE:
+        from lapwing.query.derivation.chosen_quantiles import ChosenQuantiles  # here: most answers have no quantile
+
+        return ChosenQuantiles(measure=measure, leaves=released[:, 0])
+    return NoisyTrees.of(measure, noise, released)
+
+
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)  # without slots, for what is computed once
 class NoisyTrees:
@@ -81,7 +103,7 @@ class NoisyTrees:
         up_to = np.cumsum(consistent(levels, measure.branching), axis=-1)
         return cls(measure=measure, noise=noise, up_to=np.round(up_to * _FINE) / _FINE)
 
-    def taken(self, places: Places) -> "NoisyTrees":
+    def taken(self, places: Places) -> "Ranks":
         """Return some cells, in the order of `places`."""
         return replace(self, up_to=self.up_to[places])
 
@@ -187,8 +209,12 @@ def _last(holds: NDArray[np.bool_]) -> Places:
 def rank_error(measure: Distribution, noise: NoiseLaw, confidence: Fraction, share: Fraction | None = None) -> int:
     """Return an e such that at each point v the estimate of #{x ≤ v} − q·n is within e rows, with this confidence.
 
+    Of one quantile that was chosen (`chosen_quantiles`): that its rank is.
+
     Args: share: the q; None for any q.
     """
+    if noise.name == QUANTILE:
+        return noise.half_width(confidence)
     if share is None:
         return _bound(noise, largest_weight(measure.sizes, measure.branching), 1 - confidence)
     return int(rank_margins(measure, noise, share, 1 - confidence).max())

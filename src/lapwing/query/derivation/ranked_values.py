@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
 
-from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.additive import QUANTILE, NoiseLaw
 from lapwing.query.derivation.columns import (
     Rationals,
     Shape,
@@ -17,6 +17,8 @@ from lapwing.query.measures import Measure
 
 if TYPE_CHECKING:  # `derived` knows these values, as the parts that an interval rests on
     from lapwing.query.derivation.derived import Derived, NoisyCells, Part
+
+_ALONE = "chosen by itself, in a group without rows at random; two quantiles or DP_INTERVAL_LOW have intervals"
 
 
 @final
@@ -47,12 +49,15 @@ class OrderStatistic:
 
     def column(self, cells: "NoisyCells") -> Rationals:
         """Return its value in every cell."""
-        return cells.trees[self.distribution].values(self)
+        return cells.ranks[self.distribution].values(self)
 
-    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval:
-        """Return where the true value is in every cell; the margin of a distribution is the chance to miss it."""
-        low, high = cells.trees[self.distribution].ends(self, margins[self.distribution])
-        return (Ends(numbers=low), Ends(numbers=high))
+    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval | None:
+        """Return where the true value is in every cell; the margin of a distribution is the chance to miss it.
+
+        None if it was chosen by itself: then nothing is known of the values beside it.
+        """
+        ends = cells.ranks[self.distribution].ends(self, margins[self.distribution])
+        return None if ends is None else (Ends(numbers=ends[0]), Ends(numbers=ends[1]))
 
     def note(self, noise: NoiseLaw) -> str:
         """Say how far its rank is off, and from how wide a step its value is read."""
@@ -63,4 +68,5 @@ class OrderStatistic:
             beyond = rank_error(measure, noise, 2 * INTERVAL_CONFIDENCE - 1, self.share)
             side = "below" if self.share == 0 else "above"
             return f"about {beyond:,} rows are {side} it, as noise hides the outermost{read_off}"
-        return f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
+        within = f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
+        return f"{within}; {_ALONE}" if noise.name == QUANTILE else within

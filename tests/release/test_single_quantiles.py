@@ -1,0 +1,141 @@
+"""One quantile of a column: chosen by itself where that errs less, kept, and served again for nothing."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.mechanisms import RoundedGaussian
+from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
+from lapwing.query import single_quantiles
+from lapwing.query.bind import bind
+from lapwing.query.calibrate import calibrate
+from lapwing.query.quote import Quote
+from lapwing.release import refinement
+
+MEDIAN = "SELECT plan, MEDIAN(cost) AS m FROM visits GROUP BY plan ORDER BY plan"
+PEOPLE = 1_500
+Open = Callable[..., lw.Session]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    generator = np.random.default_rng(3)
+    cost = np.minimum(generator.exponential(300, 2 * PEOPLE).round(), 5000)
+    plan = generator.choice(["a", "b"], 2 * PEOPLE)
+    table = pa.table({"person": np.arange(2 * PEOPLE) // 2, "plan": plan, "cost": cost})
+    pq.write_table(table, tmp_path / "visits.parquet")
+
+    def protect(measure: str = "gdp") -> lw.Session:
+        return lw.protect(
+            tmp_path / "visits.parquet",
+            privacy_unit="person",
+            epsilon=20,
+            delta=0 if measure == "pure" else 1e-6,
+            measure=measure,
+            max_rows_per_unit=2,
+            bounds={"cost": (0, 5000)},
+            domains={"plan": ["a", "b", "c"]},
+        )
+
+    return protect
+
+
+def bought(session: lw.Session, text: str, epsilon: float = 1) -> Quote:
+    return calibrate(bind(text, session.catalog), session.catalog.budget, epsilon=epsilon)
+
+
+def number(cell: object) -> float:
+    assert isinstance(cell, float)
+    return cell
+
+
+@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+def test_one_quantile_is_chosen_by_itself_at_no_higher_price(opened: Open, measure: str) -> None:
+    with opened(measure) as session:
+        priced = bought(session, MEDIAN)
+        (term,) = priced.terms
+        assert isinstance(term.mechanism, QuantileOfCounts)
+        assert term.candidate.sensitivity.l1 == 2
+        assert term.candidate.reason == "at most 2 rows a unit"
+        assert term.loss(measure) <= priced.loss
+        tree = bought(session, MEDIAN.replace("MEDIAN(cost) AS m", "MEDIAN(cost) AS m, MIN(cost) AS low"))
+        assert not isinstance(tree.terms[0].mechanism, QuantileOfCounts)
+        assert term.half_width(Fraction(95, 100)) < tree.terms[0].half_width(Fraction(95, 100))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT MEDIAN(cost), QUANTILE_DISC(cost, 0.9) FROM visits",
+        "SELECT MAX(cost) FROM visits",
+        "SELECT plan, MEDIAN(cost) FROM visits GROUP BY plan HAVING QUANTILE_CONT(cost, 0.1) > 3",
+        "SELECT QUANTILE_DISC(cost, 0.1234567) FROM visits",
+        "SELECT DP_INTERVAL_LOW(MEDIAN(cost)) FROM visits",
+    ],
+)
+def test_other_questions_buy_a_tree(opened: Open, text: str) -> None:
+    with opened() as session:
+        assert not any(isinstance(term.mechanism, QuantileOfCounts) for term in bought(session, text).terms)
+
+
+def test_the_same_quantile_in_several_places_is_chosen_once(opened: Open) -> None:
+    with opened() as session:
+        text = "SELECT MEDIAN(cost) * 2 AS m, COUNT(*) AS n FROM visits HAVING QUANTILE_DISC(cost, 0.5) > 3"
+        answer = session.sql(text, epsilon=4)
+        assert any(isinstance(law, QuantileOfCounts) for law in answer.mechanisms.values())
+        assert len(answer.mechanisms) == 2
+        assert 380 < number(answer.rows()[0]["m"]) < 460
+
+
+def test_it_is_shown_with_the_error_of_its_rank_and_without_an_interval(opened: Open) -> None:
+    with opened() as session:
+        preview = session.explain(MEDIAN, epsilon=1)
+        assert preview.measures[0].mechanism == "exponential mechanism for a quantile"
+        answer = session.sql(MEDIAN, epsilon=1)
+        rows = answer.rows()
+        assert [row["plan"] for row in rows] == ["a", "b", "c"]
+        assert all(180 < number(row["m"]) < 240 for row in rows[:2])
+        assert np.isnan(np.array(answer.interval()["m"], dtype=float)).all()
+        (said,) = [note for note in answer.notes if "its rank is within" in note]
+        assert "two quantiles" in said
+        assert "m_low" in answer.to_arrow(0.95).column_names
+        assert answer.describe()[1].measures[0].half_width == preview.measures[0].half_width
+
+
+def test_it_is_served_again_to_who_asks_for_no_more(opened: Open) -> None:
+    with opened() as session:
+        first = session.sql(MEDIAN, epsilon=2)
+        for text, epsilon in [(MEDIAN, 2), (MEDIAN, 1), (MEDIAN.replace("m FROM", "m, MEDIAN(cost) + 1 FROM"), 2)]:
+            again = session.sql(text, epsilon=epsilon)
+            assert again.stored
+            assert [row["m"] for row in again.rows()] == [row["m"] for row in first.rows()]
+        assert session.sql(MEDIAN, epsilon=3).cost == session.price(3)
+        other = session.sql(MEDIAN.replace("MEDIAN(cost)", "QUANTILE_DISC(cost, 0.9)"), epsilon=2)
+        assert not other.stored
+        both = session.sql(MEDIAN.replace("AS m", "AS m, MAX(cost) AS x"), epsilon=2)
+        assert not both.stored
+        assert session.sql(MEDIAN, epsilon=2).stored
+
+
+def test_twin_another_quantile_read_off_a_stored_one_is_caught(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "QUANTILE", "")
+    with pytest.raises(AssertionError):
+        test_it_is_served_again_to_who_asks_for_no_more(opened)
+
+
+def test_what_was_bought_as_a_tree_stays_free(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before, opened() as session:
+        before.setattr(single_quantiles, "with_single_quantiles", lambda priced, _plan: priced)
+        tree = session.sql(MEDIAN, epsilon=2)
+        assert isinstance(next(iter(tree.mechanisms.values())), RoundedGaussian)
+    with opened() as session:
+        again = session.sql(MEDIAN, epsilon=2)
+        assert again.stored
+        assert again.rows() == tree.rows()
+        assert not session.sql(MEDIAN, epsilon=2.5).stored
