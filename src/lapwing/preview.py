@@ -49,7 +49,8 @@ class ColumnPreview:
     """One column of the answer; `half_width` is None where the error is not a public fact.
 
     For an AVG, `half_width` is given only with `assuming_count`: then the true mean is within it, whatever it is.
-    `selected` tells that it shows values of private keys: each value is exact, but which are shown is noisy.
+    `selected` tells that it shows values that were chosen, of private keys or of the largest groups: each value is
+    exact, but which are shown is noisy.
     """
 
     name: str

@@ -24,15 +24,16 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import stability
+from lapwing.query import choices, stability
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
+from lapwing.query.score_stability import ScoreBound
 from lapwing.query.stability import SensitivityBound
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples
 from tests.support.replay import Row, compare
-from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, tables
+from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, rankings, tables
 
 PRICE = {"epsilon": 1}
 
@@ -104,6 +105,30 @@ def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], 
     question = question.replace("COUNT(DISTINCT person)", "COUNT(*)").replace("COUNT(person)", "COUNT(*)")
     catalog = catalogs(folders, unit="row")
     assert compare(catalog, rows, shuffled(rows[1:], seed), question, PRICE) == []
+
+
+@examples(8, 200)
+@given(
+    rows=tables,
+    others=newcomers,
+    question=rankings(),
+    measure=st.sampled_from(["gdp", "pure", "zcdp"]),
+    neighbouring=st.sampled_from(["add_remove", "replace_one"]),
+    rows_per_unit=st.integers(1, 3),
+)
+def test_another_unit_in_the_groups_of_which_the_largest_are_shown(
+    folders: Path,
+    rows: list[Row],
+    others: list[Row],
+    question: str,
+    measure: str,
+    neighbouring: str,
+    rows_per_unit: int,
+) -> None:
+    catalog = catalogs(folders, measure=measure, neighbouring=neighbouring, rows_per_unit=rows_per_unit)
+    rest = without(rows, PERSONS[0])
+    neighbour = rest if neighbouring == "add_remove" else [*rest, *others]
+    assert compare(catalog, rows, shuffled(neighbour, 1), question, PRICE) == []
 
 
 # ---- planted bugs: relations -----------------------------------------------------------------------------------------
@@ -238,6 +263,19 @@ def test_days_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monkeypa
     tree = stability._tree
     monkeypatch.setattr(stability, "_tree", lambda measure, _rows, *rest: tree(measure, 1, *rest))
     assert any("DISTRIBUTION" in violation for violation in found(folders, DAYS, DATED))
+
+
+# ---- planted bugs: the largest groups --------------------------------------------------------------------------------
+
+RANKED = "SELECT plan FROM visits GROUP BY plan ORDER BY COUNT(*) DESC LIMIT 1"
+
+
+def test_a_choice_as_if_replacing_moved_all_one_way_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: dict[str, Any] = {"neighbouring": "replace_one", "measure": "pure"}
+    rows, neighbour = ([row(1, plan=plan), row(2)] for plan in "ba")
+    assert found(folders, rows, RANKED, neighbour, **changes) == []
+    monkeypatch.setattr(choices, "score_bound", lambda *_: ScoreBound(range=1, reason=""))
+    assert any("differences by more" in violation for violation in found(folders, rows, RANKED, neighbour, **changes))
 
 
 # ---- planted bugs: bounds that are found -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
-from lapwing.query import single_quantiles
+from lapwing.query import choices
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.quote import Quote
@@ -131,7 +131,7 @@ def test_twin_another_quantile_read_off_a_stored_one_is_caught(opened: Open, mon
 
 def test_what_was_bought_as_a_tree_stays_free(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as before, opened() as session:
-        before.setattr(single_quantiles, "with_single_quantiles", lambda priced, _plan: priced)
+        before.setattr(choices, "with_choices", lambda priced, *_: priced)
         tree = session.sql(MEDIAN, epsilon=2)
         assert isinstance(next(iter(tree.mechanisms.values())), RoundedGaussian)
     with opened() as session:

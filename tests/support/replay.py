@@ -26,6 +26,7 @@ from lapwing.engines.duckdb import engine as duckdb_engine
 from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
+from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.opening import open_session
 from lapwing.query.distribution import Distribution
@@ -188,7 +189,11 @@ def violations(first: Seen, second: Seen) -> list[str]:
             continue
         moved = [abs(x - y) for x, y in zip(counted(term, one), counted(term, other), strict=True)]
         allowed = term.candidate.sensitivity
-        if sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
+        if isinstance(term.mechanism, LargestCells):
+            shift = [x - y for x, y in zip(one, other, strict=True)]
+            if max(shift) - min(shift) > allowed.l1:
+                found.append(f"{term.measure}: moved by {shift}, and differences by more than {allowed.l1}")
+        elif sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
             found.append(f"{term.measure}: moved by {moved}, allowed {allowed}")
     return found
 

@@ -215,6 +215,24 @@ SOURCES = [
 
 
 @st.composite
+def rankings(draw: Any) -> str:
+    """The groups in which a number is largest or least, alone."""
+    keys = ", ".join(draw(st.lists(st.sampled_from(["plan", "member"]), unique=True, min_size=1)))
+    number = draw(
+        st.sampled_from(
+            [
+                *("COUNT(*)", "COUNT(score)", "COUNT(DISTINCT person)", "COUNT(DISTINCT score)", "SUM(age)"),
+                *("SUM(age - 40)", "SUM(age, contribution_bounds_per_group => (10, 50))"),
+            ]
+        )
+    )
+    where = f" WHERE {draw(conditions)}" if draw(st.booleans()) else ""
+    limited = draw(st.sampled_from(["", "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) "]))
+    end = f"ORDER BY {number} {draw(st.sampled_from(['ASC', 'DESC']))} LIMIT {draw(st.integers(1, 3))}"
+    return f"SELECT {limited}{keys} FROM visits{where} GROUP BY {keys} {end}"
+
+
+@st.composite
 def questions(draw: Any, sources: list[str] | None = None) -> str:
     """A whole question: every clause that is answered, in every combination."""
     source = draw(st.sampled_from(sources or SOURCES))

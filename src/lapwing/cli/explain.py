@@ -122,6 +122,8 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
             cells = "1 cell"
         case count:
             cells = f"{count:,} cells{noise}"
+    if preview.selection is None and any(column.selected for column in preview.columns):
+        cells = f"some of {preview.cells:,} cells, which are chosen"
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
     parts = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in preview.parts or ()]

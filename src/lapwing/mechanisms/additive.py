@@ -22,7 +22,8 @@ from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 
 QUANTILE: Final = "exponential mechanism for a quantile"
-"""The name of the one law that chooses a number in place of adding noise to it (`quantile_of_counts`)."""
+LARGEST: Final = "choice of the largest"
+"""The names of the laws that choose in place of adding noise (`quantile_of_counts`, `largest_cells`)."""
 
 
 class NoiseLaw(Protocol):

@@ -43,7 +43,7 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 class NoisyMeasure:
     """A measure with its bound and its mechanism.
 
-    Args: instead: of a quantile that is chosen by itself, the noise of a tree of the same price.
+    Args: instead: of what is chosen (`choices`), the noise on numbers of the same price.
     """
 
     measure: Measure
@@ -53,7 +53,7 @@ class NoisyMeasure:
 
     @property
     def accepted(self) -> tuple[CellMechanism, ...]:
-        """Of what was bought before, what is as good as this: its mechanism's, or that of the tree."""
+        """Of what was bought before, what is as good as this: its mechanism's, or noise on numbers."""
         return (self.mechanism,) if self.instead is None else (self.mechanism, self.instead)
 
     def loss(self, kind: str) -> Loss:
@@ -128,10 +128,10 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
-    if plan.question.distributions:
-        from lapwing.query.single_quantiles import with_single_quantiles  # here: few questions have a quantile
+    if plan.question.distributions or plan.limit:
+        from lapwing.query.choices import with_choices  # here: of few questions is anything chosen
 
-        priced = with_single_quantiles(priced, plan)
+        priced = with_choices(priced, plan, budget.neighbouring)
     return with_one_noise(priced, plan.asked, _narrowest) if delta else priced
 
 

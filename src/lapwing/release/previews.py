@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lapwing.mechanisms.additive import LARGEST
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.assumed_means import half_width_of_mean
@@ -39,12 +40,15 @@ def column_previews(
     plan: Plan, priced: Quote, names: Mapping[Measure, str], assuming_count: int | None
 ) -> tuple[ColumnPreview, ...]:
     """Describe every column of the answer."""
+    chosen = any(term.mechanism.name == LARGEST for term in priced.terms)
     return tuple(
         ColumnPreview(
             name=output.name,
             rests_on=tuple(names[measure] for measure in measures_of(output.value)),
             half_width=_half_width(output, priced, assuming_count),
-            selected=any(isinstance(value, KeyValue) and value.key.private for value in values_in(output.value)),
+            selected=any(
+                isinstance(value, KeyValue) and (chosen or value.key.private) for value in values_in(output.value)
+            ),
         )
         for output in plan.outputs
     )

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.additive import LARGEST, NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -76,6 +76,8 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
 def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tuple[str, ...]:
     """Return notes of an answer, by what it was released with."""
     plan, priced = request.plan, request.priced
+    if plan.limit and LARGEST not in {law.name for law in numbers.mechanisms}:  # it was read off numbers
+        notes = [note for note in notes if note not in notes_on_largest(priced)]
     if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
         laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
         instead = dict(zip(notes_on_ranks(plan, priced), _on_ranks(plan, laws), strict=True))
@@ -105,6 +107,13 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
         f"{selecting.counting.threshold:,}; its intervals hold given that, and reach far down near it",
         "intervals of numbers that are computed from that count do not allow for it",
     )
+
+
+def notes_on_largest(priced: Quote) -> tuple[str, ...]:
+    """Say how the largest cells were chosen, where their numbers are not released."""
+    from lapwing.query.choices import note_on_largest  # here: few questions show them
+
+    return tuple(note for note in map(note_on_largest, priced.terms) if note is not None)
 
 
 def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:

@@ -238,7 +238,8 @@ def _on_rows(plan: Plan) -> tuple[str, ...]:
 
 def _on_chosen_rows(plan: Plan) -> tuple[str, ...]:
     """Speak of the winner's curse: among noisy numbers the greatest are rather too great."""
-    if plan.limit is None or not any(parts_of(term.value) for term in plan.order):
+    shown = any(parts_of(output.value) for output in plan.outputs)
+    if plan.limit is None or not shown or not any(parts_of(term.value) for term in plan.order):
         return ()
     return (
         "the rows were chosen by noisy numbers: the first lie rather beyond their true values, and their intervals "
