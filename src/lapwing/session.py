@@ -113,6 +113,20 @@ class Session:
         (answer,) = answer_all([request], self._access())
         return answer
 
+    def first_above(
+        self, questions: Sequence[str], threshold: Number | list[Number] | tuple[Number, ...], *, epsilon: Number
+    ) -> Answer:
+        """Tell which of several counting questions of the same rows is the first whose number is a threshold or more.
+
+        One row, of which `first` is its place, 1 for the first question, or None if there is none.
+
+        Args: questions: each SELECT one aggregate FROM … [WHERE …]; threshold: of all, or one of each; epsilon: of all.
+        Guarantee, Raises: as `sql`.
+        """
+        from lapwing.query.text.first_above import first_above_text
+
+        return self.sql(first_above_text(questions, threshold), epsilon=epsilon)
+
     def table(self, name: str) -> "ibis.Table":
         """Begin a question with a table or view, as `tables.table` does; free."""
         return self.tables.table(name)

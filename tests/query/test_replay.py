@@ -33,7 +33,7 @@ from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples
 from tests.support.replay import Row, compare
-from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, rankings, tables
+from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, rankings, tables, thresholds
 
 PRICE = {"epsilon": 1}
 
@@ -111,12 +111,12 @@ def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], 
 @given(
     rows=tables,
     others=newcomers,
-    question=rankings(),
+    question=rankings() | thresholds(),
     measure=st.sampled_from(["gdp", "pure", "zcdp"]),
     neighbouring=st.sampled_from(["add_remove", "replace_one"]),
     rows_per_unit=st.integers(1, 3),
 )
-def test_another_unit_in_the_groups_of_which_the_largest_are_shown(
+def test_another_unit_where_the_largest_group_or_the_first_threshold_is_chosen(
     folders: Path,
     rows: list[Row],
     others: list[Row],

@@ -100,7 +100,7 @@ def test_taking_signed_sums_to_move_one_way_is_found(monkeypatch: pytest.MonkeyP
     measure = Sum(argument=summed(-2, 3).argument, clamp=(-1, 1))
     question = question_of(2, 2, measure)
     honest = score_stability.score_bound(question, measure, "add_remove")
-    monkeypatch.setattr(score_stability, "_of_one_sign", lambda _measure: True)
+    monkeypatch.setattr(score_stability, "direction", lambda _measure: 1)
     bugged = score_stability.score_bound(question, measure, "add_remove")
     assert bugged.range < moves(measure, 2, 2, "add_remove") <= honest.range
 
@@ -109,3 +109,15 @@ def test_what_is_chosen_does_not_rest_on_what_moves_elsewhere() -> None:
     """A person in many groups moves each of them by one: numbers pay for all of them, a choice for one."""
     for rows in (1, 5, 20):
         assert score_stability.score_bound(question_of(rows, 30, CountUnits()), CountUnits(), "add_remove").range == 1
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_what_moves_one_way_does(measure: NumberMeasure) -> None:
+    """Of rows alone: a clamp that is on one side of 0 only makes a unit add something of that sign."""
+    added = {number for vector in vectors(measure, 3, 2) for number in vector}
+    claimed = score_stability.direction(measure)
+    if measure.clamp is None:
+        assert all(number * claimed >= 0 for number in added)
+        assert claimed or (min(added) < 0 < max(added))
+    else:
+        assert not claimed or all(min(max(x, measure.clamp[0]), measure.clamp[1]) * claimed >= 0 for x in added)

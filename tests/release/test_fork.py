@@ -27,6 +27,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "budget": lambda session: session.budget(),
     "history": lambda session: session.history(),
     "guarantee": lambda session: session.guarantee(),
+    "first_above": lambda session: session.first_above([COUNT], 3, epsilon=0.1),
     "raised": lambda session: session.raised(was=(3, 1e-6), epsilon=4, delta=1e-6),
     "raise_budget": lambda session: session.raise_budget(was=(3, 1e-6), epsilon=4, delta=1e-6),
     "close_for_ever": lambda session: session.close_for_ever(),

@@ -124,7 +124,7 @@ def test_it_is_served_again_to_who_asks_for_no_more(opened: Open) -> None:
 
 
 def test_twin_another_quantile_read_off_a_stored_one_is_caught(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refinement, "QUANTILE", "")
+    monkeypatch.setattr(refinement, "CHOICES", frozenset())
     with pytest.raises(AssertionError):
         test_it_is_served_again_to_who_asks_for_no_more(opened)
 

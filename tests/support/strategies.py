@@ -233,6 +233,15 @@ def rankings(draw: Any) -> str:
 
 
 @st.composite
+def thresholds(draw: Any) -> str:
+    """The first of several numbers that passes a threshold."""
+    numbers = ["COUNT(*)", "COUNT_IF(member)", "COUNT(DISTINCT person)", "COUNT(score)", "SUM(age)", "SUM(age - 40)"]
+    chosen = draw(st.lists(st.sampled_from(numbers), unique=True, min_size=3))
+    compared = [f"{number} {draw(st.sampled_from(['<', '>=']))} {draw(st.integers(-5, 60))}" for number in chosen]
+    return f"SELECT ABOVE_THRESHOLD({', '.join(compared)}) AS first FROM visits"
+
+
+@st.composite
 def questions(draw: Any, sources: list[str] | None = None) -> str:
     """A whole question: every clause that is answered, in every combination."""
     source = draw(st.sampled_from(sources or SOURCES))

@@ -23,7 +23,9 @@ from lapwing.privacy.measures import Loss
 
 QUANTILE: Final = "exponential mechanism for a quantile"
 LARGEST: Final = "choice of the largest"
-"""The names of the laws that choose in place of adding noise (`quantile_of_counts`, `largest_cells`)."""
+FIRST: Final = "sparse vector"
+CHOICES: Final = frozenset({QUANTILE, LARGEST, FIRST})
+"""The names of the laws that choose in place of adding noise, each in a file of its own."""
 
 
 class NoiseLaw(Protocol):

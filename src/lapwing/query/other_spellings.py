@@ -55,6 +55,9 @@ _NAMES: Final[Mapping[str, Callable[[exp.Expression], exp.Expression]]] = {
 
 
 def _named(node: exp.Expression) -> exp.Expression | None:
+    if str(node.this).upper() == "ABOVE_THRESHOLD" and node.expressions and has_only(node, "this", "expressions"):
+        numbered = enumerate(node.expressions, 1)
+        return exp.Case(ifs=[exp.If(this=c.copy(), true=exp.Literal.number(place)) for place, c in numbered])
     rule = _NAMES.get(str(node.this).upper())
     if rule is None or len(node.expressions) != 1 or not has_only(node, "this", "expressions"):
         return None

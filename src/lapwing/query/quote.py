@@ -19,6 +19,7 @@ from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
+from lapwing.query.derivation.derived import MeasureValue
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Measure
@@ -128,7 +129,8 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
-    if plan.question.distributions or plan.limit:
+    question = plan.question
+    if question.distributions or plan.limit or not (question.keys or isinstance(plan.outputs[0].value, MeasureValue)):
         from lapwing.query.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)

@@ -42,7 +42,7 @@ def score_bound(question: Question, measure: NumberMeasure, neighbouring: str) -
     )
     most = min(int(bound.sensitivity.l1) for bound in alone)
     reason = f"one unit moves the number of a group by at most {float(most * measure.step):,.10g}"
-    if neighbouring == "add_remove" and _of_one_sign(measure):
+    if neighbouring == "add_remove" and direction(measure):
         compared = ScoreBound(range=most, reason=f"{reason}, all in one direction")
     else:
         compared = ScoreBound(range=2 * most, reason=f"{reason}, in two directions")
@@ -53,9 +53,9 @@ def score_bound(question: Question, measure: NumberMeasure, neighbouring: str) -
     return compared
 
 
-def _of_one_sign(measure: NumberMeasure) -> bool:
-    """Tell whether nothing that a unit adds to a cell is negative, or nothing positive."""
+def direction(measure: NumberMeasure) -> int:
+    """Return 1 if nothing that a unit adds to a cell is negative, −1 if nothing is positive, 0 if both may be."""
     ends = [measure.row_range] if measure.clamp is None else [measure.clamp]
     if measure.clamp is not None and measure.clamp[0] <= 0 <= measure.clamp[1]:
         ends.append(measure.row_range)  # a clamp around 0 changes no sign
-    return any(low >= 0 or high <= 0 for low, high in ends)
+    return next((1 if low >= 0 else -1 for low, high in ends if low >= 0 or high <= 0), 0)

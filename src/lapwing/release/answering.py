@@ -122,7 +122,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
         *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
-        *(rare_notes.notes_on_largest(priced) if plan.limit else ()),
+        *(rare_notes.notes_on_choices(priced) if any(term.instead for term in priced.terms) else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY else ()),
     )
 

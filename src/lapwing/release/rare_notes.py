@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.mechanisms.additive import LARGEST, NoiseLaw
+from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -76,8 +76,8 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
 def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tuple[str, ...]:
     """Return notes of an answer, by what it was released with."""
     plan, priced = request.plan, request.priced
-    if plan.limit and LARGEST not in {law.name for law in numbers.mechanisms}:  # it was read off numbers
-        notes = [note for note in notes if note not in notes_on_largest(priced)]
+    if not CHOICES & {law.name for law in numbers.mechanisms}:  # it was read off numbers
+        notes = [note for note in notes if note not in notes_on_choices(priced)]
     if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
         laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
         instead = dict(zip(notes_on_ranks(plan, priced), _on_ranks(plan, laws), strict=True))
@@ -109,11 +109,13 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
     )
 
 
-def notes_on_largest(priced: Quote) -> tuple[str, ...]:
-    """Say how the largest cells were chosen, where their numbers are not released."""
-    from lapwing.query.choices import note_on_largest  # here: few questions show them
+def notes_on_choices(priced: Quote) -> tuple[str, ...]:
+    """Say how sure a choice is, where no numbers are released."""
+    if all(term.instead is None for term in priced.terms):
+        return ()
+    from lapwing.query.choices import notes_on_choices  # loaded when it was priced
 
-    return tuple(note for note in map(note_on_largest, priced.terms) if note is not None)
+    return notes_on_choices(priced.terms)
 
 
 def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:

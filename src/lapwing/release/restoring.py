@@ -18,7 +18,7 @@ import numpy as np
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.ledger.entries import StoredAnswer
-from lapwing.mechanisms.additive import LARGEST, QUANTILE, NoiseLaw
+from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
@@ -123,10 +123,10 @@ def _content(record: Mapping[str, Any]) -> Content:
 
 
 def _noise(name: str, *parameters: str) -> NoiseLaw:
-    if name in (LARGEST, QUANTILE):
-        from lapwing.query.choices import CHOICES  # here: of few questions is anything chosen
+    if name in CHOICES:
+        from lapwing.query.choices import KINDS  # here: of few questions is anything chosen
 
-        return CHOICES[name].from_record(parameters)
+        return KINDS[name].from_record(parameters)
     return _NOISES[name].from_record(parameters)
 
 
