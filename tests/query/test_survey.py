@@ -23,7 +23,6 @@ BLOCKS = [block.split("\n", 1) for block in (FIXTURES / "query_survey.sql").read
 QUESTIONS = {name.removeprefix("-- "): text for name, text in BLOCKS}
 
 REFUSED = {
-    "sum distinct",
     "qualify outermost",
     "distinct without unit",
     "arg max",

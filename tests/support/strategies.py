@@ -186,6 +186,7 @@ aggregates = st.one_of(
     st.just("COUNT(person)"),
     st.builds("COUNT({})".format, st.one_of(numbers, st.sampled_from(["note", "day", "score"]))),
     st.builds("SUM({})".format, numbers),
+    st.builds("SUM(DISTINCT {})".format, numbers),
     st.builds("AVG({})".format, numbers),
     st.builds("{}({}, contribution_bounds_per_row => AUTO)".format, st.sampled_from(["SUM", "AVG"]), unbounded),
 )
@@ -221,7 +222,14 @@ def rankings(draw: Any) -> str:
     number = draw(
         st.sampled_from(
             [
-                *("COUNT(*)", "COUNT(score)", "COUNT(DISTINCT person)", "COUNT(DISTINCT score)", "SUM(age)"),
+                *(
+                    "COUNT(*)",
+                    "COUNT(score)",
+                    "COUNT(DISTINCT person)",
+                    "COUNT(DISTINCT score)",
+                    "SUM(DISTINCT age - 40)",
+                    "SUM(age)",
+                ),
                 *("SUM(age - 40)", "SUM(age, contribution_bounds_per_group => (10, 50))"),
             ]
         )

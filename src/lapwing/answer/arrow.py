@@ -34,7 +34,8 @@ def arrow_table(
     for output in outputs:
         arrays[output.name] = arrow(columns[output.name], output.value.shape)
         for suffix, ends in zip(("low", "high"), intervals.get(output.name, ()), strict=False):
-            arrays[f"{output.name}_{suffix}"] = pa.array(ends.astype(np.float64) if ends.dtype.kind == "i" else ends)
+            known = ends.astype(np.float64) if ends.dtype.kind == "i" else ends
+            arrays[f"{output.name}_{suffix}"] = pa.array(known, from_pandas=True)  # NaN, which is not known, is null
     return pa.table(arrays)
 
 

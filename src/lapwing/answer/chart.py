@@ -1,6 +1,7 @@
 """The chart of an answer, wherever its rows and intervals came from."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
@@ -46,9 +47,15 @@ def bars(
         {
             **{key: str(row[key]) for key in keys},
             chosen: None if row[chosen] is None else float(row[chosen]),  # type: ignore[arg-type]  # a numeric column
-            "low": float(low[i]),
-            "high": float(high[i]),
+            "low": _drawn(low[i]),
+            "high": _drawn(high[i]),
         }
         for i, row in enumerate(rows)
     ]
     return bars_with_intervals(records, keys=keys, value=chosen, low="low", high="high", title=chosen)
+
+
+def _drawn(end: object) -> float | None:
+    """Return the end of an interval, None if it is not known or infinite: charts have no such place."""
+    number = float(end)  # type: ignore[arg-type]  # of a numeric column
+    return number if isfinite(number) else None

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from lapwing.catalog.model import Table
+from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.distribution import Distribution, fixed_point
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
@@ -116,7 +117,7 @@ class CountDistinct:
         return f"count of distinct {columns or 'values'}"
 
 
-NumberMeasure = Count | CountUnits | CountDistinct | Sum
+NumberMeasure = Count | CountUnits | CountDistinct | Sum | SumDistinct
 """A measure of one integer a cell."""
 Measure = NumberMeasure | Distribution
 

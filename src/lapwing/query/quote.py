@@ -42,10 +42,7 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMeasure:
-    """A measure with its bound and its mechanism.
-
-    Args: instead: of what is chosen (`choices`), the noise on numbers of the same price.
-    """
+    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price."""
 
     measure: Measure
     candidate: SensitivityBound
@@ -129,8 +126,8 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
-    question = plan.question
-    if question.distributions or plan.limit or not (question.keys or isinstance(plan.outputs[0].value, MeasureValue)):
+    one_value = not plan.question.keys and not isinstance(plan.outputs[0].value, MeasureValue)
+    if plan.question.distributions or plan.limit or one_value:
         from lapwing.query.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)

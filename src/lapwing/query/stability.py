@@ -27,9 +27,10 @@ replace_one, for x = f(D_u), y = f(D_u')
           ‖·‖₂² ≤ s·w² + 2(G − s)·m'² ≤ G·max(w², 2m'²). With one cell: w and w².
 
 Distinct values are not a sum over units: a value counts once, whoever has it. Yet a unit with r_c rows in cell c adds
-and removes at most r_c distinct values there, Σ r_c ≤ K. So adding or removing it moves cell c by at most r_c, and
-replacing it, by at most max(r_c, r_c'): no further than numbers of rows move, and where all its values are its own, as
-far. The bounds for rows with [a, b] = [0, 1] hold.
+and removes at most r_c distinct values there, Σ r_c ≤ K: adding or removing it moves cell c by at most r_c, replacing
+it, by at most max(r_c, r_c'), no further than numbers of rows move, and where all its values are its own, as far. So
+the bounds for rows with [a, b] = [0, 1] hold; and for their sum those for rows with [a, b], x and y being the sums of
+the values that come and go, of K points of H each at most.
 
 Distributions. One row is counted in one node of every level of a tree, of one cell's tree: in L nodes if there are L
 levels. f(D_u) restricted to a level is a vector of counts ≥ 0 that add up to the number of rows of u with a key and a

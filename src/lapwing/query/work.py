@@ -16,6 +16,7 @@ from math import log2
 from typing import Final, cast
 
 from lapwing.catalog.table import Column
+from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.automata import Use, automaton_of
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of, walk
@@ -227,7 +228,7 @@ WINDOWS: Final[Mapping[str, float]] = {
 }  # fmt: skip
 """What a window function costs a row, beside the sort; with a frame of its own, times the logarithm of its rows."""
 MEASURES: Final[Mapping[type[Measure], float]] = {
-    Count: 20, CountUnits: 400, CountDistinct: 500, Sum: 60, Distribution: 300,
+    Count: 20, CountUnits: 400, CountDistinct: 500, Sum: 60, SumDistinct: 500, Distribution: 300,
 }  # fmt: skip
 """What a measure costs a row, beside its argument."""
 

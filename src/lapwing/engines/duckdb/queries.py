@@ -21,6 +21,7 @@ from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole, width_of
 from lapwing.engines.duckdb.set_queries import by_set
+from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure
@@ -76,7 +77,7 @@ def measured(measure: NumberMeasure, unit: str) -> str:
     else:  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
-    return f"COALESCE(SUM({shifted}), 0)"
+    return f"COALESCE(SUM({'DISTINCT ' if isinstance(measure, SumDistinct) else ''}{shifted}), 0)"
 
 
 # ---- asking, and adding up -------------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def is_additive(question: Question) -> bool:
 
     Different values do not, nor rows that units of several sets share.
     """
-    return question.units_of_row == 1 and not any(isinstance(measure, CountDistinct) for measure in question.measures)
+    return question.units_of_row == 1 and not any(isinstance(m, CountDistinct | SumDistinct) for m in question.measures)
 
 
 def prepare(question: Question) -> None:

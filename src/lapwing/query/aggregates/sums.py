@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from sqlglot import exp
 
@@ -14,13 +14,16 @@ from lapwing.query.aggregates.unit_averages import average_of_units, within_reac
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import describe
 from lapwing.query.measures import Count, Sum
+from lapwing.query.relations.contribution import per_row
 from lapwing.query.relations.relation import ProtectedRows, table_of
 
 _ONCE = "Leave DISTINCT out, or GROUP BY x and COUNT(*): a list of the values that are there."
@@ -33,9 +36,13 @@ def _number(node: exp.Expression, scope: SelectScope) -> Expression:
     name = node.key.upper()
     if isinstance(node.this, exp.Distinct):
         raise rows.refusal(node, f"{name}(DISTINCT …) is not answered", _ONCE)
-    argument = truth_as_number(bind_expression(node.this, rows))
+    return _numeric(node, node.this, rows)
+
+
+def _numeric(node: exp.Expression, inner: object, rows: RowScope) -> Expression:
+    argument = truth_as_number(bind_expression(cast(exp.Expression, inner), rows))
     if not is_number(argument.type):
-        kind = describe(argument.type)
+        name, kind = node.key.upper(), describe(argument.type)
         raise rows.refusal(node, f"{name} needs a number, not {kind}", as_number(kind))
     return argument
 
@@ -55,7 +62,27 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
+    if isinstance(node.this, exp.Distinct):
+        return MeasureValue(measure=_distinct(node, node.this, scope))
     return MeasureValue(measure=_total(node, scope, requests))
+
+
+def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) -> SumDistinct:
+    """Bind SUM(DISTINCT x), over values in steps between bounds that are known."""
+    rows, named = scope.rows, scope.named(node)
+    rows.only(distinct, "expressions")
+    if len(distinct.expressions) != 1:
+        raise rows.refusal(node, "SUM(DISTINCT …) takes one expression", "Sum each by itself.")
+    if named is not None and named.contribution_bounds_per_group is not None:
+        reason = "What a unit adds to a group is not one number where values of several units count once"
+        raise rows.refusal(node, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row.")
+    argument = _numeric(node, distinct.expressions[0], rows)
+    try:
+        summed = conversion.summable(per_row(argument, named))
+        return SumDistinct(argument=logic.only_where(summed, scope.condition))
+    except QueryRefused as refused:
+        reason = f"SUM(DISTINCT …): {refused.reason[0].lower()}{refused.reason[1:]}"
+        raise rows.refusal(node, reason, refused.remedy) from None
 
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
