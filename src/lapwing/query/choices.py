@@ -67,6 +67,8 @@ def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
 
     Guarantee: no measure loses more than before.
     """
+    if plan.asked.numbers:
+        return priced
     if is_ranking(plan):
         return replace(priced, terms=(_largest(priced.terms[0], plan, priced.loss.kind, neighbouring),))
     conditions = thresholds_of(plan)

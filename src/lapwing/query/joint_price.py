@@ -33,7 +33,7 @@ def calibrate_together(
     if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in (*plans, *leaves)):
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
-    questions = {_asked(plan): plan for plan in leaves}
+    questions = _together(leaves)
     choosing = sum(bool(question.private_keys) for question, *_ in questions)
     each = None if delta is None else grid_down(positive(delta, "delta") / max(1, choosing))
     counts = {asked: len(asked[0].measures) + bool(asked[0].private_keys) for asked in questions}
@@ -53,6 +53,21 @@ def calibrate_together(
     return tuple(map(quote, plans))
 
 
+def _together(leaves: Sequence[Plan]) -> dict[tuple[Question, ...], Plan]:
+    """Return a plan for each question; where several plans read its answer it must be numbers, and no choice."""
+    questions: dict[tuple[Question, ...], Plan] = {}
+    for plan in leaves:
+        known = questions.setdefault(_asked(plan), plan)
+        if known != plan:
+            questions[_asked(plan)] = of_numbers(known)
+    return questions
+
+
+def of_numbers(plan: Plan) -> Plan:
+    """Return a plan whose numbers get noise, and of which nothing is chosen in their place."""
+    return replace(plan, asked=replace(plan.asked, numbers=True))
+
+
 def _asked(plan: Plan) -> tuple[Question, ...]:
     """Return what a plan asks: of two with the same question so far, constants may make two."""
     return (plan.question, *(constant.question for constant in plan.constants))
@@ -70,6 +85,8 @@ def calibrate_sources(plan: Plan, budget: Budget, *, epsilon: Number | None, del
 
 def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
     """Price a plan with the bounds that its searches gave, at the price of before: the charge does not change."""
+    if all(term.instead is None for term in priced.terms):
+        plan = of_numbers(plan)  # nor does it become a choice, which others that read the numbers do not make
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
 
 

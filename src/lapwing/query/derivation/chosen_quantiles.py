@@ -7,8 +7,10 @@ cell, also in one without rows, and no interval of values.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import final
 
+from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.noisy_trees import Places, Ranked
@@ -22,13 +24,16 @@ class ChosenQuantiles:
 
     measure: Distribution
     leaves: IntArray
+    quantile: Fraction
 
     def taken(self, places: Places) -> "ChosenQuantiles":
         """Return some cells, in the order of `places`."""
         return replace(self, leaves=self.leaves[places])
 
-    def values(self, _statistic: Ranked) -> Rationals:
+    def values(self, statistic: Ranked) -> Rationals:
         """Return the middle of the leaf of every cell, on a step."""
+        if statistic.share != self.quantile:
+            raise InvalidParameter("another quantile was chosen than is read; this is a bug in Lapwing")
         measure = self.measure
         first = measure.low + self.leaves * measure.width
         last = (first + measure.width - 1).clip(max=measure.high)

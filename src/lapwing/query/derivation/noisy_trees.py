@@ -83,7 +83,7 @@ def ranks_of(measure: Distribution, noise: NoiseLaw, released: IntArray) -> Rank
     if noise.name == QUANTILE:
         from lapwing.query.derivation.chosen_quantiles import ChosenQuantiles  # here: most answers have no quantile
 
-        return ChosenQuantiles(measure=measure, leaves=released[:, 0])
+        return ChosenQuantiles(measure=measure, leaves=released[:, 0], quantile=Fraction(noise.record()[0]))
     return NoisyTrees.of(measure, noise, released)
 
 

@@ -35,7 +35,8 @@ class PriceRequest:
     """What a question says about its own price: None where it leaves that to the caller.
 
     Args: shares: what each measure may take, where its aggregate says so; selection: the same of the
-        choice of private keys; weights: the part of the rest that a measure gets, where that is not 1.
+        choice of private keys; weights: the part of the rest that a measure gets, where that is not 1; numbers: whether
+        noise is added to numbers even where a choice would err less (`query.choices`), as several plans read them.
     """
 
     epsilon: Fraction | None = None
@@ -43,6 +44,7 @@ class PriceRequest:
     shares: Mapping[Measure, Share] = field(default_factory=dict)
     selection: Fraction | None = None
     weights: Mapping[Measure, Fraction] = field(default_factory=dict)
+    numbers: bool = False
 
 
 def with_limits(selection: Selection, keys: Sequence[Key], options: Options) -> Selection:

@@ -1,0 +1,86 @@
+"""Questions that are the same but for what they show, asked together: none reads another's choice."""
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lapwing as lw
+from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.additive import CHOICES
+from lapwing.query import joint_price
+from tests.support.release.small import PURE, opened, row
+
+CROWD = [row(p, size=size) for p in range(300) for size in ((0, 5) if p % 3 else (10, 10))]
+"""300 people: two in three have a 0 and a 5, the others a 10 twice."""
+MEDIAN = "SELECT MEDIAN(size) AS m FROM visits"
+HIGH = "SELECT QUANTILE_DISC(size, 0.95) AS q FROM visits"
+LIKE_MEDIAN = MEDIAN + " HAVING QUANTILE_DISC(size, 0.95) > 7"
+LARGEST = "SELECT size FROM visits GROUP BY size ORDER BY COUNT(DISTINCT person) DESC LIMIT 1"
+LEAST = "SELECT size FROM visits GROUP BY size ORDER BY COUNT(DISTINCT person) LIMIT 1"
+NUMBERS = "SELECT size, COUNT(DISTINCT person) AS n FROM visits GROUP BY size"
+FIRST = (
+    "SELECT ABOVE_THRESHOLD(COUNT_IF(size = 0) > 250, COUNT_IF(size = 5) > 250, COUNT_IF(size = 10) > 150) AS f "
+    "FROM visits"
+)
+COUNTS = "SELECT COUNT_IF(size = 0) AS a, COUNT_IF(size = 5) AS b, COUNT_IF(size = 10) AS c FROM visits"
+TRUTHS: dict[str, Any] = {
+    MEDIAN: lambda rows: abs(rows[0]["m"] - 5) <= 1,
+    HIGH: lambda rows: rows[0]["q"] >= 9,
+    LIKE_MEDIAN: lambda rows: abs(rows[0]["m"] - 5) <= 1,
+    LARGEST: lambda rows: rows[0]["size"] in (0, 5),
+    LEAST: lambda rows: rows == [{"size": 10}],
+    NUMBERS: lambda rows: {r["size"]: round(r["n"], -2) for r in rows} == {0: 200, 5: 200, 10: 100},
+    FIRST: lambda rows: rows == [{"f": 3}],
+    COUNTS: lambda rows: {k: round(v, -2) for k, v in rows[0].items()} == {"a": 200, "b": 200, "c": 200},
+}
+TOGETHER = [(MEDIAN, HIGH, LIKE_MEDIAN), (LARGEST, LEAST, NUMBERS), (FIRST, COUNTS)]
+
+
+def check(folder: Path) -> None:
+    for number, texts in enumerate(TOGETHER):
+        for turn, order in enumerate(permutations(texts)):
+            place = folder / f"{number}-{turn}"
+            place.mkdir()
+            with opened(place, CROWD, budget=PURE) as session:
+                answers = session.batch(list(order), epsilon=20)
+                for text, answer in zip(order, answers, strict=True):
+                    assert TRUTHS[text](answer.rows()), (text, order, answer.rows())
+
+
+def test_each_shows_its_own(tmp_path: Path) -> None:
+    check(tmp_path)
+
+
+def test_twin_a_choice_that_others_read_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_price, "of_numbers", lambda plan: plan)
+    with pytest.raises((AssertionError, InvalidParameter)):
+        check(tmp_path)
+
+
+def test_one_by_one_each_is_chosen(tmp_path: Path) -> None:
+    with opened(tmp_path, CROWD, budget=PURE) as session:
+        (alone,) = session.batch([MEDIAN], epsilon=1)
+        assert {law.name for law in alone.mechanisms.values()} <= CHOICES
+
+
+@pytest.mark.parametrize("first", [MEDIAN, HIGH])
+def test_inside_one_question(tmp_path: Path, first: str) -> None:
+    other = HIGH if first == MEDIAN else MEDIAN
+    with opened(tmp_path, CROWD, budget=PURE) as session:
+        both = session.sql(f"SELECT * FROM ({first}) AS a CROSS JOIN ({other}) AS b", epsilon=20).rows()
+        assert TRUTHS[MEDIAN](both)
+        assert TRUTHS[HIGH](both)
+        joined = f"SELECT a.size, n FROM ({LARGEST}) AS a JOIN ({NUMBERS}) AS b USING (size)"
+        ((size, n),) = [tuple(row.values()) for row in session.sql(joined, epsilon=20).rows()]
+        assert size in (0, 5)
+        assert round(int(str(n)), -2) == 200
+
+
+def test_after_a_choice_was_bought_numbers_are_bought_anew(tmp_path: Path) -> None:
+    with opened(tmp_path, CROWD, budget=PURE) as session:
+        assert not session.sql(MEDIAN, epsilon=1).stored
+        answers = session.batch([MEDIAN, HIGH], epsilon=20)
+        assert all(TRUTHS[text](answer.rows()) for text, answer in zip((MEDIAN, HIGH), answers, strict=True))
+        assert answers[0].cost + answers[1].cost == lw.PureDP(20)
