@@ -19,7 +19,7 @@ from lapwing.privacy.amounts import Number, positive
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import MEASURES, Loss
 from lapwing.query.aggregates.order_statistics import check_nodes
-from lapwing.query.derivation.derived import MeasureValue
+from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Measure
@@ -126,8 +126,8 @@ def at_loss(
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
     priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
-    one_value = not plan.question.keys and not isinstance(plan.outputs[0].value, MeasureValue)
-    if plan.question.distributions or plan.limit or one_value:
+    formula = not plan.question.keys and isinstance(plan.outputs[0].value, FunctionCall)
+    if plan.question.distributions or plan.limit or formula:
         from lapwing.query.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)
