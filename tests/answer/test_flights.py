@@ -6,6 +6,7 @@ looks right, as of a cast that drops rows. Bounds are clamped in the truth, too;
 
 import shutil
 from collections.abc import Iterator
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,9 @@ def test_answers_are_what_is_in_the_file(session: lw.Session, truths: duckdb.Duc
                 continue
             cells += 1
             least, most = float(low[place]), float(high[place])
+            if isnan(least):  # one quantile alone, of which the rank is known
+                assert abs(float(str(row["v"])) - float(truth)) <= 1, (text, row, truth)
+                continue
             beyond = max(least - float(truth), float(truth) - most)
             assert beyond <= 2 * (most - least), (text, row, truth)
             missed += [(text, row, truth)] if beyond > 0 else []

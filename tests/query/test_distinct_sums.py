@@ -1,4 +1,4 @@
-"""SUM(DISTINCT x): what it is, and how far one unit moves it, by brute force over small tables."""
+"""SUM(DISTINCT x) and distinct rows: what they are, and how far one unit moves a sum, by brute force."""
 
 from collections.abc import Iterable
 from itertools import combinations_with_replacement, product
@@ -111,6 +111,9 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "SELECT plan, SUM(DISTINCT age) AS s FROM visits GROUP BY ROLLUP (plan) ORDER BY plan",
         "SELECT SUM(DISTINCT n) AS s FROM (SELECT person, COUNT(*) AS n FROM visits WHERE age > 40 GROUP BY person)",
         "SELECT SUM(DISTINCT CASE WHEN age > 200 THEN age END) AS s FROM visits",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT age FROM visits)",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan, age FROM visits WHERE age > 20 OR age IS NULL) AS t",
+        "SELECT COUNT(*) AS n FROM (SELECT DISTINCT age // 10 AS decade, NULLIF(plan, 'b') FROM visits)",
     ],
 )
 def test_it_is_that_of_sql(session: lw.Session, text: str) -> None:
@@ -132,6 +135,13 @@ def test_it_is_that_of_sql(session: lw.Session, text: str) -> None:
         ("SELECT SUM(DISTINCT age, contribution_bounds_per_group => (0, 5)) FROM visits", "count once"),
         ("SELECT SUM(DISTINCT age, contribution_bounds_per_row => AUTO) FROM visits", "needs numbers"),
         ("SELECT AVG(DISTINCT age) FROM visits", "is not answered"),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT cost FROM visits)", "whole numbers alone"),
+        (
+            "SELECT COUNT(*) FROM (SELECT DISTINCT plan FROM visits) WHERE plan = 'a'",
+            "merge the rows of different units",
+        ),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT plan FROM visits LIMIT 1)", "LIMIT in a subquery"),
+        ("SELECT COUNT(plan) FROM (SELECT DISTINCT plan FROM visits)", "merge the rows of different units"),
     ],
 )
 def test_what_is_not_answered_is_refused(session: lw.Session, text: str, said: str) -> None:

@@ -24,7 +24,6 @@ QUESTIONS = {name.removeprefix("-- "): text for name, text in BLOCKS}
 
 REFUSED = {
     "qualify outermost",
-    "distinct without unit",
     "arg max",
     "mode per user",
     "median per user",

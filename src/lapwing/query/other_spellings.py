@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.query.distinct_rows import with_distinct_rows
 from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
 from lapwing.query.most_common import with_most_common
 
@@ -281,7 +282,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.In: _member,
     exp.From: _without_parentheses,
     exp.Subquery: _named_parentheses,
-    exp.Select: lambda select: with_listed_values(select) or with_most_common(select),
+    exp.Select: lambda select: with_listed_values(select) or with_most_common(select) or with_distinct_rows(select),
     exp.Fetch: _limit,
     exp.Group: _grouped,
 }
