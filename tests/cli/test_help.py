@@ -20,6 +20,8 @@ COMMANDS = [
     ("guarantee",),
     ("account",),
     ("lab",),
+    ("secure",),
+    *(("secure", act) for act in ("join", "init", "serve", "send", "close", "result")),
     ("data",),
     ("data", "accept"),
     ("data", "faults"),

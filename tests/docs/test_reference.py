@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 import lapwing as lw
-from lapwing import errors
+from lapwing import errors, secure
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
@@ -209,6 +209,10 @@ def test_catalog_keys() -> None:
 
 def test_ledger_kinds() -> None:
     assert not unmentioned(get_args(Kind), section(page("ledger-file.md"), "Entries"))
+
+
+def test_names_of_secure_sums() -> None:
+    assert not unmentioned(secure.__all__, section(page("secure.md"), "Names in Python"))
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:

@@ -52,6 +52,7 @@ SECTIONS: Final = {
     },
     "Without a curator, and to learn": {
         "local": ("local.app", "Ask where nobody is trusted: respondents add noise."),
+        "secure": ("secure", "Add up answers so that no single server sees one."),
         "account": ("account", "Show what a list of mechanisms loses together."),
         "lab": ("lab.command", "Try out what privacy promises, and attacks."),
     },

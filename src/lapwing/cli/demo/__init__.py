@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Examples:
   lapwing demo
-  lapwing demo --folder lesson"""
+  lapwing demo --folder lesson
+  lapwing demo secure"""
 
 MOST_FOLDERS: Final = 1000
 
@@ -43,11 +45,27 @@ INTRODUCTION: Final = (
 )
 
 
+class Lesson(StrEnum):
+    """What is shown."""
+
+    questions = "questions"
+    secure = "secure"
+
+
 def command(
+    lesson: Annotated[Lesson, typer.Argument(help="What is shown: questions, or secure sums.")] = Lesson.questions,
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder; numbered if it exists.")] = Path("demo"),
 ) -> None:
-    """Answer real questions on a public data set, in a new folder, with the truth beside each answer."""
+    """Answer real questions on a public data set, in a new folder, with the truth beside each answer.
+
+    With `secure`, add up the answers of a thousand people by three servers of which none sees one (`lapwing secure`).
+    """
     fresh = fresh_folder(folder)
+    if lesson is Lesson.secure:
+        from lapwing.cli.demo import secure_sums
+
+        secure_sums.play(fresh)
+        return
     source = rand_hie_data()
     shutil.copyfile(source, fresh / source.name)
     shutil.copyfile(rand_hie_catalog(), fresh / "lapwing.toml")

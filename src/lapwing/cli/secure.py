@@ -1,0 +1,317 @@
+"""`lapwing secure`: answers are split between servers, so that none of them sees one; each adds its own noise."""
+
+import getpass
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.cli.options import Report, above_zero, amount, between, examples, part_of_one
+from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import written
+
+if TYPE_CHECKING:
+    from lapwing.secure.organising import Totals
+    from lapwing.secure.task import Task
+
+KEY_SUFFIX: Final = ".key"
+DEVICE: Final = "secure-device.json"
+FIRST: Final = examples("lapwing secure join north --address north.example.org:8471", "lapwing secure send task.json")
+
+app = typer.Typer(help="Add up answers so that no single server sees one.", epilog=FIRST, rich_markup_mode=None)
+CONFIDENCE: Final = Fraction(95, 100)
+Level = Annotated[
+    Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
+]
+TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task's file.", show_default=False)]
+
+
+@app.callback()
+def secure() -> None:
+    """Add up answers so that no single server sees one."""
+
+
+@app.command(
+    epilog=examples("lapwing secure join north --address north.example.org:8471"), short_help="Make a server's key."
+)
+def join(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the server, for people.", show_default=False)],
+    address: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where clients reach it.", show_default=False)],
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="A new folder; NAME unless given.", show_default=False)
+    ] = None,
+) -> None:
+    """Make a folder for a server that you run: its private key, and the certificate to give to the organiser."""
+    from lapwing.secure.identity import make_identity
+
+    certificate = make_identity(folder or Path(name), name, address)
+    note("written", f"{certificate}: give this one file to the organiser. The key beside it never leaves the folder.")
+
+
+@app.command(
+    epilog=examples(
+        'lapwing secure init --question "How do you come?" --value walk --value bus --epsilon 1',
+        "  --server north/server.crt --server south/server.crt --server west/server.crt",
+    ),
+    short_help="Write a task: what is asked, of which servers.",
+)
+def init(
+    question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
+    epsilon: Annotated[Fraction, amount(above_zero("--epsilon"), "What an answer may lose.", show_default=False)],
+    server: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="A server's certificate; repeat.", show_default=False)
+    ],
+    value: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
+    ] = None,
+    number: Annotated[
+        str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", help="Of the grid of numbers; 1,000 unless given.", show_default=False),
+    ] = None,
+    delta: Annotated[
+        Fraction | None,
+        amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
+    ] = None,
+    least_clients: Annotated[int, typer.Option(metavar="COUNT", help="Nothing is released below so many.")] = 100,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The task's file.")] = Path(
+        "task.json"
+    ),
+) -> None:
+    """Write a task for everybody, and beside it the organiser's key, with which the task is closed.
+
+    A sum of 0 and 1, such as a count of those who say yes, is --number 0:1 --steps 1, with half the noise of --value.
+    """
+    from lapwing.secure.organising import new_task
+    from lapwing.secure.task import Values, number_between
+
+    if (not value) == (number is None):
+        raise InvalidParameter("Give --value for each answer, or --number with its bounds, like 0:120.")
+    if value and steps is not None:
+        raise InvalidParameter("--steps is of the grid of a --number; leave it out.")
+    task, key = new_task(
+        question=question,
+        asked=Values(tuple(value)) if value else number_between(number or "", 1000 if steps is None else steps),
+        epsilon=epsilon,
+        delta=delta or Fraction(0),
+        least_clients=least_clients,
+        certificates=[file.read_text(encoding="ascii", errors="replace") for file in server],
+    )
+    _write_new(output, task.to_text(), 0o644)
+    _write_new(_key_file(output), key + "\n", 0o600)
+    note("written", f"{output} for everybody, {_key_file(output)} for you alone")
+    note("promise", task.promise)
+    note("noise", _noise_of(task))
+
+
+@app.command(epilog=examples("lapwing secure serve north task.json"), short_help="Run one of the servers.")
+def serve(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The server's own.", show_default=False)],
+    file: TaskFile,
+    epsilon: Annotated[
+        Fraction | None,
+        amount(
+            above_zero("--epsilon"), "Budget for all tasks of this folder; the task's unless given.", show_default=False
+        ),
+    ] = None,
+    delta: Annotated[
+        Fraction | None,
+        amount(part_of_one("--delta"), "The same of delta; the task's unless given.", show_default=False),
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Listen there; by default the task's.", show_default=False)
+    ] = None,
+) -> None:
+    """Take parts of answers, and release noisy totals of a closed set once. Ends with Ctrl-C; nothing is lost then."""
+    from lapwing.secure.adding import AddingServer, budget_of
+    from lapwing.secure.identity import CERTIFICATE
+
+    try:
+        from lapwing.secure.service import run
+    except ImportError:
+        raise InvalidParameter(
+            "A server needs packages that are not installed: `pip install 'lapwing[server]'`."
+        ) from None
+
+    task = _task(file)
+    certificate = (folder / CERTIFICATE).read_text(encoding="ascii")
+    mine = [each for each in task.servers if each.certificate == certificate]
+    if not mine:
+        raise InvalidParameter(f"The task has another certificate than {folder / CERTIFICATE}; it is not for this one.")
+    promised = task.epsilon if epsilon is None else epsilon, task.delta if delta is None else delta
+    server = AddingServer(folder, task, budget_of(task.measure, *promised))
+    try:
+        spent, budget = server.spent()
+        note("serving", f"{mine[0].name} at https://{mine[0].address}: {task.question}")
+        note("promise", task.promise)
+        note("spent", f"{spent} of {budget}")
+        run(server, folder, mine[0].name, host or mine[0].host, mine[0].port)
+    except KeyboardInterrupt:  # how a service is told to end
+        note("ended", "all that was acknowledged or charged is kept")
+    finally:
+        server.close()
+
+
+@app.command(
+    epilog=examples("lapwing secure send task.json", "echo walk | lapwing secure send task.json"),
+    short_help="Answer a task, as a client.",
+)
+def send(
+    file: TaskFile,
+    device: Annotated[Path, typer.Option(metavar="FILE", help="Keep there what this device has answered.")] = Path(
+        DEVICE
+    ),
+    limit: Annotated[
+        Fraction | None,
+        amount(
+            above_zero("--limit"), "The most that this device may reveal in all, kept for later.", show_default=False
+        ),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Send what a server did not get.")] = False,
+    people: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For tests: answers of many people, one a line.", show_default=False),
+    ] = None,
+) -> None:
+    """Answer a task: the answer is asked for, or read from standard input, and leaves this device only in parts.
+
+    It is no option of the command, as what is typed there stays in the shell's history.
+    """
+    from lapwing.secure import sending
+
+    task = _task(file)
+    if people is not None:
+        answers = people.read_text(encoding="utf-8").splitlines()
+        sending.send_all(task, answers)
+        note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
+        return
+    sending.send(task, None if again else _asked_for(task), device, limit=limit)
+    note("sent", f"a part to each of {', '.join(server.name for server in task.servers)}")
+    note("promise", task.promise)
+
+
+@app.command(epilog=examples("lapwing secure close task.json"), short_help="Take no more answers; release totals.")
+def close(
+    file: TaskFile,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The organiser's key; beside the task unless given.", show_default=False),
+    ] = None,
+    confidence: Level = None,
+    form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
+) -> None:
+    """Let all servers take no more answers, agree on the clients that all of them have, and release their totals.
+
+    If a server is missing, it is named; close again when it is back. What was released stays as it was.
+    """
+    from lapwing.secure import organising
+
+    held = (key or _key_file(file)).read_text(encoding="ascii").strip()
+    _show(organising.close(_task(file), held), confidence or CONFIDENCE, form)
+
+
+@app.command(epilog=examples("lapwing secure result task.json"), short_help="Show the result of a closed task.")
+def result(
+    file: TaskFile,
+    confidence: Level = None,
+    form: Annotated[Report, typer.Option("--format", help="How to write it.")] = Report.table,
+) -> None:
+    """Ask all servers for what they released, and add it up: anybody may, and nothing is charged."""
+    from lapwing.secure import organising
+
+    _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)
+
+
+def _task(file: Path) -> "Task":
+    from lapwing.secure.task import Task
+
+    return Task.from_text(file.read_text(encoding="utf-8", errors="replace"))
+
+
+def _key_file(task: Path) -> Path:
+    return task.with_suffix(KEY_SUFFIX)
+
+
+def _write_new(path: Path, content: str, mode: int) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        raise InvalidParameter(
+            f"The file {path} is there already, and answers to its task would not count for another one. "
+            "Choose another --output."
+        ) from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _asked_for(task: "Task") -> str:
+    """Return the answer that is typed, unseen, or stands on standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    asked = task.asked.document
+    allowed = " / ".join(asked) if isinstance(asked, list) else "a number"
+    return getpass.getpass(f"{task.question} ({allowed}; it is not shown) ")
+
+
+def _noise_of(task: "Task") -> str:
+    from lapwing.secure.estimates import standard_deviation
+
+    each, servers = task.noise, len(task.servers)
+    return (
+        f"{each.name} of scale {float(each.scale):.4g} by each server; of all {servers} together, "
+        f"a standard deviation of {standard_deviation(task):.4g}"
+    )
+
+
+def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
+    from lapwing.secure.estimates import estimates
+
+    rows = estimates(found, confidence)
+    if form is Report.json:
+        print_text(_document(found, confidence))
+        return
+    table = new_table("", "estimate", f"{float(100 * confidence):g} % interval", numbers=["estimate"])
+    for each in rows:
+        table.add_row(text(each.label), text(_figure(each.value)), text(f"{_figure(each.low)} to {_figure(each.high)}"))
+    facts = labelled(
+        ("clients", f"{found.clients:,}, counted exactly"),
+        ("noise", _noise_of(found.task)),
+        ("promise", found.task.promise),
+    )
+    show(text(found.task.question, "bold"), Fitted(table), text(""), facts)
+
+
+def _document(found: "Totals", confidence: Fraction) -> str:
+    import json
+
+    from lapwing.secure.estimates import estimates
+
+    return (
+        json.dumps(
+            {
+                "question": found.task.question,
+                "task": found.task.digest,
+                "clients": found.clients,
+                "set": found.clients_digest,
+                "epsilon": written(found.task.epsilon),
+                "delta": written(found.task.delta),
+                "confidence": float(confidence),
+                "estimates": [
+                    {"label": each.label, "value": float(each.value), "low": float(each.low), "high": float(each.high)}
+                    for each in estimates(found, confidence)
+                ],
+            },
+            ensure_ascii=False,
+        )
+        + "\n"
+    )
+
+
+def _figure(value: Fraction) -> str:
+    return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,.4g}"

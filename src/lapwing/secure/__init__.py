@@ -1,0 +1,34 @@
+"""Sums that no single server sees: people split what they send, and every server adds its own noise.
+
+Guarantee: as of `Task`. docs/how-to/secure.md shows how it is used, docs/theory/secure.md has the proofs.
+"""
+
+from lapwing.secure.device import Device, answer_on_device, read_device, records_of
+from lapwing.secure.estimates import Estimate, estimates, half_width, standard_deviation
+from lapwing.secure.field import joined, split
+from lapwing.secure.organising import Totals, close, new_task, totals
+from lapwing.secure.sending import send, send_all
+from lapwing.secure.task import Number, Server, Task, Values
+
+__all__ = [
+    "Device",
+    "Estimate",
+    "Number",
+    "Server",
+    "Task",
+    "Totals",
+    "Values",
+    "answer_on_device",
+    "close",
+    "estimates",
+    "half_width",
+    "joined",
+    "new_task",
+    "read_device",
+    "records_of",
+    "send",
+    "send_all",
+    "split",
+    "standard_deviation",
+    "totals",
+]

@@ -1,0 +1,215 @@
+"""One server: takes parts, freezes the set of clients, and releases its noisy part of the totals of one closed set.
+
+Theory of operation. A release is charged to the server's own ledger before the parts are read, and kept there before it
+leaves; asked again for the same set, the server gives the same release. Between charge and release the server may die.
+Then no release has left, so the same charge pays for drawing the noise anew. A release of another set is another
+question, with its own charge: whoever names sets, the ledger bounds what all of them together lose.
+
+What the server is told is not trusted: the organiser may name any set of clients it holds (docs/theory/secure.md, where
+the proof gives the adversary that choice), and other clients and servers may have sent anything.
+"""
+
+import fcntl
+import json
+import threading
+from fractions import Fraction
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol, final
+
+import numpy as np
+
+from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.ledger.entries import Charge, Charged, subject_of
+from lapwing.ledger.opening import open_ledger
+from lapwing.ledger.registration import Registration
+from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.measures import Loss
+from lapwing.secure.field import MODULUS
+from lapwing.secure.share_store import ShareStore
+from lapwing.secure.task import NEIGHBOURING, Task
+from lapwing.secure.wire import ID_BYTES, Release, clients_in, records_in, set_digest
+
+LEDGER: Final = "sums.lapwing.db"
+_LOCK: Final = "serving.lock"
+_UNIT: Final = "the answers of one client"
+_LOW: Final = np.uint64((1 << 32) - 1)
+
+
+class AddsNoise(Protocol):
+    """What adds independent noise to each integer of an array."""
+
+    def release(self, values: IntArray, entropy: Entropy) -> IntArray:
+        """Return the values with noise."""
+        ...
+
+
+@final
+class AddingServer:
+    """One server of a task, in a folder of its own that no other process may use at the time.
+
+    Guarantee: whatever was released to anybody is in the ledger, charged; all releases together are within its budget.
+    Args: budget: what the answers of a client may lose at this server, in all tasks that it keeps in this folder.
+    Raises: CatalogMismatch if the folder's ledger was begun with another budget; Fault if another process uses it.
+    """
+
+    def __init__(self, folder: Path, task: Task, budget: Registration, entropy: Entropy = SYSTEM) -> None:
+        self.task = task
+        self._entropy = entropy
+        self._releasing = threading.Lock()
+        task.noise.loss(task.asked.sensitivity, budget.budget.kind)  # refused if this noise has none in that measure
+        self._lock = _locked(folder / _LOCK)
+        try:
+            path = folder / f"parts-{task.digest[:16]}.db"
+            self._store = ShareStore(path, task.digest, task.asked.width, task.most_clients)
+            self._ledger = open_ledger(f"sqlite:{LEDGER}", folder, budget)
+            if self._ledger.state().version == 0:  # every release is a question about the same answers
+                self._ledger.accept({"answers": "as clients send them"}, "server")
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def take(self, body: bytes) -> int:
+        """Keep the records of a body durably, and return how many were new.
+
+        Raises: InvalidParameter if it is no body of records; QueryRefused if the task is closed.
+        """
+        return self._store.take(records_in(body, self.task.asked.width))
+
+    def freeze(self) -> bytes:
+        """Take nothing from now on, and return the set of clients."""
+        return self._store.freeze()
+
+    def progress(self) -> tuple[int, bool]:
+        """Return how many clients there are, and whether the set is frozen."""
+        return self._store.count(), self._store.is_frozen()
+
+    def released(self) -> Release | None:
+        """Return what was released last, if anything was."""
+        digest = self._store.released()
+        return None if digest is None else self._stored(self._key(digest))
+
+    def release(self, clients: bytes) -> Release:
+        """Return the noisy part of the totals of a set of clients; the same for the same set.
+
+        Raises: InvalidParameter if the set is none, or not held; QueryRefused if it is too small; BudgetExhausted.
+        """
+        members = clients_in(clients)
+        if len(members) < self.task.least_clients:
+            raise QueryRefused(
+                f"The set has {len(members)} clients and the task wants {self.task.least_clients}",
+                remedy="Nothing was released.",
+            )
+        digest = set_digest(self.task.digest, clients)
+        with self._releasing:
+            release = self._stored(self._key(digest)) or self._new_release(members, digest)
+            self._store.note_released(digest)
+        return release
+
+    def spent(self) -> tuple[Loss, Loss]:
+        """Return what was charged so far, and the budget."""
+        account = self._ledger.seen().account
+        return account.spent, account.budget
+
+    def close(self) -> None:
+        """Close the files and let others use the folder."""
+        self._store.close()
+        self._ledger.close()
+        self._lock.close()
+
+    def _new_release(self, members: list[bytes], digest: str) -> Release:
+        """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
+        self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
+        sequence = self._charge(digest, len(members))
+        cells = noisy_total(self._store.parts(members), self.task.asked.width, self.task.noise, self._entropy)
+        release = Release(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
+        self._ledger.record_answer(sequence, release.to_text())
+        return release
+
+    def _require_held(self, members: list[bytes]) -> None:
+        held = self._store.freeze()
+        known = {held[at : at + ID_BYTES] for at in range(0, len(held), ID_BYTES)}
+        missing = sum(member not in known for member in members)
+        if missing:
+            raise InvalidParameter(f"{missing} clients of the set sent nothing here; nothing was released.")
+
+    def _key(self, digest: str) -> str:
+        return json.dumps(["secure total", self.task.digest, digest])
+
+    def _stored(self, key: str) -> Release | None:
+        answers = self._ledger.answers(key)
+        if not answers:
+            return None
+        return Release.from_text(answers[0].payload, task=self.task.digest, width=self.task.asked.width)
+
+    def _charge(self, digest: str, clients: int) -> int:
+        """Charge a release, and return the charge; one that was charged before and never released is charged already.
+
+        Only this process uses the ledger (`_locked`), so a charge without an answer is that of one that died.
+        """
+        key = self._key(digest)
+        subject, under_way = subject_of(key), self._ledger.seen().under_way
+        for entry in self._ledger.entries() if under_way else ():
+            if entry.kind == "charge" and entry.subject == subject and entry.sequence in under_way:
+                return entry.sequence
+        budget = self._ledger.seen().account.budget
+        charge = Charge(
+            key=key,
+            question=f"the total of {clients} clients: {self.task.question}",
+            loss=self.task.noise.loss(self.task.asked.sensitivity, budget.kind),
+            catalog_digest=self.task.digest,
+            principal="organiser",
+            version=self._ledger.seen().version,
+        )
+        outcome = self._ledger.charge_all([charge])
+        if isinstance(outcome, Refused):
+            raise BudgetExhausted(
+                f"A total costs {charge.loss} and the server's budget is {budget}, of which "
+                f"{self._ledger.seen().account.spent} is spent. Nothing was released."
+            )
+        if not isinstance(outcome, tuple):
+            raise Fault("The same release is under way; ask again.")
+        charged: Charged = outcome[0]
+        return charged.sequence
+
+
+def noisy_total(
+    parts: bytes, width: int, noise: AddsNoise, entropy: Entropy = SYSTEM, modulus: int = MODULUS
+) -> tuple[int, ...]:
+    """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
+
+    Guarantee: for whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the
+        sum by what is known, and reduction modulo the modulus is post-processing.
+    """
+    numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
+    # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.
+    low = (numbers & _LOW).sum(axis=0, dtype=np.uint64)
+    high = (numbers >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
+    totals = [(int(first) + (int(second) << 32)) % modulus for first, second in zip(low, high, strict=True)]
+    drawn = noise.release(np.zeros(width, dtype=np.int64), entropy)
+    return tuple((total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
+
+
+def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:
+    """Return what a server's ledger is opened for: the most that one client's answers may lose at it."""
+    return Registration(
+        dataset="secure sums",
+        privacy_unit=_UNIT,
+        neighbouring=NEIGHBOURING,
+        budget=loss_for(measure, epsilon, delta),
+        epsilon=epsilon,
+        delta=delta,
+        delta_keys=Fraction(0),
+    )
+
+
+def _locked(path: Path) -> BinaryIO:
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise Fault(f"Another process serves from {path.parent}; end that one first.") from None
+    return file

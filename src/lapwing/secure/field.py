@@ -1,0 +1,55 @@
+"""Additive shares: numbers modulo 2⁶¹ − 1, split so that all parts but one tell nothing.
+
+Theory of operation. A number x is split for m servers into m − 1 uniform numbers and the one that makes them add up to
+x. Any m − 1 of the m parts are independent and uniform, whatever x is: for every choice of their values exactly one
+draw of the randomness gives it (the remaining part is then fixed by x). So they can be drawn by who does not know x,
+which is the simulator of the proofs in docs/theory/secure.md. Parts add up cell by cell: the sum of everybody's parts
+at one server is a part of the sum of everybody's numbers.
+
+Source: the one-time pad, in a group (Shannon 1949); as secret sharing, Karnin, Greene and Hellman 1983.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
+
+MODULUS: Final = (1 << 61) - 1
+"""A prime, so that the same numbers serve for polynomials."""
+LARGEST: Final = 1 << 56
+"""Totals of a task are at most this in size, so that noise of a scale up to 2⁵⁰ wraps with probability below e⁻³²."""
+
+
+def uniform(count: int, entropy: Entropy = SYSTEM, modulus: int = MODULUS) -> list[int]:
+    """Return independent uniform numbers below the modulus: words of its length, those beyond it dropped."""
+    size, mask = (modulus.bit_length() + 7) // 8, (1 << modulus.bit_length()) - 1
+    numbers: list[int] = []
+    while len(numbers) < count:
+        data = read_exactly(entropy, size * (count - len(numbers)))
+        words = (int.from_bytes(data[at : at + size], "little") & mask for at in range(0, len(data), size))
+        numbers += [word for word in words if word < modulus]
+    return numbers
+
+
+def split(
+    values: Sequence[int], servers: int, entropy: Entropy = SYSTEM, modulus: int = MODULUS
+) -> tuple[tuple[int, ...], ...]:
+    """Return a part of each value for each server; the parts of a value add up to it.
+
+    Guarantee: any `servers` − 1 of the parts are uniform and independent of the values, with fresh entropy.
+    Raises: InvalidParameter if there are fewer than two servers: one alone would get the values themselves.
+    """
+    if servers < 2:
+        raise InvalidParameter(f"{servers} server cannot hold shares, as it would see every value; there must be 2.")
+    width = len(values)
+    drawn = uniform((servers - 1) * width, entropy, modulus)
+    masks = [tuple(drawn[server * width : (server + 1) * width]) for server in range(servers - 1)]
+    last = tuple((value - sum(each)) % modulus for value, *each in zip(values, *masks, strict=True))
+    return (*masks, last)
+
+
+def joined(parts: Sequence[Sequence[int]], modulus: int = MODULUS) -> list[int]:
+    """Return what the parts of all servers add up to, as integers around 0."""
+    totals = (sum(each) % modulus for each in zip(*parts, strict=True))
+    return [total - modulus if total > modulus // 2 else total for total in totals]

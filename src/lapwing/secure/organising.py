@@ -1,0 +1,115 @@
+"""What the organiser does: write the task, close it, and read the result. The organiser is trusted with none of it.
+
+Closing has two rounds. In the first every server stops taking answers, for good, and tells its set of clients; those
+that all servers have make the closed set, which is the same whenever it is worked out. In the second each server is
+told that set, and releases its part. Either round may be done again: what is done is not done twice.
+"""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import final
+
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
+from lapwing.secure.field import joined
+from lapwing.secure.identity import read_identity
+from lapwing.secure.task import Asked, Server, Task
+from lapwing.secure.transport import SECONDS, lines
+from lapwing.secure.wire import Release, clients_in, set_of
+
+_KEY_BYTES = 32
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What all servers released together: noisy totals of one set of clients, in steps."""
+
+    task: Task
+    clients: int
+    clients_digest: str
+    cells: tuple[int, ...]
+
+
+def new_task(
+    *,
+    question: str,
+    asked: Asked,
+    epsilon: Fraction,
+    delta: Fraction,
+    least_clients: int,
+    certificates: Sequence[str],
+    entropy: Entropy = SYSTEM,
+) -> tuple[Task, str]:
+    """Return a task and the organiser's key, which closes it.
+
+    Args: certificates: of the servers, as `identity.make_identity` makes them.
+    """
+    key = read_exactly(entropy, _KEY_BYTES).hex()
+    servers = []
+    for certificate in certificates:
+        name, address = read_identity(certificate)
+        digest = sha256(close_key(key, name).encode()).hexdigest()
+        servers.append(Server(name=name, address=address, certificate=certificate, close_key=digest))
+    task = Task(
+        question=question,
+        asked=asked,
+        epsilon=epsilon,
+        delta=delta,
+        least_clients=least_clients,
+        servers=tuple(servers),
+    )
+    return task, key
+
+
+def close_key(key: str, server: str) -> str:
+    """Return the key that one server is shown: with it, that server could not close another one."""
+    return hmac.new(key.encode(), f"lapwing secure close 1 {server}".encode(), sha256).hexdigest()
+
+
+def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
+    """Close a task at all servers, and return its totals. A server that was missing is named; close again then.
+
+    Raises: ServiceFault if a server is missing: nothing more is released then. QueryRefused if too few clients are at
+        all servers; NotAuthorised; BudgetExhausted.
+    """
+    with lines(task, seconds) as each:
+        for line in each:
+            line.progress()  # so that a missing server is noticed before any other stops taking answers
+        sets = [set(clients_in(line.freeze(close_key(key, line.server.name)))) for line in each]
+        clients = set.intersection(*sets)
+        if len(clients) < task.least_clients:
+            raise QueryRefused(
+                f"{len(clients)} clients are at all servers, and the task wants {task.least_clients}",
+                remedy="Nothing was released, and nothing will be.",
+            )
+        body = set_of(clients)
+        return _together(task, [line.release(body, close_key(key, line.server.name)) for line in each])
+
+
+def totals(task: Task, seconds: float = SECONDS) -> Totals:
+    """Return the totals of a closed task, as anybody may read them.
+
+    Raises: NotFound if a server released nothing yet; ServiceFault if one is missing.
+    """
+    with lines(task, seconds) as each:
+        return _together(task, [line.released() for line in each])
+
+
+def _together(task: Task, releases: Sequence[Release]) -> Totals:
+    """Add up what the servers released.
+
+    Raises: InvalidParameter if they are not of one set: then they add up to nothing that means anything.
+    """
+    first = releases[0]
+    for server, release in zip(task.servers, releases, strict=True):
+        if (release.clients_digest, release.clients) != (first.clients_digest, first.clients):
+            raise InvalidParameter(
+                f"The servers {task.servers[0].name} and {server.name} released totals of different sets of clients, "
+                "which do not add up. Close the task again."
+            )
+    cells = tuple(joined([release.cells for release in releases]))
+    return Totals(task=task, clients=first.clients, clients_digest=first.clients_digest, cells=cells)

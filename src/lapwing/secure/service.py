@@ -1,0 +1,140 @@
+"""One server over HTTPS: the routes of `adding.AddingServer`, and the process that serves them.
+
+Nothing that a client sent stands in any log or message: requests are not logged, and messages are those of
+`lapwing.errors`, which have public facts only.
+"""
+
+import json
+import signal
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lapwing.errors import Fault, InvalidParameter, LapwingError, NotAuthorised, NotFound
+from lapwing.secure.adding import AddingServer
+from lapwing.secure.identity import CERTIFICATE, KEY
+from lapwing.secure.wire import ID_BYTES
+
+MOST_BODY: Final = 1 << 24
+IDLE_SECONDS: Final = 5
+_MOST_CONNECTIONS: Final = 512
+_BYTES: Final = "application/octet-stream"
+_STATUS: Final = {2: 400, 3: 409, 4: 403, 5: 401}
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def application(server: AddingServer, close_key: str) -> Starlette:
+    """Return the routes of a server. Args: close_key: the digest of the key of whoever may close the task."""
+    task = server.task
+
+    async def parts(request: Request) -> Response:
+        body = await _body(request, MOST_BODY)
+        return _json({"new": await run_in_threadpool(server.take, body)})
+
+    async def progress(_: Request) -> Response:
+        clients, frozen = await run_in_threadpool(server.progress)
+        return _json({"clients": clients, "closed": frozen})
+
+    async def freeze(request: Request) -> Response:
+        _require_key(request, close_key)
+        return Response(await run_in_threadpool(server.freeze), media_type=_BYTES)
+
+    async def release(request: Request) -> Response:
+        _require_key(request, close_key)
+        clients = await _body(request, ID_BYTES * task.most_clients)
+        released = await run_in_threadpool(server.release, clients)
+        return Response(released.to_text(), media_type="application/json")
+
+    async def released(_: Request) -> Response:
+        found = await run_in_threadpool(server.released)
+        if found is None:
+            raise NotFound("The task is not closed yet: there is no result.")
+        return Response(found.to_text(), media_type="application/json")
+
+    base = f"/v1/{task.digest}"
+    return Starlette(
+        routes=[
+            Route(base, _told(progress), methods=["GET"]),
+            Route(f"{base}/parts", _told(parts), methods=["POST"]),
+            Route(f"{base}/freeze", _told(freeze), methods=["POST"]),
+            Route(f"{base}/release", _told(release), methods=["POST"]),
+            Route(f"{base}/release", _told(released), methods=["GET"]),
+            Route("/{path:path}", _told(_no_such_task), methods=["GET", "POST"]),
+        ]
+    )
+
+
+def run(server: AddingServer, folder: Path, name: str, host: str, port: int) -> None:
+    """Serve over TLS until the process is told to end.
+
+    Args: folder: the server's own, with its key; name: of the server, in the task.
+    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
+    """
+    config = uvicorn.Config(
+        application(server, server.task.server(name).close_key),
+        host=host,
+        port=port,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=10,
+        ssl_certfile=folder / CERTIFICATE,
+        ssl_keyfile=folder / KEY,
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
+    uvicorn.Server(config).run()
+
+
+def _told(handler: Handler) -> Handler:
+    """Return a handler whose errors become messages: ours as they are, any other as one constant text."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except LapwingError as error:
+            return _json({"code": error.code, "detail": str(error)}, _STATUS.get(error.exit_status, 500))
+        except Exception:
+            return _json({"code": Fault.code, "detail": "The server failed; nothing was released."}, 500)
+
+    return handle
+
+
+async def _no_such_task(_: Request) -> Response:
+    return _json({"code": NotFound.code, "detail": "This server has no such task."}, 404)
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """Return a request's body.
+
+    Raises: InvalidParameter as soon as it is too long.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise InvalidParameter(f"A body has {most:,} bytes at most; send several.")
+    return bytes(body)
+
+
+def _require_key(request: Request, digest: str) -> None:
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if not compare_digest(sha256(given.encode()).hexdigest(), digest):
+        raise NotAuthorised("Only the organiser's key closes a task; nothing was done.")
+
+
+def _json(document: object, status: int = 200) -> Response:
+    return Response(json.dumps(document), status_code=status, media_type="application/json")

@@ -1,0 +1,140 @@
+"""The parts that one server holds of one task's answers, in a SQLite file: kept before they are acknowledged.
+
+Theory of operation. A client's id has one row, whatever was sent again; the first cells stay. Freezing is a row, too:
+it is decided in the same transaction as every insertion, so the list of clients that is handed out once is the list for
+ever. The file is as secret as the server's key: with the parts of all other servers it is the answers.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+from lapwing.errors import Fault, InvalidParameter, QueryRefused
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS task (digest TEXT NOT NULL, width INTEGER NOT NULL, frozen INTEGER NOT NULL,
+                                 released TEXT);
+CREATE TABLE IF NOT EXISTS part (client BLOB PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID;
+"""
+MOST_CLIENTS: Final = 10_000_000
+
+
+@final
+class ShareStore:
+    """The parts of one task's answers at one server, for any number of threads.
+
+    Args: path: of the file, begun if there is none; task: its digest; width: how many cells an answer has; most: how
+        many clients are taken.
+    Raises: Fault if the file is of another task, or cannot be used.
+    """
+
+    def __init__(self, path: Path, task: str, width: int, most: int = MOST_CLIENTS) -> None:
+        self._lock = threading.Lock()
+        self._most = most
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with _faults():
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.executescript(_SCHEMA)
+            with self._transaction() as cursor:
+                row = cursor.execute("SELECT digest, width FROM task").fetchone()
+                if row is None:
+                    cursor.execute("INSERT INTO task VALUES (?, ?, 0, NULL)", (task, width))
+                elif row != (task, width):
+                    raise Fault(f"The file {path} holds parts of another task; nothing was taken.")
+
+    def take(self, records: Mapping[bytes, bytes]) -> int:
+        """Keep records durably, all or none, and return how many were new.
+
+        Raises: QueryRefused if the set of clients is frozen, or full; InvalidParameter if a client's record is not the
+            one that is held. What was held stays.
+        """
+        with self._transaction() as cursor:
+            if cursor.execute("SELECT frozen FROM task").fetchone()[0]:
+                raise QueryRefused("The task is closed", remedy="Nothing was taken.")
+            new = 0
+            for client, cells in records.items():
+                held = cursor.execute("SELECT cells FROM part WHERE client = ?", (client,)).fetchone()
+                if held is None:
+                    cursor.execute("INSERT INTO part VALUES (?, ?)", (client, cells))
+                    new += 1
+                elif held[0] != cells:
+                    raise InvalidParameter("A client's record is not the one that is held; the first one stays.")
+            if new and cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0] > self._most:
+                raise QueryRefused("The task has no room for more clients", remedy="Nothing was taken.")
+        return new
+
+    def freeze(self) -> bytes:
+        """Take nothing from now on, durably, and return the ids of all clients, ascending."""
+        with self._transaction() as cursor:
+            cursor.execute("UPDATE task SET frozen = 1")
+            return b"".join(client for (client,) in cursor.execute("SELECT client FROM part ORDER BY client"))
+
+    def is_frozen(self) -> bool:
+        """Tell whether nothing is taken any more."""
+        with self._transaction() as cursor:
+            return bool(cursor.execute("SELECT frozen FROM task").fetchone()[0])
+
+    def count(self) -> int:
+        """Return how many clients there are."""
+        with self._transaction() as cursor:
+            return int(cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0])
+
+    def parts(self, clients: Sequence[bytes]) -> bytes:
+        """Return the cells of these clients, one after another.
+
+        Raises: InvalidParameter if one of them is not held, or the set is not frozen.
+        """
+        with self._transaction() as cursor:
+            if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:
+                raise InvalidParameter("The set of clients is not frozen yet; nothing was added up.")
+            wanted, cells = set(clients), {}
+            for client, held in cursor.execute("SELECT client, cells FROM part ORDER BY client"):
+                if client in wanted:
+                    cells[client] = held
+        if len(cells) != len(clients):
+            raise InvalidParameter(
+                f"{len(clients) - len(cells)} clients of the set sent nothing here; nothing was added up."
+            )
+        return b"".join(cells[client] for client in clients)
+
+    def note_released(self, digest: str) -> None:
+        """Remember which set was released last."""
+        with self._transaction() as cursor:
+            cursor.execute("UPDATE task SET released = ?", (digest,))
+
+    def released(self) -> str | None:
+        """Return the digest of the set that was released last, if one was."""
+        with self._transaction() as cursor:
+            found: str | None = cursor.execute("SELECT released FROM task").fetchone()[0]
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Cursor]:
+        with self._lock, _faults():
+            cursor = self._connection.cursor()
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+            except BaseException:
+                cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error:
+        raise Fault("The server's file of parts cannot be read or written; nothing was taken or released.") from None

@@ -1,0 +1,372 @@
+"""A secure task: what is asked, who adds it up, and the noise that each server adds. All of it is public.
+
+Neighbours are two sets of answers of the same clients that differ in one client's answer (`replace_one`): who took part
+is seen by every server, what was answered by none.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import ClassVar, Final, Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import read, written
+from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP
+from lapwing.secure.field import LARGEST
+
+FORMAT: Final = "lapwing secure task 1"
+MOST_VALUES: Final = 10_000
+MOST_STEPS: Final = 1 << 24
+MOST_SERVERS: Final = 16
+MOST_SCALE: Final = 1 << 50
+MOST_TEXT: Final = 500
+NEIGHBOURING: Final = "replace_one"
+Noise = DiscreteLaplace | RoundedGaussian
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9.-]{1,253}:[0-9]{1,5}")
+_HEXADECIMAL: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One of a list of texts: one cell for each, 1 for the answer and 0 for all others."""
+
+    kind: ClassVar[str] = "values"
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for text in self.texts:
+            _printable("value", text)
+        if not 2 <= len(self.texts) <= MOST_VALUES or len(set(self.texts)) != len(self.texts):
+            raise InvalidParameter(f"There must be 2 to {MOST_VALUES:,} values, no two the same.")
+
+    @property
+    def width(self) -> int:
+        """How many cells an answer has."""
+        return len(self.texts)
+
+    @property
+    def largest(self) -> int:
+        """The most that one answer adds to a cell."""
+        return 1
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another answer empties one cell and fills another, each by 1."""
+        return Sensitivity(l1=2, l2_squared=2)
+
+    @property
+    def document(self) -> object:
+        """The values as JSON holds them."""
+        return list(self.texts)
+
+    def encode(self, answer: str) -> tuple[int, ...]:
+        """Return the cells of an answer.
+
+        Raises: InvalidParameter if it is none of the values; the message does not repeat it.
+        """
+        if answer not in self.texts:
+            allowed = ", ".join(self.texts[:10]) + (", …" if self.width > 10 else "")
+            raise InvalidParameter(f"The answer is none of those that are asked for: {allowed}. Nothing was sent.")
+        return tuple(int(text == answer) for text in self.texts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, clamped to public bounds and rounded to a public grid: one cell, its steps above the lower bound."""
+
+    kind: ClassVar[str] = "number"
+    lower: Fraction
+    upper: Fraction
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not self.lower < self.upper:
+            raise InvalidParameter("The lower bound of a number must be below the upper one.")
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise InvalidParameter(f"There are {self.steps} steps between the bounds; there must be 1 to {MOST_STEPS}.")
+
+    @property
+    def width(self) -> int:
+        """How many cells an answer has."""
+        return 1
+
+    @property
+    def largest(self) -> int:
+        """The most that one answer adds to a cell."""
+        return self.steps
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another answer moves the sum by all steps at most."""
+        return Sensitivity.from_l1(self.steps)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step stands for."""
+        return (self.upper - self.lower) / self.steps
+
+    @property
+    def document(self) -> object:
+        """The bounds and the grid as JSON holds them."""
+        return {"lower": _written(self.lower), "upper": _written(self.upper), "steps": self.steps}
+
+    def encode(self, answer: str) -> tuple[int, ...]:
+        """Return the cell of an answer: the nearest step, of two the upper one, after clamping.
+
+        Raises: InvalidParameter if it is no number; the message does not repeat it.
+        """
+        try:
+            value = _signed(answer.strip(), "answer")
+        except InvalidParameter:
+            raise InvalidParameter("The answer is not a number such as 12 or 0.5. Nothing was sent.") from None
+        inside = max(self.lower, min(self.upper, value))
+        return (int((inside - self.lower) / self.step + Fraction(1, 2)),)
+
+
+Asked = Values | Number
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One of the servers: its name, where it is, its certificate (PEM), and the digest of the key that may close."""
+
+    name: str
+    address: str
+    certificate: str
+    close_key: str
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        require_address(self.address)
+        if not _HEXADECIMAL.fullmatch(self.close_key) or "BEGIN CERTIFICATE" not in self.certificate:
+            raise InvalidParameter(f"The server {self.name} has no certificate, or no digest of a key, in the task.")
+
+    @property
+    def host(self) -> str:
+        """The host of its address."""
+        return self.address.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        """The port of its address."""
+        return int(self.address.rpartition(":")[2])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is asked of whom, under which promise.
+
+    Guarantee: what all but one of the servers, the organiser, all other clients and every reader see together is
+        (epsilon, delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
+        docs/theory/secure.md has the proof. All servers together see every answer.
+    Raises: InvalidParameter if a part is out of its range.
+    """
+
+    question: str
+    asked: Asked
+    epsilon: Fraction
+    delta: Fraction
+    least_clients: int
+    servers: tuple[Server, ...]
+
+    def __post_init__(self) -> None:
+        _printable("question", self.question)
+        if not 2 <= len(self.servers) <= MOST_SERVERS:
+            raise InvalidParameter(f"{len(self.servers)} servers are given; there must be 2 to {MOST_SERVERS}.")
+        for field in ("name", "address", "certificate"):
+            if len({getattr(server, field) for server in self.servers}) != len(self.servers):
+                raise InvalidParameter(f"Two servers have the same {field}; each must be somebody's own.")
+        if not 1 <= self.least_clients <= self.most_clients:
+            raise InvalidParameter(
+                f"The least number of clients is {self.least_clients}; it must be 1 to {self.most_clients:,}."
+            )
+        if self.noise.scale > MOST_SCALE:
+            raise InvalidParameter("So little epsilon takes more noise than a total has room for; give more.")
+
+    @property
+    def most_clients(self) -> int:
+        """So many that no total is beyond LARGEST."""
+        return min(LARGEST // self.asked.largest, 10_000_000)
+
+    @property
+    def loss(self) -> Loss:
+        """What one server's noise loses: ε, or μ² where the promise has a delta."""
+        return loss_for(self.measure, self.epsilon, self.delta)
+
+    @property
+    def measure(self) -> str:
+        """The measure of the loss."""
+        return GaussianDP.kind if self.delta else PureDP.kind
+
+    @property
+    def noise(self) -> Noise:
+        """What each server adds to each of its cells: discrete Laplace noise, or rounded Gaussian with a delta."""
+        mechanism = RoundedGaussian if self.delta else DiscreteLaplace
+        return mechanism.for_loss(self.loss, self.asked.sensitivity)
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in words."""
+        of = f"epsilon {written(self.epsilon)}" + (f", delta {written(self.delta)}" if self.delta else "")
+        names = ", ".join(server.name for server in self.servers)
+        return f"{of} for each answer, unless all of {names} put together what they hold"
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The task as JSON holds it; amounts are exact texts."""
+        return {
+            "format": FORMAT,
+            "question": self.question,
+            self.asked.kind: self.asked.document,
+            "epsilon": written(self.epsilon),
+            "delta": written(self.delta),
+            "noise": {"mechanism": self.noise.name, "scale": written(self.noise.scale)},
+            "least_clients": self.least_clients,
+            "servers": [
+                {
+                    "name": server.name,
+                    "address": server.address,
+                    "close_key": server.close_key,
+                    "certificate": server.certificate,
+                }
+                for server in self.servers
+            ],
+        }
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the document in JSON with sorted keys, without spaces, in UTF-8."""
+        text = json.dumps(self.document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return sha256(text.encode("utf-8")).hexdigest()
+
+    def to_text(self) -> str:
+        """Return the task as a file has it."""
+        return json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
+
+    def server(self, name: str) -> Server:
+        """Return the server of a name.
+
+        Raises: InvalidParameter if there is none.
+        """
+        for server in self.servers:
+            if server.name == name:
+                return server
+        raise InvalidParameter(
+            f"The task has no server {name!r}; it has {', '.join(server.name for server in self.servers)}."
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read a task, strictly: anything unknown is refused, and so is noise that is not what its promise takes.
+
+        Raises: InvalidParameter.
+        """
+        try:
+            return cls._from_document(json.loads(text, object_pairs_hook=_unrepeated))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise InvalidParameter("This is no secure task, or one of another version of Lapwing.") from None
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, object]) -> Self:
+        task = cls(
+            question=_text(document["question"]),
+            asked=_asked(document),
+            epsilon=read(_text(document["epsilon"]), "epsilon"),
+            delta=read(_text(document["delta"]), "delta"),
+            least_clients=_count(document["least_clients"]),
+            servers=tuple(_server(each) for each in _list(document["servers"])),
+        )
+        if document["noise"] != task.document["noise"]:
+            raise InvalidParameter("The task states other noise than its promise takes; send nothing.")
+        if task.document != document:
+            raise ValueError
+        return task
+
+
+def number_between(bounds: str, steps: int) -> Number:
+    """Return the question for a number between bounds such as "0:120".
+
+    Raises: InvalidParameter if they are none.
+    """
+    lower, colon, upper = bounds.partition(":")
+    if not colon:
+        raise InvalidParameter(f"The bounds are {bounds[:60]!r}; they must be LOWER:UPPER, like 0:120.")
+    return Number(_signed(lower, "The lower bound"), _signed(upper, "The upper bound"), steps)
+
+
+def require_name(name: str) -> None:
+    """Refuse what is no name of a server."""
+    if not _NAME.fullmatch(name):
+        raise InvalidParameter(f"{name[:60]!r} is no name of a server; it has small letters, digits and hyphens.")
+
+
+def require_address(address: str) -> None:
+    """Refuse what is no address of a server."""
+    if not _ADDRESS.fullmatch(address) or not 1 <= int(address.rpartition(":")[2]) <= 65535:
+        raise InvalidParameter(f"{address[:60]!r} is no address; it must be HOST:PORT, like sums.example.org:8471.")
+
+
+def _asked(document: Mapping[str, object]) -> Asked:
+    if Values.kind in document:
+        return Values(tuple(_text(value) for value in _list(document[Values.kind])))
+    number = document[Number.kind]
+    if not isinstance(number, dict):
+        raise TypeError
+    lower, upper = (_signed(_text(number[name]), name) for name in ("lower", "upper"))
+    return Number(lower, upper, _count(number["steps"]))
+
+
+def _server(document: object) -> Server:
+    if not isinstance(document, dict):
+        raise TypeError
+    return Server(**{name: _text(document[name]) for name in ("name", "address", "certificate", "close_key")})
+
+
+def _signed(text: str, name: str) -> Fraction:
+    """Return a number as `read` reads it, with a minus before it or not."""
+    return -read(text[1:], name) if text.startswith("-") else read(text, name)
+
+
+def _written(number: Fraction) -> str:
+    return f"-{written(-number)}" if number < 0 else written(number)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def _unrepeated(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return dict(pairs)
+
+
+def _printable(name: str, text: str) -> None:
+    if not text or len(text) > MOST_TEXT or not text.isprintable():
+        raise InvalidParameter(f"A {name} must be 1 to {MOST_TEXT} printable characters.")

@@ -1,0 +1,119 @@
+"""Requests to a task's servers: over TLS, each server known by the very certificate that the task has of it."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Self, final
+
+from lapwing import errors
+from lapwing.errors import LapwingError, QueryRefused, ServiceFault
+from lapwing.secure.task import Server, Task
+from lapwing.secure.wire import Release
+
+SECONDS: Final = 30.0
+"""To wait for a server before it counts as missing."""
+MOST_ANSWER: Final = 1 << 28
+_KINDS: Final[dict[str, type[LapwingError]]] = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, LapwingError) and kind.__init__ is LapwingError.__init__
+}
+
+
+@final
+class Line:
+    """A line to one server of a task; requests go over one connection, which is opened again when it was lost."""
+
+    def __init__(self, task: Task, server: Server, seconds: float = SECONDS) -> None:
+        self.server = server
+        self._task = task
+        context = ssl.create_default_context(cadata=server.certificate)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self._connection = http.client.HTTPSConnection(server.host, server.port, timeout=seconds, context=context)
+
+    def send(self, body: bytes) -> int:
+        """Send records, and return how many were new once the server holds them durably."""
+        return int(json.loads(self._ask("POST", "/parts", body))["new"])
+
+    def progress(self) -> tuple[int, bool]:
+        """Return how many clients the server has, and whether it takes no more."""
+        document = json.loads(self._ask("GET", ""))
+        return int(document["clients"]), bool(document["closed"])
+
+    def freeze(self, key: str) -> bytes:
+        """Let the server take nothing any more, and return its set of clients."""
+        return self._ask("POST", "/freeze", key=key)
+
+    def release(self, clients: bytes, key: str) -> Release:
+        """Let the server release its part of the totals of a set of clients."""
+        return self._release(self._ask("POST", "/release", clients, key=key))
+
+    def released(self) -> Release:
+        """Return what the server released.
+
+        Raises: NotFound if it did not yet.
+        """
+        return self._release(self._ask("GET", "/release"))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _release(self, answer: bytes) -> Release:
+        text = answer.decode("utf-8", "replace")
+        return Release.from_text(text, task=self._task.digest, width=self._task.asked.width)
+
+    def _ask(self, method: str, path: str, body: bytes | None = None, *, key: str = "") -> bytes:
+        """Return a server's answer.
+
+        Raises: ServiceFault, naming the server, if it cannot be reached or is not who the task says; what it refuses.
+        """
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        try:
+            self._connection.request(method, f"/v1/{self._task.digest}{path}", body, headers)
+            response = self._connection.getresponse()
+            answer = response.read(MOST_ANSWER)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise ServiceFault(f"The server {self.server.name} at {self.server.address} {_why(error)}") from None
+        if response.status != 200:
+            raise _refused(self.server, answer)
+        return answer
+
+
+@contextmanager
+def lines(task: Task, seconds: float = SECONDS) -> Iterator[tuple[Line, ...]]:
+    """Hold a line to each server of a task, in their order."""
+    each = tuple(Line(task, server, seconds) for server in task.servers)
+    try:
+        yield each
+    finally:
+        for line in each:
+            line.close()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "does not show the certificate that the task has of it; nothing was sent to it."
+    if isinstance(error, TimeoutError):
+        return "does not answer in time. Try again later: nothing is counted twice."
+    return "cannot be reached. Try again when it is back: nothing is counted twice."
+
+
+def _refused(server: Server, answer: bytes) -> LapwingError:
+    """Return the error that a server told, of the kind that it says, with the server's name."""
+    try:
+        document = json.loads(answer)
+        code, detail = str(document["code"]), str(document["detail"])[:500]
+    except (ValueError, TypeError, KeyError):
+        return ServiceFault(f"The server {server.name} gave an answer that is none of Lapwing's.")
+    said = f"{server.name}: {detail}"
+    return QueryRefused(said.rstrip(".")) if code == QueryRefused.code else _KINDS.get(code, ServiceFault)(said)

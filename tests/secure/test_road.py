@@ -1,0 +1,233 @@
+"""From an answer on a device to the result, over TLS: retries, missing servers, strangers, hostile texts, commands."""
+
+import io
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from lapwing import secure
+from lapwing.cli.demo import secure_sums
+from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, QueryRefused, ServiceFault
+from lapwing.secure.adding import AddingServer, budget_of
+from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
+from lapwing.secure.service import application
+from lapwing.secure.task import Task
+from lapwing.secure.transport import Line
+from lapwing.secure.wire import Release
+from tests.secure.conftest import NAMES, write_task
+from tests.support.cli.command import Run, run
+
+__all__ = ["run"]
+Starter = Callable[[str], ExitStack]
+
+
+@contextmanager
+def serving(folder: Path, task: Task, name: str) -> Iterator[AddingServer]:
+    """Serve from a thread; a process of its own is what the demo has."""
+    server = AddingServer(folder / name, task, budget_of("pure", Fraction(1), Fraction(0)))
+    config = uvicorn.Config(
+        application(server, task.server(name).close_key), host="127.0.0.1", port=task.server(name).port,
+        lifespan="off", log_config=None, ssl_certfile=folder / name / CERTIFICATE, ssl_keyfile=folder / name / KEY,
+    )  # fmt: skip
+    listener = uvicorn.Server(config)
+    thread = threading.Thread(target=listener.run)
+    thread.start()
+    while not listener.started:
+        time.sleep(0.005)
+    try:
+        yield server
+    finally:
+        listener.should_exit = True
+        thread.join()
+        server.close()
+
+
+def free_ports() -> tuple[int, ...]:
+    doors = [socket.create_server(("127.0.0.1", 0)) for _ in NAMES]
+    ports = tuple(door.getsockname()[1] for door in doors)
+    for door in doors:
+        door.close()
+    return ports
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Task, str]:
+    return write_task(tmp_path, ports=free_ports(), least=2)
+
+
+@pytest.fixture
+def task(made: tuple[Task, str]) -> Task:
+    return made[0]
+
+
+@pytest.fixture
+def running(tmp_path: Path, task: Task) -> Iterator[dict[str, ExitStack]]:
+    """All three servers, each to be closed and begun again by itself."""
+    each = {name: ExitStack() for name in NAMES}
+    for name, stack in each.items():
+        stack.enter_context(serving(tmp_path, task, name))
+    yield each
+    for stack in each.values():
+        stack.close()
+
+
+def test_the_whole_road(
+    tmp_path: Path, made: tuple[Task, str], running: dict[str, ExitStack], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, key = made
+    with pytest.raises(NotFound, match="not closed yet"):
+        secure.totals(task)
+    secure.send_all(task, ["walk"] * 400 + ["bus"] * 100)
+    device = tmp_path / "device.json"
+
+    running["south"].close()
+    with pytest.raises(ServiceFault, match="south at 127"):
+        secure.send(task, "bus", device)
+    with pytest.raises(ServiceFault, match="south at 127"):
+        secure.close(task, key)
+    with Line(task, task.server("north")) as north:
+        assert north.progress() == (501, False)  # the part came, and a close that failed stops nobody
+    running["south"].enter_context(serving(tmp_path, task, "south"))
+    with pytest.raises(QueryRefused, match="answered the task already"):
+        secure.send(task, "walk", device)
+    assert secure.read_device(device).epsilon == 1
+    secure.send(task, None, device)
+    secure.send(task, None, device)  # nothing is left to be sent
+    assert 'waiting": {}' in device.read_text()
+
+    with pytest.raises(NotAuthorised):
+        secure.close(task, "0" * 64)
+    found = secure.close(task, key)
+    assert found.clients == 501
+    assert secure.close(task, key) == found == secure.totals(task)
+    walk, bus = found.cells
+    assert abs(walk - 400) < 200
+    assert abs(bus - 101) < 200
+    with pytest.raises(QueryRefused, match="closed"):
+        secure.send(task, "walk", tmp_path / "late.json")
+
+    monkeypatch.chdir(tmp_path)
+    Path("task.json").write_text(task.to_text())
+    Path("task.key").write_text(key)
+    for command in ("close", "result"):
+        outcome = run("secure", command, "task.json", "--format", "json")
+        assert (outcome.status, json.loads(outcome.out)["clients"]) == (0, 501)
+    shown = run("secure", "result", "task.json").out
+    assert f"{walk:,}" in shown
+    assert "unless all of north, south, west" in shown
+
+
+def test_a_client_at_two_of_three_servers_is_not_counted(
+    tmp_path: Path, made: tuple[Task, str], running: dict[str, ExitStack]
+) -> None:
+    task, key = made
+    secure.send_all(task, ["walk"] * 3)
+    for name in ("north", "south"):
+        with Line(task, task.server(name)) as line:
+            line.send(secure.records_of(task, "walk")[name])
+    assert secure.close(task, key).clients == 3
+
+
+def test_a_server_with_another_certificate_gets_nothing(tmp_path: Path, task: Task) -> None:
+    """Somebody else listens where a server is said to be."""
+    make_identity(tmp_path / "else", "north", task.server("north").address)
+    (tmp_path / "north" / CERTIFICATE).write_bytes((tmp_path / "else" / CERTIFICATE).read_bytes())
+    (tmp_path / "north" / KEY).write_bytes((tmp_path / "else" / KEY).read_bytes())
+    with serving(tmp_path, task, "north") as server:
+        with pytest.raises(ServiceFault, match="certificate"):
+            secure.send(task, "walk", tmp_path / "device.json")
+        assert server.progress() == (0, False)
+
+
+def test_other_tasks_and_hostile_bodies(tmp_path: Path, task: Task, running: dict[str, ExitStack]) -> None:
+    other = replace(task, question="Another?")
+    with pytest.raises(NotFound, match="no such task"), Line(other, task.server("north")) as line:
+        line.send(secure.records_of(other, "walk")["north"])
+    with Line(task, task.server("north")) as line:
+        for body in (b"", b"x" * 31, b"\xff" * 32, b"\xff" * (1 << 24) + b"x"):
+            with pytest.raises(InvalidParameter):
+                line.send(body)
+        assert line.progress() == (0, False)
+
+
+def test_releases_of_different_sets_do_not_add_up(
+    task: Task, monkeypatch: pytest.MonkeyPatch, running: dict[str, ExitStack]
+) -> None:
+    """A lying server, or one that was told another set by a lying organiser, spoils the result and is noticed."""
+
+    def released(self: Line) -> Release:
+        return Release(task=task.digest, clients=3, clients_digest=self.server.name * 12, cells=(1, 2))
+
+    monkeypatch.setattr(Line, "released", released)
+    with pytest.raises(InvalidParameter, match="north and south"):
+        secure.totals(task)
+
+
+def test_the_limit_of_a_device(tmp_path: Path, task: Task) -> None:
+    device = tmp_path / "device.json"
+    with pytest.raises(QueryRefused, match=r"limit of 0\.5"):
+        secure.answer_on_device(device, task, "walk", limit=Fraction(1, 2))
+    assert secure.read_device(device).sent == {}
+    secure.answer_on_device(device, task, "walk", limit=Fraction(3, 2))
+    with pytest.raises(QueryRefused, match=r"limit of 1\.5"):
+        secure.answer_on_device(device, replace(task, question="Another?"), "bus")
+    device.chmod(0o644)
+    with pytest.raises(Fault, match="Others may read"):
+        secure.read_device(device)
+    device.chmod(0o600)
+    device.write_text("{}")
+    with pytest.raises(Fault, match="damaged"):
+        secure.answer_on_device(device, replace(task, question="Another?"), "bus")
+
+
+def test_a_crash_before_sending_loses_nothing(tmp_path: Path, task: Task) -> None:
+    """What was to be sent is in the file: sent again, it is the same parts under the same id."""
+    device = tmp_path / "device.json"
+    records = secure.answer_on_device(device, task, "walk")
+    assert secure.read_device(device).sent[task.digest].waiting == records
+    assert "walk" not in device.read_text()
+
+
+def test_commands(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for port, name in enumerate(NAMES, start=1):
+        assert run("secure", "join", name, "--address", f"127.0.0.1:{port}").status == 0
+    assert (tmp_path / "north" / KEY).stat().st_mode & 0o077 == 0
+    assert run("secure", "join", "north", "--address", "127.0.0.1:1").status == 2
+    servers = [part for name in NAMES for part in ("--server", f"{name}/server.crt")]
+    asked = ("secure", "init", "--question", "Yes?", "--epsilon", "1", *servers)
+    assert "Give --value" in run(*asked).err
+    made = run(*asked, "--number", "0:1", "--steps", "1")
+    assert (made.status, made.out) == (0, "")
+    assert "standard deviation of 2.35" in " ".join(made.err.split())
+    assert (tmp_path / "task.key").stat().st_mode & 0o077 == 0
+    assert "is there already" in run(*asked, "--number", "0:1").err
+    monkeypatch.setattr("sys.stdin", io.StringIO("perhaps\n"))
+    refused = run("secure", "send", "task.json")
+    assert (refused.status, "perhaps" in refused.err) == (2, False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n"))
+    assert "cannot be reached" in run("secure", "send", "task.json").err
+    make_identity(tmp_path / "else", "north", "127.0.0.1:1")
+    assert "another certificate" in run("secure", "serve", "else", "task.json").err
+
+
+def test_the_demo(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three processes, one of them killed: what people see of it, and that its truth is the true one."""
+    monkeypatch.chdir(tmp_path)
+    outcome = run("demo", "secure")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "1,001 people" in outcome.out
+    assert "give the same numbers" in outcome.out
+    assert f"{secure_sums.ANSWERS['never']}\n" in outcome.out
+    assert max(map(len, outcome.out.splitlines())) <= 100
+    logs = "".join((tmp_path / "demo" / f"{name}.log").read_text() for name in secure_sums.NAMES)
+    assert not [line for line in logs.splitlines() if "parts" in line]
