@@ -17,7 +17,12 @@ Begin = Callable[..., AddingServer]
 
 
 def write_task(
-    folder: Path, asked: Asked | None = None, ports: tuple[int, ...] = (8471, 8472, 8473), least: int = 3
+    folder: Path,
+    asked: Asked | None = None,
+    ports: tuple[int, ...] = (8471, 8472, 8473),
+    least: int = 3,
+    *,
+    checked: bool = False,
 ) -> tuple[Task, str]:
     """Make a folder for each server, and return a task of them with the organiser's key."""
     certificates = [
@@ -31,6 +36,7 @@ def write_task(
         delta=Fraction(0),
         least_clients=least,
         certificates=certificates,
+        checked=checked,
     )
 
 

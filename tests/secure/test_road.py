@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -17,12 +17,14 @@ import uvicorn
 from lapwing import secure
 from lapwing.cli.demo import secure_sums
 from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, QueryRefused, ServiceFault
+from lapwing.exact.entropy import SYSTEM
 from lapwing.secure.adding import AddingServer, budget_of
+from lapwing.secure.field import on_lines
 from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
 from lapwing.secure.service import application
-from lapwing.secure.task import Task
+from lapwing.secure.task import Asked, Task, number_between
 from lapwing.secure.transport import Line
-from lapwing.secure.wire import Release
+from lapwing.secure.wire import Release, record_of
 from tests.secure.conftest import NAMES, write_task
 from tests.support.cli.command import Run, run
 
@@ -135,6 +137,43 @@ def test_a_client_at_two_of_three_servers_is_not_counted(
         with Line(task, task.server(name)) as line:
             line.send(secure.records_of(task, "walk")[name])
     assert secure.close(task, key).clients == 3
+
+
+@pytest.mark.parametrize("asked", [None, number_between("0:5", 5)], ids=["values", "number"])
+def test_three_liars_are_dropped_and_counted(tmp_path: Path, asked: Asked | None) -> None:
+    """Each sends a thousand to a cell, on lines as they should be; one more sends points of no line."""
+    task, key = write_task(tmp_path, asked, free_ports(), least=2, checked=True)
+    honest = ("walk", "bus") if asked is None else ("5", "0")
+    with ExitStack() as stack:
+        for name in NAMES:
+            stack.enter_context(serving(tmp_path, task, name))
+        secure.send_all(task, [honest[place % 5 == 0] for place in range(500)])
+        for _ in range(3):
+            send_cells(task, on_lines([1000, *[0] * (task.width - 1)]))
+        send_cells(task, [[point, *[0] * (task.width - 1)] for point in (1, 1, 7)])
+        found = secure.close(task, key)
+        assert (found.clients, found.dropped) == (500, 4)
+        assert abs(found.cells[0] - (400 if asked is None else 2000)) < 500  # 100 times the noise's deviation, or 70
+        assert secure.close(task, key) == found
+        assert secure.totals(task).cells == found.cells
+
+
+def test_unchecked_liars_move_a_count_by_thousands(
+    tmp_path: Path, made: tuple[Task, str], running: dict[str, ExitStack]
+) -> None:
+    """What the test is for."""
+    task, key = made
+    secure.send_all(task, ["walk"] * 10)
+    for _ in range(3):
+        send_cells(task, secure.split([1000, 0], 3))
+    assert secure.close(task, key).cells[0] > 2500
+
+
+def send_cells(task: Task, parts: Sequence[Sequence[int]]) -> None:
+    client = SYSTEM.read(16)
+    for server, part in zip(task.servers, parts, strict=True):
+        with Line(task, server) as line:
+            line.send(record_of(client, part))
 
 
 def test_a_server_with_another_certificate_gets_nothing(tmp_path: Path, task: Task) -> None:

@@ -109,7 +109,7 @@ def test_a_crash_after_the_charge_costs_nothing_more(
 ) -> None:
     """Between charge and release no release has left: the same charge pays for another draw."""
 
-    def crash(*_: object) -> object:
+    def crash(*_: object, **__: object) -> object:
         raise MemoryError
 
     server = begin()

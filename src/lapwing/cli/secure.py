@@ -80,6 +80,9 @@ def init(
         amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
     ] = None,
     least_clients: Annotated[int, typer.Option(metavar="COUNT", help="Nothing is released below so many.")] = 100,
+    checked: Annotated[
+        bool, typer.Option("--checked", help="Drop what is no answer; then two of three servers see all.")
+    ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The task's file.")] = Path(
         "task.json"
     ),
@@ -101,6 +104,7 @@ def init(
         epsilon=epsilon,
         delta=delta or Fraction(0),
         least_clients=least_clients,
+        checked=checked,
         certificates=[file.read_text(encoding="ascii", errors="replace") for file in server],
     )
     _write_new(output, task.to_text(), 0o644)
@@ -279,8 +283,9 @@ def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
     table = new_table("", "estimate", f"{float(100 * confidence):g} % interval", numbers=["estimate"])
     for each in rows:
         table.add_row(text(each.label), text(_figure(each.value)), text(f"{_figure(each.low)} to {_figure(each.high)}"))
+    dropped = "" if found.dropped is None else f"; {found.dropped:,} dropped, whose parts were those of no answer"
     facts = labelled(
-        ("clients", f"{found.clients:,}, counted exactly"),
+        ("clients", f"{found.clients:,}, counted exactly{dropped}"),
         ("noise", _noise_of(found.task)),
         ("promise", found.task.promise),
     )
@@ -298,6 +303,7 @@ def _document(found: "Totals", confidence: Fraction) -> str:
                 "question": found.task.question,
                 "task": found.task.digest,
                 "clients": found.clients,
+                "dropped": found.dropped,
                 "set": found.clients_digest,
                 "epsilon": written(found.task.epsilon),
                 "delta": written(found.task.delta),

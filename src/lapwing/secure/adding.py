@@ -12,6 +12,7 @@ the proof gives the adversary that choice), and other clients and servers may ha
 import fcntl
 import json
 import threading
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, final
@@ -20,14 +21,25 @@ import numpy as np
 
 from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
-from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.ledger.entries import Charge, Charged, subject_of
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
-from lapwing.secure.field import MODULUS
+from lapwing.secure import wire
+from lapwing.secure.checking import (
+    challenge_of,
+    masks_of,
+    place_of,
+    range_label,
+    release_label,
+    require_ranges,
+    running_sums,
+    summands,
+)
+from lapwing.secure.field import AT_ZERO, MODULUS
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import NEIGHBOURING, Task
 from lapwing.secure.wire import ID_BYTES, Release, clients_in, records_in, set_digest
@@ -59,11 +71,15 @@ class AddingServer:
         self.task = task
         self._entropy = entropy
         self._releasing = threading.Lock()
+        self._place = place_of(folder, task) if task.checked else 0
+        self._share = AT_ZERO[self._place] if task.checked else 1
+        self._masks = masks_of(folder, task) if task.checked else None
+        self._tested: tuple[tuple[str, int], list[int]] | None = None
         task.noise.loss(task.asked.sensitivity, budget.budget.kind)  # refused if this noise has none in that measure
         self._lock = _locked(folder / _LOCK)
         try:
             path = folder / f"parts-{task.digest[:16]}.db"
-            self._store = ShareStore(path, task.digest, task.asked.width, task.most_clients)
+            self._store = ShareStore(path, task.digest, task.width, task.most_clients)
             self._ledger = open_ledger(f"sqlite:{LEDGER}", folder, budget)
             if self._ledger.state().version == 0:  # every release is a question about the same answers
                 self._ledger.accept({"answers": "as clients send them"}, "server")
@@ -76,7 +92,7 @@ class AddingServer:
 
         Raises: InvalidParameter if it is no body of records; QueryRefused if the task is closed.
         """
-        return self._store.take(records_in(body, self.task.asked.width))
+        return self._store.take(records_in(body, self.task.width))
 
     def freeze(self) -> bytes:
         """Take nothing from now on, and return the set of clients."""
@@ -90,6 +106,36 @@ class AddingServer:
         """Return what was released last, if anything was."""
         digest = self._store.released()
         return None if digest is None else self._stored(self._key(digest))
+
+    def nonce(self) -> bytes:
+        """Return what this server adds to the challenge of a test: drawn once the set of clients is frozen.
+
+        Raises: InvalidParameter before that.
+        """
+        return self._store.nonce(read_exactly(self._entropy, wire.NONCE_BYTES))
+
+    def test(self, body: bytes) -> bytes:
+        """Return this server's masked summand of z for ranges of a set of clients, 8 bytes each.
+
+        Guarantee: with the summands of the other servers it gives z, which is 0 whatever honest clients answered;
+            without them it is uniform (`secure.checking`).
+        Raises: InvalidParameter if the request is none, is of clients that are not held, or of another challenge.
+        """
+        if self._masks is None:
+            raise InvalidParameter("The task's answers are not checked; there is nothing to test.")
+        nonces, ranges, clients = wire.opening_in(body)
+        if nonces[self._place] != self.nonce():
+            raise InvalidParameter("The challenge is not made with this server's nonce; nothing was opened.")
+        digest = set_digest(self.task.digest, clients)
+        challenge = challenge_of(digest, nonces)
+        with self._releasing:
+            sums = self._running(clients, digest, challenge)
+        require_ranges(ranges, len(sums) - 1)
+        opened = []
+        for low, high in ranges:
+            (mask,) = self._masks.of(range_label(digest, challenge, (low, high)), 1)
+            opened.append((sums[high] - sums[low] + mask) % MODULUS)
+        return b"".join(each.to_bytes(wire.CELL_BYTES, "little") for each in opened)
 
     def release(self, clients: bytes) -> Release:
         """Return the noisy part of the totals of a set of clients; the same for the same set.
@@ -119,11 +165,25 @@ class AddingServer:
         self._ledger.close()
         self._lock.close()
 
+    def _running(self, clients: bytes, digest: str, challenge: int) -> list[int]:
+        """Return the running sums of what the clients of a set contribute; those of the last set are kept."""
+        if self._tested is None or self._tested[0] != (digest, challenge):
+            size = wire.CELL_BYTES * self.task.width
+            cells = self._store.parts(clients_in(clients))
+            parts = [wire.cells_of(cells[at : at + size]) for at in range(0, len(cells), size)]
+            values = summands(parts, self._place, challenge, one_hot=self.task.one_hot)
+            self._tested = (digest, challenge), running_sums(values)
+        return self._tested[1]
+
     def _new_release(self, members: list[bytes], digest: str) -> Release:
         """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
         self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
         sequence = self._charge(digest, len(members))
-        cells = noisy_total(self._store.parts(members), self.task.asked.width, self.task.noise, self._entropy)
+        parts, weights = self._store.parts(members), self.task.weights
+        cells = noisy_total(parts, self.task.width, self.task.noise, self._entropy, weights=weights, share=self._share)
+        if self._masks is not None:
+            masks = self._masks.of(release_label(digest), len(cells))
+            cells = tuple((cell + mask) % MODULUS for cell, mask in zip(cells, masks, strict=True))
         release = Release(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
         self._ledger.record_answer(sequence, release.to_text())
         return release
@@ -176,20 +236,31 @@ class AddingServer:
 
 
 def noisy_total(
-    parts: bytes, width: int, noise: AddsNoise, entropy: Entropy = SYSTEM, modulus: int = MODULUS
+    parts: bytes,
+    width: int,
+    noise: AddsNoise,
+    entropy: Entropy = SYSTEM,
+    modulus: int = MODULUS,
+    *,
+    weights: Sequence[int] | None = None,
+    share: int = 1,
 ) -> tuple[int, ...]:
     """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
 
     Guarantee: for whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the
         sum by what is known, and reduction modulo the modulus is post-processing.
+    Args: weights: with which the cells add up to one number, if they do; share: what the server's sums count in the
+        totals of all: 1 for parts that add up.
     """
     numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
     # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.
     low = (numbers & _LOW).sum(axis=0, dtype=np.uint64)
     high = (numbers >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
     totals = [(int(first) + (int(second) << 32)) % modulus for first, second in zip(low, high, strict=True)]
-    drawn = noise.release(np.zeros(width, dtype=np.int64), entropy)
-    return tuple((total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
+    if weights is not None:
+        totals = [sum(weight * total for weight, total in zip(weights, totals, strict=True))]
+    drawn = noise.release(np.zeros(len(totals), dtype=np.int64), entropy)
+    return tuple((share * total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
 
 
 def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:

@@ -19,7 +19,7 @@ from lapwing.errors import Fault, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.local.client.private_file import DeviceRefused, held, put
 from lapwing.privacy.amounts import read, written
-from lapwing.secure.field import split
+from lapwing.secure.field import on_lines, split
 from lapwing.secure.task import Task
 from lapwing.secure.wire import ID_BYTES, record_of
 
@@ -60,9 +60,9 @@ def records_of(task: Task, answer: str, entropy: Entropy = SYSTEM) -> dict[str, 
 
     Raises: InvalidParameter if that may not be answered.
     """
-    cells = task.asked.encode(answer)
+    cells = task.encode(answer)
     client = read_exactly(entropy, ID_BYTES)
-    parts = split(cells, len(task.servers), entropy)
+    parts = on_lines(cells, entropy) if task.checked else split(cells, len(task.servers), entropy)
     return {server.name: record_of(client, part) for server, part in zip(task.servers, parts, strict=True)}
 
 

@@ -49,6 +49,27 @@ def split(
     return (*masks, last)
 
 
+POINTS: Final = (1, 2, 3)
+"""Where three servers have the values of a client's lines."""
+AT_ZERO: Final = (3, -3, 1)
+"""Σ AT_ZERO[i]·f(POINTS[i]) = f(0) for every polynomial f of degree 2 at most (Lagrange)."""
+CURVATURE: Final = (1, -2, 1)
+"""Σ CURVATURE[i]·f(POINTS[i]) is twice the leading coefficient of such an f: 0 if, and only if, f is a line."""
+
+
+def on_lines(values: Sequence[int], entropy: Entropy = SYSTEM, modulus: int = MODULUS) -> tuple[tuple[int, ...], ...]:
+    """Return the points 1, 2 and 3 of a random line through each value at 0, for three servers.
+
+    Guarantee: any one of the three points is uniform and independent of the values; two of them give them.
+    Source: Shamir 1979.
+    """
+    slopes = uniform(len(values), entropy, modulus)
+    return tuple(
+        tuple((value + slope * point) % modulus for value, slope in zip(values, slopes, strict=True))
+        for point in POINTS
+    )
+
+
 def joined(parts: Sequence[Sequence[int]], modulus: int = MODULUS) -> list[int]:
     """Return what the parts of all servers add up to, as integers around 0."""
     totals = (sum(each) % modulus for each in zip(*parts, strict=True))

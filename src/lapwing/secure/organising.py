@@ -7,18 +7,19 @@ told that set, and releases its part. Either round may be done again: what is do
 
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import final
 
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
+from lapwing.secure.checking import liars, require_opened
 from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
 from lapwing.secure.task import Asked, Server, Task
-from lapwing.secure.transport import SECONDS, lines
-from lapwing.secure.wire import Release, clients_in, set_of
+from lapwing.secure.transport import SECONDS, Line, lines
+from lapwing.secure.wire import ID_BYTES, Release, clients_in, opening_of, set_of
 
 _KEY_BYTES = 32
 
@@ -26,12 +27,16 @@ _KEY_BYTES = 32
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What all servers released together: noisy totals of one set of clients, in steps."""
+    """What all servers released together: noisy totals of one set of clients, in steps.
+
+    Args: dropped: how many clients failed the test, known to who closes a task whose answers are checked.
+    """
 
     task: Task
     clients: int
     clients_digest: str
     cells: tuple[int, ...]
+    dropped: int | None = None
 
 
 def new_task(
@@ -42,6 +47,7 @@ def new_task(
     delta: Fraction,
     least_clients: int,
     certificates: Sequence[str],
+    checked: bool = False,
     entropy: Entropy = SYSTEM,
 ) -> tuple[Task, str]:
     """Return a task and the organiser's key, which closes it.
@@ -61,6 +67,7 @@ def new_task(
         delta=delta,
         least_clients=least_clients,
         servers=tuple(servers),
+        checked=checked,
     )
     return task, key
 
@@ -80,14 +87,34 @@ def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
         for line in each:
             line.progress()  # so that a missing server is noticed before any other stops taking answers
         sets = [set(clients_in(line.freeze(close_key(key, line.server.name)))) for line in each]
-        clients = set.intersection(*sets)
-        if len(clients) < task.least_clients:
-            raise QueryRefused(
-                f"{len(clients)} clients are at all servers, and the task wants {task.least_clients}",
-                remedy="Nothing was released, and nothing will be.",
-            )
-        body = set_of(clients)
-        return _together(task, [line.release(body, close_key(key, line.server.name)) for line in each])
+        held = set_of(set.intersection(*sets))
+        _require_enough(task, held, "are at all servers")
+        clients = _passing(task, each, key, held) if task.checked else held
+        _require_enough(task, clients, "passed the test")
+        found = _together(task, [line.release(clients, close_key(key, line.server.name)) for line in each])
+        return replace(found, dropped=(len(held) - len(clients)) // ID_BYTES) if task.checked else found
+
+
+def _require_enough(task: Task, clients: bytes, which: str) -> None:
+    count = len(clients) // ID_BYTES
+    if count < task.least_clients:
+        raise QueryRefused(
+            f"{count} clients {which}, and the task wants {task.least_clients}",
+            remedy="Nothing was released, and nothing will be.",
+        )
+
+
+def _passing(task: Task, each: Sequence[Line], key: str, clients: bytes) -> bytes:
+    """Return those clients of a set whose parts are parts of an answer."""
+    nonces = [line.nonce(close_key(key, line.server.name)) for line in each]
+
+    def opened(ranges: Sequence[tuple[int, int]]) -> list[int]:
+        body = opening_of(nonces, ranges, clients)
+        return require_opened([line.test(body, close_key(key, line.server.name)) for line in each])
+
+    members = clients_in(clients)
+    failed = set(liars(len(members), opened))
+    return set_of(member for place, member in enumerate(members) if place not in failed)
 
 
 def totals(task: Task, seconds: float = SECONDS) -> Totals:

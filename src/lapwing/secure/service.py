@@ -48,6 +48,15 @@ def application(server: AddingServer, close_key: str) -> Starlette:
         _require_key(request, close_key)
         return Response(await run_in_threadpool(server.freeze), media_type=_BYTES)
 
+    async def nonce(request: Request) -> Response:
+        _require_key(request, close_key)
+        return Response(await run_in_threadpool(server.nonce), media_type=_BYTES)
+
+    async def test(request: Request) -> Response:
+        _require_key(request, close_key)
+        body = await _body(request, MOST_BODY + ID_BYTES * task.most_clients)
+        return Response(await run_in_threadpool(server.test, body), media_type=_BYTES)
+
     async def release(request: Request) -> Response:
         _require_key(request, close_key)
         clients = await _body(request, ID_BYTES * task.most_clients)
@@ -66,6 +75,8 @@ def application(server: AddingServer, close_key: str) -> Starlette:
             Route(base, _told(progress), methods=["GET"]),
             Route(f"{base}/parts", _told(parts), methods=["POST"]),
             Route(f"{base}/freeze", _told(freeze), methods=["POST"]),
+            Route(f"{base}/nonce", _told(nonce), methods=["POST"]),
+            Route(f"{base}/test", _told(test), methods=["POST"]),
             Route(f"{base}/release", _told(release), methods=["POST"]),
             Route(f"{base}/release", _told(released), methods=["GET"]),
             Route("/{path:path}", _told(_no_such_task), methods=["GET", "POST"]),

@@ -18,6 +18,7 @@ from lapwing.errors import Fault, InvalidParameter, QueryRefused
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS task (digest TEXT NOT NULL, width INTEGER NOT NULL, frozen INTEGER NOT NULL,
                                  released TEXT);
+CREATE TABLE IF NOT EXISTS nonce (bytes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS part (client BLOB PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID;
 """
 MOST_CLIENTS: Final = 10_000_000
@@ -74,6 +75,19 @@ class ShareStore:
         with self._transaction() as cursor:
             cursor.execute("UPDATE task SET frozen = 1")
             return b"".join(client for (client,) in cursor.execute("SELECT client FROM part ORDER BY client"))
+
+    def nonce(self, fresh: bytes) -> bytes:
+        """Return the nonce of the frozen set: the fresh one if there is none yet, durably.
+
+        Raises: InvalidParameter if the set is not frozen.
+        """
+        with self._transaction() as cursor:
+            if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:
+                raise InvalidParameter("The set of clients is not frozen yet; there is no challenge before that.")
+            held = cursor.execute("SELECT bytes FROM nonce").fetchone()
+            if held is None:
+                cursor.execute("INSERT INTO nonce VALUES (?)", (fresh,))
+            return fresh if held is None else bytes(held[0])
 
     def is_frozen(self) -> bool:
         """Tell whether nothing is taken any more."""

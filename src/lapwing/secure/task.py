@@ -111,6 +111,13 @@ class Number:
         return Sensitivity.from_l1(self.steps)
 
     @property
+    def weights(self) -> tuple[int, ...]:
+        """Powers of two and a rest, of which every whole number of steps is a sum, and nothing above them is."""
+        powers = [1 << place for place in range((self.steps + 1).bit_length() - 1)]
+        rest = self.steps - sum(powers)
+        return (*powers, rest) if rest else tuple(powers)
+
+    @property
     def step(self) -> Fraction:
         """What one step stands for."""
         return (self.upper - self.lower) / self.steps
@@ -170,7 +177,9 @@ class Task:
 
     Guarantee: what all but one of the servers, the organiser, all other clients and every reader see together is
         (epsilon, delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
-        docs/theory/secure.md has the proof. All servers together see every answer.
+        docs/theory/secure.md has the proof. All servers together see every answer. If answers are checked, the same
+        holds for any one server with the others, and two servers of the three see every answer.
+    Args: checked: whether answers are split so that servers can test them without seeing them (`secure.checking`).
     Raises: InvalidParameter if a part is out of its range.
     """
 
@@ -180,9 +189,12 @@ class Task:
     delta: Fraction
     least_clients: int
     servers: tuple[Server, ...]
+    checked: bool = False
 
     def __post_init__(self) -> None:
         _printable("question", self.question)
+        if self.checked and len(self.servers) != 3:
+            raise InvalidParameter(f"Checked answers take three servers; {len(self.servers)} are given.")
         if not 2 <= len(self.servers) <= MOST_SERVERS:
             raise InvalidParameter(f"{len(self.servers)} servers are given; there must be 2 to {MOST_SERVERS}.")
         for field in ("name", "address", "certificate"):
@@ -199,6 +211,29 @@ class Task:
     def most_clients(self) -> int:
         """So many that no total is beyond LARGEST."""
         return min(LARGEST // self.asked.largest, 10_000_000)
+
+    @property
+    def weights(self) -> tuple[int, ...] | None:
+        """How cells add up to the one that is released, for a number in checked bits; None if all are released."""
+        return self.asked.weights if self.checked and isinstance(self.asked, Number) else None
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether the cells of an answer are a 1 among zeros."""
+        return isinstance(self.asked, Values)
+
+    @property
+    def width(self) -> int:
+        """How many cells a client sends."""
+        return len(self.weights) if self.weights else self.asked.width
+
+    def encode(self, answer: str) -> tuple[int, ...]:
+        """Return the cells of an answer, as a client splits them.
+
+        Raises: InvalidParameter if that may not be answered.
+        """
+        cells = self.asked.encode(answer)
+        return cells if self.weights is None else _bits(cells[0], self.weights)
 
     @property
     def loss(self) -> Loss:
@@ -219,9 +254,17 @@ class Task:
     @property
     def promise(self) -> str:
         """What is promised, in words."""
-        of = f"epsilon {written(self.epsilon)}" + (f", delta {written(self.delta)}" if self.delta else "")
-        names = ", ".join(server.name for server in self.servers)
-        return f"{of} for each answer, unless all of {names} put together what they hold"
+        if self.checked:
+            return f"{self._amounts} for each answer, unless two of {self._names} put together what they hold"
+        return f"{self._amounts} for each answer, unless all of {self._names} put together what they hold"
+
+    @property
+    def _amounts(self) -> str:
+        return f"epsilon {written(self.epsilon)}" + (f", delta {written(self.delta)}" if self.delta else "")
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(server.name for server in self.servers)
 
     @property
     def document(self) -> dict[str, object]:
@@ -243,6 +286,7 @@ class Task:
                 }
                 for server in self.servers
             ],
+            **({"checked": True} if self.checked else {}),
         }
 
     @property
@@ -287,12 +331,22 @@ class Task:
             delta=read(_text(document["delta"]), "delta"),
             least_clients=_count(document["least_clients"]),
             servers=tuple(_server(each) for each in _list(document["servers"])),
+            checked="checked" in document,
         )
         if document["noise"] != task.document["noise"]:
             raise InvalidParameter("The task states other noise than its promise takes; send nothing.")
         if task.document != document:
             raise ValueError
         return task
+
+
+def _bits(steps: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """Return which of the weights add up to a number: the largest first, whenever the others cannot do without it."""
+    chosen = [0] * len(weights)
+    for place in sorted(range(len(weights)), key=lambda place: weights[place], reverse=True):
+        if weights[place] <= steps:
+            chosen[place], steps = 1, steps - weights[place]
+    return tuple(chosen)
 
 
 def number_between(bounds: str, steps: int) -> Number:

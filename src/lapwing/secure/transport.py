@@ -10,7 +10,7 @@ from typing import Final, Self, final
 from lapwing import errors
 from lapwing.errors import LapwingError, QueryRefused, ServiceFault
 from lapwing.secure.task import Server, Task
-from lapwing.secure.wire import Release
+from lapwing.secure.wire import Release, cells_of
 
 SECONDS: Final = 30.0
 """To wait for a server before it counts as missing."""
@@ -45,6 +45,14 @@ class Line:
     def freeze(self, key: str) -> bytes:
         """Let the server take nothing any more, and return its set of clients."""
         return self._ask("POST", "/freeze", key=key)
+
+    def nonce(self, key: str) -> bytes:
+        """Return what the server adds to the challenge of a test, once it is frozen."""
+        return self._ask("POST", "/nonce", key=key)
+
+    def test(self, body: bytes, key: str) -> list[int]:
+        """Return the server's masked summand for each range of a test."""
+        return cells_of(self._ask("POST", "/test", body, key=key))
 
     def release(self, clients: bytes, key: str) -> Release:
         """Let the server release its part of the totals of a set of clients."""

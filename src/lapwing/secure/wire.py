@@ -3,7 +3,8 @@
 A **record** is what one client sends one server: the client's id of 16 random bytes, then its part of each cell, 8
 bytes little-endian, below 2⁶¹ − 1. A body holds any number of them, one after another. A **set** of clients is their
 ids in ascending order, one after another. A **release** is JSON: the task, the set's digest, how many clients are in
-it, and for each cell the server's part of the total with its noise added, in decimal text.
+it, and for each cell the server's part of the total with its noise added, in decimal text. A **test** is the servers'
+nonces of 32 bytes, the number of ranges, where each begins and ends (4 bytes little-endian each), and the set.
 """
 
 import json
@@ -19,6 +20,7 @@ from lapwing.secure.field import MODULUS
 
 ID_BYTES: Final = 16
 CELL_BYTES: Final = 8
+NONCE_BYTES: Final = 32
 _SET: Final = b"lapwing secure set 1\n"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -73,6 +75,27 @@ def clients_in(body: bytes) -> list[bytes]:
 def set_digest(task: str, clients: bytes) -> str:
     """Return the name of a set: SHA-256 over the task's digest and the set as it travels."""
     return sha256(_SET + bytes.fromhex(task) + clients).hexdigest()
+
+
+def opening_of(nonces: Sequence[bytes], ranges: Sequence[tuple[int, int]], clients: bytes) -> bytes:
+    """Return a test of ranges of a set."""
+    numbers = (len(ranges), *(end for each in ranges for end in each))
+    return b"".join(nonces) + b"".join(number.to_bytes(4, "little") for number in numbers) + clients
+
+
+def opening_in(body: bytes) -> tuple[list[bytes], list[tuple[int, int]], bytes]:
+    """Return the nonces, the ranges and the set of a test.
+
+    Raises: InvalidParameter if the body is none.
+    """
+    at = 3 * NONCE_BYTES
+    count = int.from_bytes(body[at : at + 4], "little")
+    end = at + 4 + 8 * count
+    if len(body) < end:
+        raise InvalidParameter("A test must hold nonces, ranges and a set of clients; nothing was opened.")
+    numbers = [int.from_bytes(body[place : place + 4], "little") for place in range(at + 4, end, 4)]
+    nonces = [body[place : place + NONCE_BYTES] for place in range(0, at, NONCE_BYTES)]
+    return nonces, list(zip(numbers[::2], numbers[1::2], strict=True)), body[end:]
 
 
 @final
