@@ -26,6 +26,7 @@ from lapwing.lab import (
     sums,
     timing,
     tracing,
+    trust,
 )
 from lapwing.lab.experiment import Experiment, Finding, Settings, Target
 from lapwing.privacy.amounts import Number, exact
@@ -34,7 +35,7 @@ _ALL: tuple[Experiment, ...] = tuple(
     module.EXPERIMENT
     for module in (
         coin, noise, one_query, averaging, posterior, budgets, histogram, sums, group, names, dimensions, selection,
-        price, inference, differencing, reconstruction, tracing, floating_point, timing, over_time,
+        price, inference, differencing, reconstruction, tracing, floating_point, timing, over_time, trust,
     )
 )  # fmt: skip
 _LARGEST_EPSILON = 20

@@ -1,0 +1,123 @@
+"""*trust*: what a count of ten thousand people errs by, for each choice of whom to trust.
+
+Derivation. All roads release a count of n yes and no with the same (ε, δ) for each person. A trusted curator adds one
+discrete Laplace noise of scale 1/ε: the standard deviation is s = √(2q)/(1 − q), q = e^(−ε). Each of m servers that
+hold parts adds that noise, as it may be the only honest one: √m·s. A respondent who is told to lie with probability
+l = 1/(1 + e^ε₀) leaves √(n·l(1 − l))/(1 − 2l) in the estimated count, whatever the true answers are. With local noise
+ε₀ = ε; if reports are shuffled, ε₀ is what makes all of them (ε, δ)-DP together (`local.shuffling`).
+"""
+
+from fractions import Fraction
+from math import sqrt
+from typing import Final
+
+import numpy as np
+
+from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean
+from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
+from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
+from lapwing.local import BinaryResponse, local_epsilon
+from lapwing.mechanisms import DiscreteLaplace
+from lapwing.plots import Plot
+from lapwing.secure.adding import noisy_total
+from lapwing.secure.field import joined, split
+
+PEOPLE: Final = 10_000
+SERVERS: Final = 3
+DELTA: Final = Fraction(1, 10**6)
+SHARE: Final = Fraction(3, 10)
+"""Of those who would say yes."""
+
+
+def run(settings: Settings) -> Finding:
+    """Count the yes of ten thousand people on every road."""
+    epsilon = settings.at(Fraction(1))
+    repeats = settings.times(1_000, 200)
+    noise = DiscreteLaplace(scale=1 / epsilon)
+    truth = np.arange(PEOPLE) < int(PEOPLE * SHARE)
+    shuffled = local_epsilon(epsilon, DELTA, PEOPLE, mechanism=BinaryResponse.for_epsilon)
+    cheap = 10 * repeats  # draws of few numbers; the others ask ten thousand people each time
+    one, servers = noise.standard_deviation, sqrt(SERVERS) * noise.standard_deviation
+    local, mixed = (_deviation(each) for each in (epsilon, shuffled))
+    total = int(truth.sum())
+    roads = [
+        _road("curator", "the curator, with all answers", one, noise.release(np.full(cheap, total)), total),
+        _road("secure", "one of three servers", servers, _secure(noise, total, cheap), total),
+        _road("shuffled", "the shuffler, and that others are honest", mixed, _asked(shuffled, truth, repeats), total),
+        _road("local", "nobody", local, _asked(epsilon, truth, repeats), total),
+    ]
+    known = [] if epsilon != 1 else [
+        exactly("local error at ε = 1", 95.95, local, 0.005),
+        exactly("error with three servers at ε = 1", 2.35, servers, 0.005),
+        exactly("local over three servers at ε = 1", 41, local / servers, 0.5),
+        exactly("local over one noise at ε = 1", 71, local / one, 0.5),
+    ]  # fmt: skip
+    return Finding.of(
+        roads,
+        *known,
+        plot=_plot([row for row, _ in roads]),
+        conclusion=(
+            f"The same promise costs {local / one:.0f} times the error of a trusted curator if nobody is trusted, "
+            f"{mixed / one:.1f} times with a shuffler (and a delta of 1e-6), and {servers / one:.2f} times if one of "
+            "three servers is honest, whichever it is."
+        ),
+        sample=f"{PEOPLE:,} people, {repeats:,} times (totals {cheap:,} times); {CONFIDENCE}",
+    )
+
+
+def _road(road: str, trusted: str, predicted: float, counts: np.ndarray, total: int) -> Part:
+    errors = counts.astype(float) - total
+    row: Row = {
+        "road": road,
+        "trusted": trusted,
+        "error, predicted": predicted,
+        "error, observed": float(np.sqrt((errors**2).mean())),
+    }
+    # E[x⁴] of discrete Laplace noise is (6 + 1/variance)·variance², and that of all the others is less.
+    spread = sqrt(5 + 1 / predicted**2) * predicted**2
+    checks: list[Check] = [
+        mean(f"count, {road}", total, float(counts.mean()), predicted, counts.size),
+        mean(f"squared error, {road}", predicted**2, float((errors**2).mean()), spread, counts.size),
+    ]
+    return row, checks
+
+
+def _secure(noise: DiscreteLaplace, total: int, repeats: int) -> np.ndarray:
+    """Return noisy counts as servers release them: the parts of a total have the law of sums of everybody's parts."""
+    counts = []
+    for _ in range(repeats):
+        sums = [part[0].to_bytes(8, "little") for part in split([total], SERVERS)]
+        counts += joined([noisy_total(each, 1, noise) for each in sums])
+    return np.array(counts)
+
+
+def _asked(epsilon: Fraction, truth: np.ndarray, repeats: int) -> np.ndarray:
+    """Return estimated counts from reports."""
+    mechanism = BinaryResponse.for_epsilon(epsilon)
+    yes, no = (float(rate) for rate in (mechanism.rates(1).p, mechanism.rates(1).q))
+    answers = truth.astype(np.int64)
+    said = np.array([int(mechanism.randomize(answers).sum()) for _ in range(repeats)])
+    return np.asarray((said - truth.size * no) / (yes - no))
+
+
+def _deviation(epsilon: Fraction) -> float:
+    lying = 1 / (1 + np.exp(float(epsilon)))
+    return float(sqrt(PEOPLE * lying * (1 - lying)) / (1 - 2 * lying))
+
+
+def _plot(rows: list[Row]) -> Plot:
+    predicted, observed = (
+        numeric(f"error, {when}", "standard deviation, people", scale=LOG) for when in ("predicted", "observed")
+    )
+    return chart(
+        "What a count of 10,000 errs by: predicted (tick) and observed (point)",
+        **data(rows),
+        encoding={"y": nominal("road", sort=None, title=None)},
+        layer=[
+            layer({"type": "tick", "thickness": 3, "color": "black"}, x=predicted),
+            layer({"type": "point", "filled": True}, x=observed),
+        ],
+    )
+
+
+EXPERIMENT: Final = Experiment(name="trust", title="What does it cost to trust nobody, or only one of three?", run=run)

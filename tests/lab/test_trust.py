@@ -1,0 +1,43 @@
+"""*trust* holds, has the figures of the comparison, and notices servers that add no noise."""
+
+from fractions import Fraction
+
+import pytest
+
+from lapwing.exact.arrays import IntArray
+from lapwing.lab import Finding, Settings
+from lapwing.lab import trust as experiment
+from lapwing.secure.adding import noisy_total
+
+
+def wrong(found: Finding) -> set[str]:
+    return {check.what for check in found.checks if not check.holds}
+
+
+def test_it_holds_and_has_the_figures_of_the_comparison() -> None:
+    found = experiment.run(Settings(short=True))
+    assert found.holds
+    errors = {row["road"]: float(row["error, predicted"] or 0) for row in found.rows}
+    assert errors["curator"] == pytest.approx(1.36, abs=0.005)
+    assert errors["secure"] == pytest.approx(2.35, abs=0.005)
+    assert errors["local"] == pytest.approx(95.95, abs=0.005)
+    assert errors["secure"] < errors["shuffled"] < errors["local"]
+
+
+def test_another_epsilon_holds() -> None:
+    assert experiment.run(Settings(epsilon=Fraction(3), short=True)).holds
+
+
+def test_noise_by_one_server_only_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: two servers of three add nothing."""
+    calls = iter(range(10**9))
+
+    class Silent:
+        def release(self, values: IntArray, entropy: object) -> IntArray:
+            return values
+
+    def lazy(parts: bytes, width: int, noise: object) -> tuple[int, ...]:
+        return noisy_total(parts, width, noise if next(calls) % 3 == 0 else Silent())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(experiment, "noisy_total", lazy)
+    assert "squared error, secure" in wrong(experiment.run(Settings(short=True)))
