@@ -12,6 +12,7 @@ import lapwing as lw
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates import constants
 from lapwing.query.composition import plans_asked
+from lapwing.release import explaining
 from lapwing.server.deadline.cost import Speed, cost_of
 
 MEAN = "SELECT AVG(age) FROM visits"
@@ -80,6 +81,21 @@ def test_one_price_is_fixed_before_the_number_is_known(session: lw.Session) -> N
     assert [measure.measure for measure in preview.measures] == ["count of avg_age", "sum of avg_age", "n"]
     assert "with 95 % probability: it was asked for first" in answer.notes[-1]
     assert session.explain(ABOVE, epsilon=1).cost.amount == 0
+
+
+def test_a_number_that_is_made_sharper_is_shown_at_what_it_lacks(session: lw.Session) -> None:
+    session.sql(MEAN, epsilon=1)
+    preview, before = session.explain(ABOVE, epsilon=2), session.budget().spent.amount
+    answer = session.sql(ABOVE, epsilon=2)
+    assert answer.cost == preview.cost
+    assert 0 <= session.budget().spent.amount - before - preview.cost.amount < 1e-20  # the ledger rounds up
+    assert preview.cost < session.price(2)
+
+
+def test_twin_a_number_shown_at_its_whole_price_is_caught(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explaining, "_lacking", lambda search, _access: search)
+    with pytest.raises(AssertionError):
+        test_a_number_that_is_made_sharper_is_shown_at_what_it_lacks(session)
 
 
 def test_what_is_asked_is_the_mean_and_the_question_and_nothing_else(session: lw.Session) -> None:
