@@ -10,6 +10,7 @@ import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES
 from lapwing.query import joint_price
+from lapwing.release import composing, searching
 from tests.support.release.small import PURE, opened, row
 
 CROWD = [row(p, size=size) for p in range(300) for size in ((0, 5) if p % 3 else (10, 10))]
@@ -84,3 +85,58 @@ def test_after_a_choice_was_bought_numbers_are_bought_anew(tmp_path: Path) -> No
         answers = session.batch([MEDIAN, HIGH], epsilon=20)
         assert all(TRUTHS[text](answer.rows()) for text, answer in zip((MEDIAN, HIGH), answers, strict=True))
         assert answers[0].cost + answers[1].cost == lw.PureDP(20)
+
+
+# ---- what constants and bounds that are found make the same ----------------------------------------------------------
+
+SIZES = (5, 10, 0, 1, 2, 3, 4, 6, 7, 8, 9, 11)
+SEEN = [row(p, size=size, plan="a") for p in range(300) for size in ((5, 5) if p % 3 else (10, 10))]
+MIDDLE = "size >= (SELECT MEDIAN(size) FROM visits)"
+FOUND_SUM = "SELECT plan, SUM(code, contribution_bounds_per_row => AUTO) AS n FROM visits GROUP BY plan"
+RANKED = "SELECT plan FROM visits GROUP BY plan ORDER BY SUM(code, contribution_bounds_per_row => (0, 8)) LIMIT 1"
+COUNTED = f"SELECT {', '.join(f'COUNT_IF(size = {n}) AS c{n}' for n in SIZES)} FROM visits WHERE {MIDDLE}"
+PASSING = ", ".join(f"COUNT_IF(size = {n}) > 250" for n in SIZES)
+TOLD = f"SELECT ABOVE_THRESHOLD({PASSING}) AS f FROM visits WHERE size >= 5"
+MIDDLE_OF = f"SELECT MEDIAN(size) AS m FROM visits WHERE {MIDDLE}"
+HIGH_OF = "SELECT QUANTILE_DISC(size, 0.95) AS q FROM visits WHERE size >= 5"
+FOUND_TRUTHS: dict[str, Any] = {
+    FOUND_SUM: lambda rows: abs(rows[0]["n"] - 4200) < 600,
+    RANKED: lambda rows: rows == [{"plan": "b"}],
+    COUNTED: lambda rows: abs(rows[0]["c5"] - 400) < 150 and abs(rows[0]["c1"]) < 150,
+    TOLD: lambda rows: rows == [{"f": 1}],
+    MIDDLE_OF: lambda rows: abs(rows[0]["m"] - 5) <= 1,
+    HIGH_OF: lambda rows: rows[0]["q"] >= 9,
+}
+FOUND_TOGETHER = [(FOUND_SUM, RANKED), (COUNTED, TOLD), (MIDDLE_OF, HIGH_OF)]
+
+
+def check_found(folder: Path) -> None:
+    for number, texts in enumerate(FOUND_TOGETHER):
+        for turn, order in enumerate(permutations(texts)):
+            place = folder / f"found-{number}-{turn}"
+            place.mkdir()
+            with opened(place, SEEN, budget=PURE, most=30) as session:
+                answers = session.batch(list(order), epsilon=60)
+                for text, answer in zip(order, answers, strict=True):
+                    assert FOUND_TRUTHS[text](answer.rows()), (text, order, answer.rows())
+                assert session.budget().spent <= session.price(60)
+
+
+def test_what_was_found_makes_two_questions_one_of_numbers(tmp_path: Path) -> None:
+    check_found(tmp_path)
+
+
+def test_twin_numbers_read_off_a_choice_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (searching, composing):
+        monkeypatch.setattr(place, "found_together", lambda _plans, priced, _budget: tuple(priced))
+    with pytest.raises((AssertionError, InvalidParameter)):
+        check_found(tmp_path)
+
+
+def test_inside_one_question_after_its_constants(tmp_path: Path) -> None:
+    with opened(tmp_path, SEEN, budget=PURE, most=30) as session:
+        text = f"SELECT * FROM ({HIGH_OF}) AS a CROSS JOIN ({MIDDLE_OF}) AS b"
+        both = session.sql(text, epsilon=60).rows()
+        assert FOUND_TRUTHS[HIGH_OF](both)
+        assert FOUND_TRUTHS[MIDDLE_OF](both)
+        assert session.explain(text, epsilon=60).cost.amount == 0

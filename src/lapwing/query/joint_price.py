@@ -90,6 +90,22 @@ def calibrate_found(plan: Plan, budget: Budget, priced: Quote) -> Quote:
     return at_loss(plan, bounds_of(plan.question, budget), priced.loss, budget, priced.delta)
 
 
+def found_together(plans: Sequence[Plan], priced: Sequence[Quote], budget: Budget) -> tuple[Quote, ...]:
+    """Return the quotes of plans whose bounds and constants were found, which may have made one question of several.
+
+    It is answered once, for all plans that read it: so it must be numbers, and no choice, at the highest of its prices.
+
+    Guarantee: the price of each question is one of those that were said, so that together they lose no more.
+    """
+    settled: dict[Question, Quote] = {}
+    for plan, quote in zip(plans, priced, strict=True):
+        known = settled.setdefault(quote.question, quote)
+        if known != quote:
+            loss, bounds = max(known, quote, key=lambda one: one.loss.amount).loss, bounds_of(quote.question, budget)
+            settled[quote.question] = at_loss(of_numbers(plan), bounds, loss, budget, max(known.delta, quote.delta))
+    return tuple(settled[quote.question] for quote in priced)
+
+
 def share_of_searches(plan: Plan) -> Fraction:
     """Return the part of a plan's price that the searches for its bounds take together."""
     return THRESHOLD_SHARE if any(search.question.choosing for search in plan.searches) else SHARE

@@ -7,7 +7,7 @@ from lapwing.answer import Answer
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import Derived, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.joint_price import calibrate_found
+from lapwing.query.joint_price import calibrate_found, found_together
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.release.answering import (
@@ -52,6 +52,9 @@ def _answered_after_searches(
     with after_searches(found.values()):
         known = [_settled(request, leaves, found, access) for request, leaves in zip(requests, asked, strict=True)]
         settled = [leaf for request in known for leaf in in_place_of(request)]
+        plans, quotes = [leaf.plan for leaf in settled], [leaf.priced for leaf in settled]
+        together = found_together(plans, quotes, access.catalog.budget)
+        settled = [replace(leaf, priced=quote) for leaf, quote in zip(settled, together, strict=True)]
         notes = [
             (*notes_of(leaf.plan, leaf.priced), *notes_after(first.plan, found))
             for leaf, first in zip(settled, before, strict=True)
@@ -69,11 +72,13 @@ def _settled(request: Request, leaves: Sequence[Request], found: Mapping[Questio
     if not any(leaf.priced.searches for leaf in leaves):
         return request
     plan, budget = rebound(request, [leaf.plan for leaf in leaves], found, access), access.catalog.budget
-    before = iter(leaves)
+    plans = list(_leaves(plan))
+    each = [calibrate_found(one, budget, before.priced) for one, before in zip(plans, leaves, strict=True)]
+    found_quotes = iter(found_together(plans, each, budget))
 
     def quote(plan: Plan) -> Quote:
         if plan.composition is None:
-            return calibrate_found(plan, budget, next(before).priced)
+            return next(found_quotes)
         sources = tuple(map(quote, plan.composition.sources))
         return Quote(question=plan.question, terms=(), loss=request.priced.loss.nothing(), sources=sources)
 
@@ -97,6 +102,15 @@ def in_place_of(request: Request) -> Iterator[Request]:
         return
     for source, quote in zip(request.plan.composition.sources, request.priced.sources, strict=True):
         yield from in_place_of(replace(request, plan=source, priced=quote))
+
+
+def _leaves(plan: Plan) -> Iterator[Plan]:
+    """Yield the plans that touch data, in the order of `in_place_of`."""
+    if plan.composition is None:
+        yield plan
+        return
+    for source in plan.composition.sources:
+        yield from _leaves(source)
 
 
 def source_columns(plan: Plan, value: Derived) -> Iterator[tuple[Plan, Derived]]:

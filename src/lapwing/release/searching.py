@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lapwing.answer import Answer
+from lapwing.catalog.model import Budget
+from lapwing.query.joint_price import found_together
 from lapwing.release.answering import answers_of, notes_of, released, wordings_of
 from lapwing.release.request import Access, Request
 from lapwing.release.searches import after_searches, searched, settled
+
+Found = tuple[Request, tuple[str, ...]]
+"""A question with the bounds that were found for it, and what is said of them."""
 
 
 def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -16,7 +21,7 @@ def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple
     """
     bounds = searched([request.priced for request in requests], access)
     with after_searches(bounds.values()):
-        found = [settled(request, bounds, access) for request in requests]
+        found = _together([settled(request, bounds, access) for request in requests], access.catalog.budget)
         notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
         asked = [request for request, _ in found]
         numbers = released(asked, replace(access, wording=wordings_of(asked)))
@@ -26,3 +31,8 @@ def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple
         for (request, _), before in zip(found, requests, strict=True)
     ]
     return answers_of(paid, notes, numbers, bounds)
+
+
+def _together(found: Sequence[Found], budget: Budget) -> list[Found]:
+    quotes = found_together([request.plan for request, _ in found], [request.priced for request, _ in found], budget)
+    return [(replace(request, priced=quote), said) for (request, said), quote in zip(found, quotes, strict=True)]
