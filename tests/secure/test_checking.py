@@ -13,17 +13,25 @@ from lapwing.secure.adding import AddingServer, budget_of, noisy_total
 from lapwing.secure.checking import liars, masks_of, running_sums, summands
 from lapwing.secure.field import AT_ZERO, MODULUS, on_lines
 from lapwing.secure.organising import new_task
-from lapwing.secure.task import Number, Task
+from lapwing.secure.task import Number, Task, Vector
 from lapwing.secure.wire import opening_of, set_digest
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_views import FIELD, NOISE, RATIO, Fixed, Law, Recorded, worst
 
 
+def one_one(points: Sequence[int]) -> int:
+    return sum(points) - 1
+
+
+def nothing(points: Sequence[int]) -> None:
+    return None
+
+
 def z(clients: Sequence[Sequence[Sequence[int]]], challenge: int, *, one_hot: bool, modulus: int = FIELD) -> int:
     """Return z of clients, of each of whom three servers have points."""
+    excess = one_one if one_hot else nothing
     each = (
-        summands([points[place] for points in clients], place, challenge, one_hot=one_hot, modulus=modulus)
-        for place in range(3)
+        summands([points[place] for points in clients], place, challenge, excess, modulus=modulus) for place in range(3)
     )
     return sum(map(sum, each)) % modulus
 
@@ -65,7 +73,7 @@ def view(answers: Sequence[int], *, masked: bool = True) -> Law:
     for slopes in product(range(FIELD), repeat=len(answers)):
         points = [on_lines([b], Recorded(bytes([slope])), FIELD) for b, slope in zip(answers, slopes, strict=True)]
         tested = [
-            sum(summands([each[place] for each in points], place, challenge, one_hot=False, modulus=FIELD))
+            sum(summands([each[place] for each in points], place, challenge, nothing, modulus=FIELD))
             for place in range(3)
         ]
         for first, second in product(NOISE, repeat=2):
@@ -164,6 +172,70 @@ def test_a_server_opens_nothing_before_it_is_frozen_or_for_another_challenge(tmp
         assert other != server.test(opening_of(nonces, [(0, 1)], clients))
     finally:
         server.close()
+
+
+SHORT = Vector(("a", "b"), Fraction(3), 3, "l1", 4)
+ROUND = Vector(("a", "b"), Fraction(3), 3, "l2", 8)
+
+
+@pytest.mark.parametrize("asked", [SHORT, ROUND], ids=["l1", "l2"])
+def test_vectors_within_their_bound_pass_and_no_others(asked: Vector, tmp_path: Path) -> None:
+    """Every choice of bits, the slack among them: over the field that is used, with challenges that are drawn."""
+    task, _ = write_task(tmp_path, asked, checked=True)
+    weights, slack = task.weights or (), task.slack
+    reached = set()
+    for bits in product((0, 1), repeat=task.width):
+        points = on_lines(bits)
+        shares = [summands([points[place]], place, 12345, task.excess)[0] for place in range(3)]
+        cells = tuple(task.combined(bits))
+        lacking = sum(weight * bit for weight, bit in zip(slack, bits[2 * len(weights) :], strict=True))
+        assert (sum(shares) % MODULUS == 0) == (asked.size(cells) + lacking == asked.bound)
+        if sum(shares) % MODULUS == 0:
+            reached.add(cells)
+    assert reached == {cells for cells in product(range(4), repeat=2) if asked.size(cells) <= asked.bound}
+
+
+@pytest.mark.parametrize("asked", [SHORT, ROUND], ids=["l1", "l2"])
+@pytest.mark.parametrize("checked", [False, True])
+def test_answers_are_shrunk_into_the_bound(asked: Vector, checked: bool, tmp_path: Path) -> None:
+    task, _ = write_task(tmp_path, asked, checked=checked)
+    for first, second in product(("-1", "0", "0.5", "1", "2.9", "3", "99"), repeat=2):
+        cells = task.combined(task.encode(f"{first},{second}"))
+        assert asked.size(cells) <= asked.bound
+        if asked.size([int(min(3, max(0, float(each))) + 0.5) for each in (first, second)]) <= asked.bound:
+            assert cells == [int(min(3, max(0, float(each))) + 0.5) for each in (first, second)]
+
+
+@pytest.mark.parametrize("upper", [1, 2, 3])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("bound", [1, 2, 3, 4, 8, 30])
+def test_no_two_vectors_are_further_apart_than_said(upper: int, norm: str, bound: int) -> None:
+    asked = Vector(("a", "b", "c"), Fraction(upper), upper, norm, bound)
+    allowed = [cells for cells in product(range(upper + 1), repeat=3) if asked.size(cells) <= bound]
+    moves = [[one - other for one, other in zip(*pair, strict=True)] for pair in product(allowed, repeat=2)]
+    assert max(sum(map(abs, move)) for move in moves) <= asked.sensitivity.l1
+    assert max(sum(each**2 for each in move) for move in moves) <= asked.sensitivity.l2_squared
+
+
+def test_a_bound_that_is_not_checked_is_passed(tmp_path: Path) -> None:
+    """The planted bug: without the bound's own number every vector of bits passes."""
+    task, _ = write_task(tmp_path, SHORT, checked=True)
+    points = on_lines((1,) * task.width)
+    without = [summands([points[place]], place, 12345, nothing)[0] for place in range(3)]
+    checked = [summands([points[place]], place, 12345, task.excess)[0] for place in range(3)]
+    assert sum(without) % MODULUS == 0
+    assert sum(checked) % MODULUS
+
+
+def test_a_vector_whose_size_could_wrap_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="too fine"):
+        Vector(tuple(map(str, range(300))), Fraction(1), 1 << 24, "l2", 1)
+
+
+@pytest.mark.parametrize("answer", ["", "1", "1,2,3", "1,x", "1;2"])
+def test_wrong_vectors_are_refused(answer: str) -> None:
+    with pytest.raises(InvalidParameter, match="Nothing was sent"):
+        SHORT.encode(answer)
 
 
 def test_the_digest_of_an_unchecked_task_is_as_before(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 import pytest
 import uvicorn
@@ -22,7 +23,7 @@ from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.field import on_lines
 from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
 from lapwing.secure.service import application
-from lapwing.secure.task import Asked, Task, number_between
+from lapwing.secure.task import Asked, Task, Values, Vector, number_between
 from lapwing.secure.transport import Line
 from lapwing.secure.wire import Release, record_of
 from tests.secure.conftest import NAMES, write_task
@@ -139,11 +140,20 @@ def test_a_client_at_two_of_three_servers_is_not_counted(
     assert secure.close(task, key).clients == 3
 
 
-@pytest.mark.parametrize("asked", [None, number_between("0:5", 5)], ids=["values", "number"])
-def test_three_liars_are_dropped_and_counted(tmp_path: Path, asked: Asked | None) -> None:
+HOURS: Final = Vector(("sleep", "work"), Fraction(24), 24, "l1", 24)
+EACH: Final = [
+    (None, ("walk", "bus"), 400),
+    (number_between("0:5", 5), ("5", "0"), 2000),
+    (HOURS, ("8,10", "6,0"), 3800),
+]
+
+
+@pytest.mark.parametrize(("asked", "honest", "total"), EACH, ids=["values", "number", "vector"])
+def test_three_liars_are_dropped_and_counted(
+    tmp_path: Path, asked: Asked | None, honest: tuple[str, str], total: int
+) -> None:
     """Each sends a thousand to a cell, on lines as they should be; one more sends points of no line."""
     task, key = write_task(tmp_path, asked, free_ports(), least=2, checked=True)
-    honest = ("walk", "bus") if asked is None else ("5", "0")
     with ExitStack() as stack:
         for name in NAMES:
             stack.enter_context(serving(tmp_path, task, name))
@@ -153,7 +163,7 @@ def test_three_liars_are_dropped_and_counted(tmp_path: Path, asked: Asked | None
         send_cells(task, [[point, *[0] * (task.width - 1)] for point in (1, 1, 7)])
         found = secure.close(task, key)
         assert (found.clients, found.dropped) == (500, 4)
-        assert abs(found.cells[0] - (400 if asked is None else 2000)) < 500  # 100 times the noise's deviation, or 70
+        assert abs(found.cells[0] - total) < 50 * secure.standard_deviation(task)
         assert secure.close(task, key) == found
         assert secure.totals(task).cells == found.cells
 
@@ -234,6 +244,28 @@ def test_a_crash_before_sending_loses_nothing(tmp_path: Path, task: Task) -> Non
     records = secure.answer_on_device(device, task, "walk")
     assert secure.read_device(device).sent[task.digest].waiting == records
     assert "walk" not in device.read_text()
+
+
+def test_records_of_many_cells_are_sent_in_bodies_that_are_taken(tmp_path: Path) -> None:
+    task, _ = write_task(tmp_path, Values(tuple(map(str, range(5000)))), free_ports())
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving(tmp_path, task, name)) for name in NAMES]
+        secure.send_all(task, [str(place) for place in range(60)])
+        assert [server.progress() for server in servers] == [(60, False)] * 3
+
+
+def test_a_vector_is_asked_for(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_task(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    servers = [part for name in NAMES for part in ("--server", f"{name}/server.crt")]
+    asked = ("secure", "init", "--question", "Hours?", "--epsilon", "1", "--checked", *servers)
+    parts = ("--part", "sleep", "--part", "work", "--upper", "24", "--steps", "24")
+    assert run(*asked, *parts, "--l1", "24").status == 0
+    task = Task.from_text((tmp_path / "task.json").read_text())
+    assert task.asked == HOURS
+    assert Task.from_text(task.to_text()) == task
+    for wrong in (parts, (*parts, "--l1", "24", "--l2", "9"), ("--value", "a", "--value", "b", "--l1", "2")):
+        assert "Several --part need" in run(*asked, *wrong, "--output", "other.json").err.replace("\n", " ")
 
 
 def test_commands(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

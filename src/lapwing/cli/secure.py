@@ -16,7 +16,7 @@ from lapwing.privacy.amounts import written
 
 if TYPE_CHECKING:
     from lapwing.secure.organising import Totals
-    from lapwing.secure.task import Task
+    from lapwing.secure.task import Asked, Task
 
 KEY_SUFFIX: Final = ".key"
 DEVICE: Final = "secure-device.json"
@@ -71,6 +71,19 @@ def init(
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
     ] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Instead: a number of several, for their sums; repeat.", show_default=False),
+    ] = None,
+    upper: Annotated[
+        Fraction | None, amount(above_zero("--upper"), "Each --part is from 0 to this.", show_default=False)
+    ] = None,
+    l1: Annotated[
+        Fraction | None, amount(above_zero("--l1"), "The parts of a client add up to this at most.", show_default=False)
+    ] = None,
+    l2: Annotated[
+        Fraction | None, amount(above_zero("--l2"), "Instead: the root of their squares' sum.", show_default=False)
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(metavar="COUNT", help="Of the grid of numbers; 1,000 unless given.", show_default=False),
@@ -92,15 +105,10 @@ def init(
     A sum of 0 and 1, such as a count of those who say yes, is --number 0:1 --steps 1, with half the noise of --value.
     """
     from lapwing.secure.organising import new_task
-    from lapwing.secure.task import Values, number_between
 
-    if (not value) == (number is None):
-        raise InvalidParameter("Give --value for each answer, or --number with its bounds, like 0:120.")
-    if value and steps is not None:
-        raise InvalidParameter("--steps is of the grid of a --number; leave it out.")
     task, key = new_task(
         question=question,
-        asked=Values(tuple(value)) if value else number_between(number or "", 1000 if steps is None else steps),
+        asked=_asked(value or [], number, part or [], (upper, l1, l2), steps),
         epsilon=epsilon,
         delta=delta or Fraction(0),
         least_clients=least_clients,
@@ -232,6 +240,33 @@ def result(
     _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)
 
 
+def _asked(
+    values: list[str],
+    number: str | None,
+    parts: list[str],
+    bounds: tuple[Fraction | None, Fraction | None, Fraction | None],
+    steps: int | None,
+) -> "Asked":
+    """Return the question that the options of `init` mean, or refuse those that do not belong together."""
+    from lapwing.secure.task import Values, number_between, vector_within
+
+    upper, l1, l2 = bounds
+    if [bool(values), number is not None, bool(parts)].count(True) != 1:
+        raise InvalidParameter("Give --value for each answer, --number with its bounds, like 0:120, or several --part.")
+    if values and steps is not None:
+        raise InvalidParameter("--steps is of the grid of numbers; leave it out.")
+    whole = upper is not None and (l1 is None) != (l2 is None)
+    if whole != bool(parts) or (not parts and bounds != (None, None, None)):
+        raise InvalidParameter("Several --part need --upper, and either --l1 or --l2; nothing else takes them.")
+    if values:
+        return Values(tuple(values))
+    grid = 1000 if steps is None else steps
+    if number is not None:
+        return number_between(number, grid)
+    bound = l2 if l1 is None else l1
+    return vector_within(parts, upper or Fraction(0), grid, "l2" if l1 is None else "l1", bound or Fraction(0))
+
+
 def _task(file: Path) -> "Task":
     from lapwing.secure.task import Task
 
@@ -260,6 +295,8 @@ def _asked_for(task: "Task") -> str:
         return sys.stdin.readline().rstrip("\r\n")
     asked = task.asked.document
     allowed = " / ".join(asked) if isinstance(asked, list) else "a number"
+    if isinstance(asked, dict) and "names" in asked:
+        allowed = f"numbers between commas: {', '.join(asked['names'])}"
     return getpass.getpass(f"{task.question} ({allowed}; it is not shown) ")
 
 

@@ -8,7 +8,7 @@ from lapwing.secure.estimates import Estimate, estimates, half_width, standard_d
 from lapwing.secure.field import joined, split
 from lapwing.secure.organising import Totals, close, new_task, totals
 from lapwing.secure.sending import send, send_all
-from lapwing.secure.task import Number, Server, Task, Values
+from lapwing.secure.task import Number, Server, Task, Values, Vector
 
 __all__ = [
     "Device",
@@ -18,6 +18,7 @@ __all__ = [
     "Task",
     "Totals",
     "Values",
+    "Vector",
     "answer_on_device",
     "close",
     "estimates",

@@ -12,7 +12,7 @@ the proof gives the adversary that choice), and other clients and servers may ha
 import fcntl
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, final
@@ -171,7 +171,7 @@ class AddingServer:
             size = wire.CELL_BYTES * self.task.width
             cells = self._store.parts(clients_in(clients))
             parts = [wire.cells_of(cells[at : at + size]) for at in range(0, len(cells), size)]
-            values = summands(parts, self._place, challenge, one_hot=self.task.one_hot)
+            values = summands(parts, self._place, challenge, self.task.excess)
             self._tested = (digest, challenge), running_sums(values)
         return self._tested[1]
 
@@ -179,8 +179,10 @@ class AddingServer:
         """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
         self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
         sequence = self._charge(digest, len(members))
-        parts, weights = self._store.parts(members), self.task.weights
-        cells = noisy_total(parts, self.task.width, self.task.noise, self._entropy, weights=weights, share=self._share)
+        parts, combined = self._store.parts(members), self.task.combined
+        cells = noisy_total(
+            parts, self.task.width, self.task.noise, self._entropy, combined=combined, share=self._share
+        )
         if self._masks is not None:
             masks = self._masks.of(release_label(digest), len(cells))
             cells = tuple((cell + mask) % MODULUS for cell, mask in zip(cells, masks, strict=True))
@@ -242,23 +244,22 @@ def noisy_total(
     entropy: Entropy = SYSTEM,
     modulus: int = MODULUS,
     *,
-    weights: Sequence[int] | None = None,
+    combined: Callable[[Sequence[int]], list[int]] = list,
     share: int = 1,
 ) -> tuple[int, ...]:
     """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
 
     Guarantee: for whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the
         sum by what is known, and reduction modulo the modulus is post-processing.
-    Args: weights: with which the cells add up to one number, if they do; share: what the server's sums count in the
-        totals of all: 1 for parts that add up.
+    Args: combined: how sums of cells add up, linearly, to those that are released; share: what the server's sums count
+        in the totals of all: 1 for parts that add up.
     """
     numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
     # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.
     low = (numbers & _LOW).sum(axis=0, dtype=np.uint64)
     high = (numbers >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
     totals = [(int(first) + (int(second) << 32)) % modulus for first, second in zip(low, high, strict=True)]
-    if weights is not None:
-        totals = [sum(weight * total for weight, total in zip(weights, totals, strict=True))]
+    totals = combined(totals)
     drawn = noise.release(np.zeros(len(totals), dtype=np.int64), entropy)
     return tuple((share * total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
 

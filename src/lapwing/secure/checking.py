@@ -1,10 +1,11 @@
 """Checked answers: three servers test a whole batch at once, and see nothing but whether it passes.
 
 Theory of operation. A client sends the points 1, 2, 3 of a random line through each cell b at 0. It may lie: send
-points of no line, or a b that is neither 0 nor 1, or several ones among values of which one is to be chosen. Everything
-that must be 0 of an honest client is a sum over the servers of what each computes alone: b(b − 1), as the product of
-two points of lines is a point of a curve of degree 2, which three points give at 0; Σb − 1; and the curvature of the
-points. The servers weigh all of these with powers of a challenge r, and open one number z for a range of clients.
+points of no line, or a b that is neither 0 nor 1, several ones among values of which one is to be chosen, or a vector
+beyond its bound. Everything that must be 0 of an honest client is a sum over the servers of what each computes alone:
+b(b − 1), as the product of two points of lines is a point of a curve of degree 2, which three points give at 0; Σb − 1,
+or a vector's size plus what its bits of slack add up to, minus the bound; and the curvature of the points. The servers
+weigh all of these with powers of a challenge r, and open one number z for a range of clients.
 
 Honest clients contribute 0 to z, whatever r is: z depends on liars alone. Two servers' summands tell more than their
 sum; so each pair of servers shares a key, made from the certificates in the task, and adds and subtracts masks that
@@ -36,6 +37,7 @@ from lapwing.secure.identity import CERTIFICATE, KEY
 from lapwing.secure.task import Task
 
 Range = tuple[int, int]
+Excess = Callable[[Sequence[int]], int | None]
 Open = Callable[[Sequence[Range]], Sequence[int]]
 """Returns z of each of several ranges of the closed set."""
 _TEST: Final = b"lapwing secure test 1\n"
@@ -121,18 +123,13 @@ def release_label(set_digest: str) -> bytes:
     return _RELEASE + bytes.fromhex(set_digest)
 
 
-def constraints(width: int, *, one_hot: bool) -> int:
-    """Return how many numbers must be 0 of one honest client."""
-    return 2 * width + one_hot
-
-
 def summands(
-    parts: Sequence[Sequence[int]], place: int, challenge: int, *, one_hot: bool, modulus: int = MODULUS
+    parts: Sequence[Sequence[int]], place: int, challenge: int, excess: Excess, modulus: int = MODULUS
 ) -> list[int]:
     """Return, for each client, what one server contributes to z: over all servers 0 for every honest client.
 
-    Args: parts: the server's points of each client's cells; place: of the server, from 0; one_hot: whether the cells
-        must add up to 1.
+    Args: parts: the server's points of each client's cells; place: of the server, from 0; excess: a further
+        polynomial of degree 2 at most that must be 0 of what a client sends, or None (`Task.excess`).
     """
     zero, curved, weight = AT_ZERO[place], CURVATURE[place], 1
     found = []
@@ -143,8 +140,9 @@ def summands(
             weight = weight * challenge % modulus
             value += weight * curved * point
             weight = weight * challenge % modulus
-        if one_hot:
-            value += weight * zero * (sum(points) - 1)
+        further = excess(points)
+        if further is not None:
+            value += weight * zero * (further % modulus)
             weight = weight * challenge % modulus
         found.append(value % modulus)
     return found
@@ -171,9 +169,9 @@ def liars(count: int, opened: Open) -> list[int]:
     return sorted(found)
 
 
-def soundness_error(clients: int, width: int, *, one_hot: bool) -> float:
+def soundness_error(clients: int, width: int) -> float:
     """Return the most that the probability is with which a liar stays, over all ranges that may be opened."""
-    return 2 * clients * clients * constraints(width, one_hot=one_hot) / MODULUS
+    return 2 * clients * clients * (2 * width + 1) / MODULUS
 
 
 def require_ranges(ranges: Sequence[Range], count: int) -> None:

@@ -14,7 +14,7 @@ from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.privacy.amounts import Number as Amount
 from lapwing.privacy.amounts import probability
 from lapwing.secure.organising import Totals
-from lapwing.secure.task import Noise, Number, Task
+from lapwing.secure.task import Noise, Number, Task, Vector
 
 _MOST_EXACT: Final = 2000
 """Standard deviations up to here are convolved; beyond, Chernoff's bound is taken, which is wider."""
@@ -34,7 +34,7 @@ class Estimate:
 
 
 def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Estimate]:
-    """Return what the totals say: a count for each value; or the sum and the mean of a number.
+    """Return what the totals say: a count for each value, the sum and mean of a number, or a vector's sums.
 
     The intervals are of what the clients sent, whoever they are, each alone: that is how far the noise reaches. The
     number of clients is known exactly, so that a mean needs no noise of its own.
@@ -42,10 +42,10 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
     task, asked = found.task, found.task.asked
     h = half_width(task.noise, len(task.servers), confidence)
     if not isinstance(asked, Number):
-        counts = zip(asked.texts, found.cells, strict=True)
+        labels, step = (asked.names, asked.step) if isinstance(asked, Vector) else (asked.texts, Fraction(1))
         return [
-            Estimate(label=text, value=Fraction(cell), low=Fraction(cell - h), high=Fraction(cell + h))
-            for text, cell in counts
+            Estimate(label=label, value=cell * step, low=(cell - h) * step, high=(cell + h) * step)
+            for label, cell in zip(labels, found.cells, strict=True)
         ]
     least, (cell,) = found.clients * asked.lower, found.cells
     total, low, high = (least + asked.step * steps for steps in (cell, cell - h, cell + h))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from math import isqrt
 from typing import ClassVar, Final, Self, final
 
 from lapwing.errors import InvalidParameter
@@ -111,13 +112,6 @@ class Number:
         return Sensitivity.from_l1(self.steps)
 
     @property
-    def weights(self) -> tuple[int, ...]:
-        """Powers of two and a rest, of which every whole number of steps is a sum, and nothing above them is."""
-        powers = [1 << place for place in range((self.steps + 1).bit_length() - 1)]
-        rest = self.steps - sum(powers)
-        return (*powers, rest) if rest else tuple(powers)
-
-    @property
     def step(self) -> Fraction:
         """What one step stands for."""
         return (self.upper - self.lower) / self.steps
@@ -140,7 +134,102 @@ class Number:
         return (int((inside - self.lower) / self.step + Fraction(1, 2)),)
 
 
-Asked = Values | Number
+@final
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Several numbers from 0 to `upper`, each on a grid, that are bounded together: by their sum, or by their length.
+
+    Args: names: of the numbers; norm: `l1`, for the sum, or `l2`, for the square root of the sum of squares; bound: the
+        most that the norm may be, in steps: of l2 the square of it.
+    """
+
+    kind: ClassVar[str] = "vector"
+    names: tuple[str, ...]
+    upper: Fraction
+    steps: int
+    norm: str
+    bound: int
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            _printable("name", name)
+        if not 2 <= len(self.names) <= MOST_VALUES or len(set(self.names)) != len(self.names):
+            raise InvalidParameter(f"A vector has 2 to {MOST_VALUES:,} names, no two the same.")
+        if not 1 <= self.steps <= MOST_STEPS or self.upper <= 0:
+            raise InvalidParameter(f"A vector has an upper bound above 0, and 1 to {MOST_STEPS} steps up to it.")
+        if self.norm not in NORMS or not 1 <= self.bound <= LARGEST:
+            raise InvalidParameter("A vector has a bound l1 or l2, of a step at least.")
+        if self.size([self.steps] * self.width) > LARGEST:  # what servers check modulo the modulus holds of integers
+            raise InvalidParameter("The steps of so many numbers are too fine for their bound; give fewer --steps.")
+
+    @property
+    def width(self) -> int:
+        """How many cells an answer has."""
+        return len(self.names)
+
+    @property
+    def largest(self) -> int:
+        """The most that one answer adds to a cell."""
+        return self.steps
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Another answer moves the sums as far as two vectors within the bound are apart.
+
+        No number is below 0, so |v − w|₁ ≤ |v|₁ + |w|₁ and |v − w|₂² = |v|₂² + |w|₂² − 2v·w ≤ |v|₂² + |w|₂². With a sum
+        of B at most, |v|₂² ≤ min(steps, B)·B. And no number moves by more than all steps.
+        """
+        entries, b = self.width, self.bound
+        if self.norm == "l1":
+            square = min(2 * min(self.steps, b) * b, entries * self.steps**2)
+            return Sensitivity(l1=min(2 * b, entries * self.steps), l2_squared=square)
+        return Sensitivity.from_l2_squared(min(2 * b, entries * self.steps**2), entries=entries)
+
+    @property
+    def step(self) -> Fraction:
+        """What one step stands for."""
+        return self.upper / self.steps
+
+    @property
+    def document(self) -> object:
+        """The names, the grid and the bound as JSON holds them; the bound is a whole number, in steps."""
+        return {
+            "names": list(self.names),
+            "upper": written(self.upper),
+            "steps": self.steps,
+            "norm": self.norm,
+            "bound": str(self.bound),
+        }
+
+    def size(self, cells: Sequence[int]) -> int:
+        """Return what the bound bounds: the sum of the cells, or of their squares."""
+        return sum(cells) if self.norm == "l1" else sum(cell**2 for cell in cells)
+
+    def encode(self, answer: str) -> tuple[int, ...]:
+        """Return the cells of an answer, numbers between commas: clamped, rounded, and shrunk together into the bound.
+
+        Raises: InvalidParameter if these are not so many numbers; the message does not repeat them.
+        """
+        try:
+            numbers = [_signed(each.strip(), "number") for each in answer.split(",")]
+        except InvalidParameter:
+            numbers = []
+        if len(numbers) != self.width:
+            raise InvalidParameter(
+                f"The answer is not {self.width} numbers between commas, such as 1, 0.5 for two. Nothing was sent."
+            )
+        clamped = (max(Fraction(0), min(self.upper, number)) for number in numbers)
+        cells = [int(number / self.step + Fraction(1, 2)) for number in clamped]
+        size = self.size(cells)
+        if size <= self.bound:
+            return tuple(cells)
+        if self.norm == "l1":  # rounded down each, so that together they are within the bound
+            return tuple(cell * self.bound // size for cell in cells)
+        return tuple(isqrt(cell**2 * self.bound // size) for cell in cells)
+
+
+Asked = Values | Number | Vector
+NORMS: Final = ("l1", "l2")
 
 
 @final
@@ -214,18 +303,18 @@ class Task:
 
     @property
     def weights(self) -> tuple[int, ...] | None:
-        """How cells add up to the one that is released, for a number in checked bits; None if all are released."""
-        return self.asked.weights if self.checked and isinstance(self.asked, Number) else None
+        """How bits add up to each released cell, if numbers are sent in checked bits; None if cells are sent."""
+        return None if not self.checked or isinstance(self.asked, Values) else _weights(self.asked.steps)
 
     @property
-    def one_hot(self) -> bool:
-        """Whether the cells of an answer are a 1 among zeros."""
-        return isinstance(self.asked, Values)
+    def slack(self) -> tuple[int, ...]:
+        """How further bits add up to what a checked vector lacks to its bound; they are not released."""
+        return _weights(self.asked.bound) if self.checked and isinstance(self.asked, Vector) else ()
 
     @property
     def width(self) -> int:
         """How many cells a client sends."""
-        return len(self.weights) if self.weights else self.asked.width
+        return self.asked.width * len(self.weights or (1,)) + len(self.slack)
 
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer, as a client splits them.
@@ -233,7 +322,36 @@ class Task:
         Raises: InvalidParameter if that may not be answered.
         """
         cells = self.asked.encode(answer)
-        return cells if self.weights is None else _bits(cells[0], self.weights)
+        if self.weights is None:
+            return cells
+        bits = [bit for cell in cells for bit in _bits(cell, self.weights)]
+        if isinstance(self.asked, Vector):
+            bits += _bits(self.asked.bound - self.asked.size(cells), self.slack)
+        return tuple(bits)
+
+    def excess(self, points: Sequence[int]) -> int | None:
+        """Return one more number that must be 0 of what a client sends, beside that its cells are 0 or 1; None if none.
+
+        It is a polynomial of degree 2 at most in what is sent, so servers compute it of their points.
+        """
+        if isinstance(self.asked, Values):
+            return sum(points) - 1
+        if not isinstance(self.asked, Vector):
+            return None
+        cells = self.combined(points)
+        rest = points[len(points) - len(self.slack) :]
+        lacking = sum(weight * point for weight, point in zip(self.slack, rest, strict=True))
+        return self.asked.size(cells) + lacking - self.asked.bound
+
+    def combined(self, sent: Sequence[int]) -> list[int]:
+        """Return the cells that are released, from cells as they are sent, or their sums."""
+        if self.weights is None:
+            return list(sent)
+        size = len(self.weights)
+        return [
+            sum(weight * cell for weight, cell in zip(self.weights, sent[at : at + size], strict=True))
+            for at in range(0, size * self.asked.width, size)
+        ]
 
     @property
     def loss(self) -> Loss:
@@ -340,6 +458,13 @@ class Task:
         return task
 
 
+def _weights(most: int) -> tuple[int, ...]:
+    """Return powers of two and a rest, of which every whole number up to `most` is a sum, and nothing above it is."""
+    powers = [1 << place for place in range((most + 1).bit_length() - 1)]
+    rest = most - sum(powers)
+    return (*powers, rest) if rest else tuple(powers)
+
+
 def _bits(steps: int, weights: Sequence[int]) -> tuple[int, ...]:
     """Return which of the weights add up to a number: the largest first, whenever the others cannot do without it."""
     chosen = [0] * len(weights)
@@ -347,6 +472,12 @@ def _bits(steps: int, weights: Sequence[int]) -> tuple[int, ...]:
         if weights[place] <= steps:
             chosen[place], steps = 1, steps - weights[place]
     return tuple(chosen)
+
+
+def vector_within(names: Sequence[str], upper: Fraction, steps: int, norm: str, bound: Fraction) -> Vector:
+    """Return the question for a vector whose norm is bounded in its own units; rounded down to the grid."""
+    inside = bound / (upper / steps)
+    return Vector(tuple(names), upper, steps, norm, int(inside if norm == "l1" else inside**2))
 
 
 def number_between(bounds: str, steps: int) -> Number:
@@ -375,11 +506,21 @@ def require_address(address: str) -> None:
 def _asked(document: Mapping[str, object]) -> Asked:
     if Values.kind in document:
         return Values(tuple(_text(value) for value in _list(document[Values.kind])))
+    if Vector.kind in document:
+        return _vector(document[Vector.kind])
     number = document[Number.kind]
     if not isinstance(number, dict):
         raise TypeError
     lower, upper = (_signed(_text(number[name]), name) for name in ("lower", "upper"))
     return Number(lower, upper, _count(number["steps"]))
+
+
+def _vector(document: object) -> Vector:
+    if not isinstance(document, dict):
+        raise TypeError
+    names = tuple(_text(name) for name in _list(document["names"]))
+    upper, bound = read(_text(document["upper"]), "upper"), int(_text(document["bound"]))
+    return Vector(names, upper, _count(document["steps"]), _text(document["norm"]), bound)
 
 
 def _server(document: object) -> Server:
