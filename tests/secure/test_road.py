@@ -150,7 +150,7 @@ EACH: Final = [
 
 @pytest.mark.parametrize(("asked", "honest", "total"), EACH, ids=["values", "number", "vector"])
 def test_three_liars_are_dropped_and_counted(
-    tmp_path: Path, asked: Asked | None, honest: tuple[str, str], total: int
+    tmp_path: Path, run: Run, asked: Asked | None, honest: tuple[str, str], total: int
 ) -> None:
     """Each sends a thousand to a cell, on lines as they should be; one more sends points of no line."""
     task, key = write_task(tmp_path, asked, free_ports(), least=2, checked=True)
@@ -166,6 +166,10 @@ def test_three_liars_are_dropped_and_counted(
         assert abs(found.cells[0] - total) < 50 * secure.standard_deviation(task)
         assert secure.close(task, key) == found
         assert secure.totals(task).cells == found.cells
+        Path(tmp_path / "task.json").write_text(task.to_text())
+        Path(tmp_path / "task.key").write_text(key)
+        shown = " ".join(run("secure", "close", str(tmp_path / "task.json")).out.split())
+        assert "dropped 4, whose parts were those of no answer; another such stays with a probability below" in shown
 
 
 def test_unchecked_liars_move_a_count_by_thousands(

@@ -1,6 +1,9 @@
 """One server: what it takes once, what it releases once, what it charges, and what a crash leaves."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -127,6 +130,36 @@ def test_a_crash_after_the_charge_costs_nothing_more(
     assert again.spent()[0].amount == 1
     again.close()
     assert begin().release(clients) == first
+
+
+KILLED = """
+import os, signal, sys
+from fractions import Fraction
+from pathlib import Path
+from lapwing.secure import adding
+from lapwing.secure.task import Task
+def kill(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
+folder = Path(sys.argv[1])
+task = Task.from_text((folder / "task.json").read_text())
+server = adding.AddingServer(folder / "north", task, adding.budget_of("pure", Fraction(1), Fraction(0)))
+adding.noisy_total = kill
+server.release(server.freeze())
+"""
+
+
+def test_a_server_that_is_killed_after_the_charge_releases_for_it(task: Task, begin: Begin, tmp_path: Path) -> None:
+    """In a process of its own: its name as an asker is dead then, and the ledger has not noted it yet."""
+    server = begin()
+    server.take(bodies(task, ANSWERS)["north"])
+    server.close()
+    (tmp_path / "task.json").write_text(task.to_text())
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    again = begin()
+    assert again.spent()[0].amount == 1
+    first = again.release(again.freeze())
+    assert again.spent()[0].amount == 1
+    assert again.released() == first
 
 
 def test_noise_is_in_every_release(task: Task, begin: Begin) -> None:

@@ -1,6 +1,7 @@
 """`lapwing secure`: answers are split between servers, so that none of them sees one; each adds its own noise."""
 
 import getpass
+import math
 import os
 import sys
 from fractions import Fraction
@@ -203,9 +204,9 @@ def send(
         sending.send_all(task, answers)
         note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
         return
+    note("promise", task.promise)  # before anybody types an answer
     sending.send(task, None if again else _asked_for(task), device, limit=limit)
     note("sent", f"a part to each of {', '.join(server.name for server in task.servers)}")
-    note("promise", task.promise)
 
 
 @app.command(epilog=examples("lapwing secure close task.json"), short_help="Take no more answers; release totals.")
@@ -302,15 +303,19 @@ def _asked_for(task: "Task") -> str:
 
 def _noise_of(task: "Task") -> str:
     from lapwing.secure.estimates import standard_deviation
+    from lapwing.secure.task import Values
 
     each, servers = task.noise, len(task.servers)
+    step = Fraction(1) if isinstance(task.asked, Values) else task.asked.step
+    steps = "" if step == 1 else f" steps of {_figure(step)}"
     return (
-        f"{each.name} of scale {float(each.scale):.4g} by each server; of all {servers} together, "
-        f"a standard deviation of {standard_deviation(task):.4g}"
+        f"{each.name} of scale {float(each.scale):.4g}{steps} by each server; of all {servers} together, "
+        f"a standard deviation of {standard_deviation(task) * float(step):.4g}"
     )
 
 
 def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
+    from lapwing.secure.checking import soundness_error
     from lapwing.secure.estimates import estimates
 
     rows = estimates(found, confidence)
@@ -320,9 +325,14 @@ def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
     table = new_table("", "estimate", f"{float(100 * confidence):g} % interval", numbers=["estimate"])
     for each in rows:
         table.add_row(text(each.label), text(_figure(each.value)), text(f"{_figure(each.low)} to {_figure(each.high)}"))
-    dropped = "" if found.dropped is None else f"; {found.dropped:,} dropped, whose parts were those of no answer"
+    tested = []
+    if found.dropped is not None:
+        error = soundness_error(found.clients + found.dropped, found.task.width)
+        stays = f"another such stays with a probability below 10^{math.ceil(math.log10(error))}"
+        tested = [("dropped", f"{found.dropped:,}, whose parts were those of no answer; {stays}")]
     facts = labelled(
-        ("clients", f"{found.clients:,}, counted exactly{dropped}"),
+        ("clients", f"{found.clients:,}, counted exactly"),
+        *tested,
         ("noise", _noise_of(found.task)),
         ("promise", found.task.promise),
     )
