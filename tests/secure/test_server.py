@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -191,17 +192,28 @@ def test_one_process_at_a_time_and_one_budget(task: Task, begin: Begin, tmp_path
         begin(epsilon=5)
 
 
-def test_a_pure_budget_takes_no_gaussian_noise(task: Task, tmp_path: Path) -> None:
-    from dataclasses import replace
+def test_a_task_that_could_never_be_released_is_not_served(task: Task, begin: Begin, tmp_path: Path) -> None:
+    server = begin()
+    server.require_affordable()
+    server.take(bodies(task, ANSWERS[:5])["north"])
+    server.release(server.freeze())
+    server.require_affordable()  # its release is there
+    server.close()
+    other = AddingServer(
+        tmp_path / "north", replace(task, question="Another?"), budget_of("pure", Fraction(1), Fraction(0))
+    )
+    with pytest.raises(BudgetExhausted, match="from a new folder"):
+        other.require_affordable()
+    other.close()
 
+
+def test_a_pure_budget_takes_no_gaussian_noise(task: Task, tmp_path: Path) -> None:
     gaussian = replace(task, delta=Fraction(1, 10**6))
     with pytest.raises(InvalidParameter, match="Gaussian"):
         AddingServer(tmp_path / "north", gaussian, budget_of("pure", Fraction(1), Fraction(0)))
 
 
 def test_gaussian_noise_is_charged_as_it_promises(task: Task, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     gaussian = replace(task, delta=Fraction(1, 10**6))
     server = AddingServer(tmp_path / "north", gaussian, budget_of("gdp", Fraction(1), Fraction(1, 10**6)), SYSTEM)
     server.take(bodies(gaussian, ANSWERS)["north"])

@@ -160,6 +160,7 @@ def serve(
     promised = task.epsilon if epsilon is None else epsilon, task.delta if delta is None else delta
     server = AddingServer(folder, task, budget_of(task.measure, *promised))
     try:
+        server.require_affordable()
         spent, budget = server.spent()
         note("serving", f"{mine[0].name} at https://{mine[0].address}: {task.question}")
         note("promise", task.promise)

@@ -154,6 +154,21 @@ class AddingServer:
             self._store.note_released(digest)
         return release
 
+    def require_affordable(self) -> None:
+        """Refuse a task that could never be released, before anybody answers it.
+
+        Raises: BudgetExhausted if nothing was charged for it yet and its loss is beyond what is left of the budget.
+        """
+        account = self._ledger.seen().account
+        loss = self._loss(account.budget)
+        begun = self.released() is not None or bool(self._ledger.seen().under_way)
+        if not begun and not loss.rounded_up() <= account.remaining:
+            raise BudgetExhausted(
+                f"A total costs {loss}, and of this folder's budget of {account.budget} {account.spent} is spent. "
+                "Serve a task of other people from a new folder; to serve several tasks of the same people, begin one "
+                "with a larger --epsilon."
+            )
+
     def spent(self) -> tuple[Loss, Loss]:
         """Return what was charged so far, and the budget."""
         account = self._ledger.seen().account
@@ -197,6 +212,9 @@ class AddingServer:
         if missing:
             raise InvalidParameter(f"{missing} clients of the set sent nothing here; nothing was released.")
 
+    def _loss(self, budget: Loss) -> Loss:
+        return self.task.noise.loss(self.task.asked.sensitivity, budget.kind)
+
     def _key(self, digest: str) -> str:
         return json.dumps(["secure total", self.task.digest, digest])
 
@@ -220,7 +238,7 @@ class AddingServer:
         charge = Charge(
             key=key,
             question=f"the total of {clients} clients: {self.task.question}",
-            loss=self.task.noise.loss(self.task.asked.sensitivity, budget.kind),
+            loss=self._loss(budget),
             catalog_digest=self.task.digest,
             principal="organiser",
             version=self._ledger.seen().version,
