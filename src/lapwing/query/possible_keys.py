@@ -65,7 +65,7 @@ def possible_keys(
     # Set by set: a row without a listed value of a key is in no cell of it, and may be in those of sets without it.
     known: list[list[tuple[tuple[Key, ...], Rows]]] = []
     for grouped in sets:
-        finder = _Finder(view, facts, grouped)
+        finder = _Finder(view, facts, sorted(grouped, key=str))  # however they are written: it is the same question
         pairs = [(part.keys, finder.values(part)) for part in finder.parts()]
         known.append([(keys, rows) for keys, rows in pairs if rows is not None])
     empty = [next((keys[0] for keys, rows in found if not rows), None) for found in known]
