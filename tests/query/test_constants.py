@@ -10,6 +10,7 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
+from lapwing.query import joint_price
 from lapwing.query.aggregates import constants
 from lapwing.query.composition import plans_asked
 from lapwing.release import explaining
@@ -192,3 +193,32 @@ def test_refusals_charge_nothing(text: str, session: lw.Session) -> None:
     with pytest.raises(QueryRefused, match="no one error"):
         session.sql(ABOVE, error=5)
     assert session.budget().spent.amount == 0
+
+
+ENDS = [f"SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT {end}(age) FROM visits)" for end in ("MIN", "MAX")]
+"""Two questions that are one as long as neither constant is known."""
+
+
+def check_prices_of_ends(session: lw.Session) -> None:
+    answers = session.batch(ENDS, epsilon=50)
+    spent = session.budget().spent
+    assert answers[0][0]["n"] > 2_000
+    assert answers[1][0]["n"] < 500
+    assert spent <= session.price(50)
+    assert spent.amount == sum(answer.cost.amount for answer in answers)
+    together = " CROSS JOIN ".join(f"({text} AND day < 9) AS {name}" for text, name in zip(ENDS, "ab", strict=True))
+    preview = session.explain(f"SELECT a.n, b.n AS m FROM {together}", epsilon=60)
+    answer = session.sql(f"SELECT a.n, b.n AS m FROM {together}", epsilon=60)
+    assert preview.cost == answer.cost
+    assert 0 <= session.budget().spent.amount - spent.amount - preview.cost.amount < 1e-20  # the ledger rounds up
+
+
+def test_constants_that_are_not_known_yet_have_a_price_each(session: lw.Session) -> None:
+    check_prices_of_ends(session)
+
+
+def test_twin_a_price_for_two_that_are_charged_is_caught(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (explaining, joint_price):
+        monkeypatch.setattr(place, "asked_by", lambda plan: (plan.question,))
+    with pytest.raises(AssertionError):
+        check_prices_of_ends(session)

@@ -25,11 +25,12 @@ from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.measures import Key
-from lapwing.query.plan import Plan
+from lapwing.query.plan import Plan, Question
 from lapwing.query.relations import public_view
 from lapwing.query.relations.bounded_values import all_values
 from lapwing.query.relations.public_rows import JoinedRows, ListedValues
 from lapwing.release.cells import cells_of
+from lapwing.release.stored import key_of
 
 CATALOG = """
 [dataset]
@@ -409,3 +410,25 @@ def test_combined_keys_are_answered_stored_and_made_consistent(folder: Path) -> 
         again = session.sql(text, epsilon=1)
         assert again.stored
         assert again.rows() == answer.rows()
+
+
+def written_in_two_orders(folder: Path, facts: PublicData) -> list[Question]:
+    described = load(folder / "lapwing.toml")
+    orders = ("age, age > 5", "age > 5, age")
+    texts = [f"SELECT {keys}, COUNT(*) AS n FROM sales WHERE age > 3 GROUP BY 1, 2" for keys in orders]
+    return [bind(text, described, facts).question for text in texts]
+
+
+def test_keys_that_go_together_are_the_same_in_any_order(folder: Path, facts: PublicData) -> None:
+    one, other = written_in_two_orders(folder, facts)
+    assert one.combined
+    assert one == other
+    assert key_of(one) == key_of(other)
+
+
+def test_twin_keys_in_the_order_of_the_text_are_caught(
+    folder: Path, facts: PublicData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(possible_keys, "sorted", lambda values, key=None: list(values), raising=False)
+    one, other = written_in_two_orders(folder, facts)
+    assert one != other

@@ -14,6 +14,7 @@ from lapwing.query.composition import plans_asked
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote, at_loss, at_price, bounds_of, request
 from lapwing.query.relations.contribution import PriceRequest
+from lapwing.query.search import Search
 from lapwing.query.selections import delta_for_keys
 from lapwing.query.stability import SensitivityBound
 
@@ -34,10 +35,12 @@ def calibrate_together(
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
     questions = _together(leaves)
-    choosing = sum(bool(question.private_keys) for question, *_ in questions)
+    choosing = sum(bool(plan.question.private_keys) for plan in questions.values())
     each = None if delta is None else grid_down(positive(delta, "delta") / max(1, choosing))
-    counts = {asked: len(asked[0].measures) + bool(asked[0].private_keys) for asked in questions}
-    priced = {}
+    counts = {
+        asked: len(plan.question.measures) + bool(plan.question.private_keys) for asked, plan in questions.items()
+    }
+    priced: dict[Asked, Quote] = {}
     for asked, plan in questions.items():
         part = type(loss).from_amount(grid_down(loss.amount * counts[asked] / max(1, sum(counts.values()))))
         question, keys_delta = plan.question, delta_for_keys(plan.question, budget, each)
@@ -45,7 +48,7 @@ def calibrate_together(
 
     def quote(plan: Plan) -> Quote:
         if plan.composition is None:
-            own = priced[_asked(plan)]
+            own = priced[asked_by(plan)]
             return replace(own, searches=(*own.searches, *map(quote, plan.constants)))
         sources = tuple(map(quote, plan.composition.sources))
         return Quote(question=plan.question, terms=(), loss=loss.nothing(), sources=sources)
@@ -53,13 +56,16 @@ def calibrate_together(
     return tuple(map(quote, plans))
 
 
-def _together(leaves: Sequence[Plan]) -> dict[tuple[Question, ...], Plan]:
+Asked = tuple[Question | Search | int, ...]
+
+
+def _together(leaves: Sequence[Plan]) -> dict[Asked, Plan]:
     """Return a plan for each question; where several plans read its answer it must be numbers, and no choice."""
-    questions: dict[tuple[Question, ...], Plan] = {}
+    questions: dict[Asked, Plan] = {}
     for plan in leaves:
-        known = questions.setdefault(_asked(plan), plan)
+        known = questions.setdefault(asked_by(plan), plan)
         if known != plan:
-            questions[_asked(plan)] = of_numbers(known)
+            questions[asked_by(plan)] = of_numbers(known)
     return questions
 
 
@@ -68,9 +74,13 @@ def of_numbers(plan: Plan) -> Plan:
     return replace(plan, asked=replace(plan.asked, numbers=True))
 
 
-def _asked(plan: Plan) -> tuple[Question, ...]:
-    """Return what a plan asks: of two with the same question so far, constants may make two."""
-    return (plan.question, *(constant.question for constant in plan.constants))
+def asked_by(plan: Plan) -> Asked:
+    """Return what tells a plan's question from those of others, before its constants are known.
+
+    Until then numbers that might be theirs stand in their place, the same for > (SELECT MIN(x) …) and > (SELECT MAX(x)
+    …): of two such plans nobody can tell whether they will ask the same, so that each has a price of its own.
+    """
+    return (plan.question, *plan.searches, *([id(plan)] if plan.constants else []))
 
 
 def calibrate_sources(plan: Plan, budget: Budget, *, epsilon: Number | None, delta: Number | None) -> Quote:

@@ -1,6 +1,6 @@
 """What a question would be charged now, and how good its answer would be: from plan, catalog, ledger and limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -15,6 +15,7 @@ from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation.derived import Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
+from lapwing.query.joint_price import Asked, asked_by
 from lapwing.query.measure_names import measure_names
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import CONFIDENCE, Quote
@@ -45,7 +46,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     """
     if request.priced.sources:
         request = settled_if_stored(request, access)
-    asked = tuple({_asked(leaf.priced): leaf for leaf in in_place_of(request)}.values())
+    asked = tuple({asked_by(leaf.plan): leaf for leaf in in_place_of(request)}.values())
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
 
@@ -60,8 +61,8 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     parts = [parts_charged(leaf.plan.question, state) for leaf in asked]
     read = None if None in parts else tuple(dict.fromkeys(part for some in parts for part in some or ()))
     # What several of them need first is bought once.
-    quotes = {_asked(quote): quote for buying in bought for quote in buying.quotes}
-    whole = {_asked(quote): quote for leaf in asked for quote in (leaf.priced, *leaf.priced.searches)}
+    quotes = {name: quote for buying in bought for name, quote in _named(buying.request, buying.quotes)}
+    whole = {name: quote for leaf in asked for name, quote in _named(leaf, (leaf.priced, *leaf.priced.searches))}
     price = sum_of([quote.loss for quote in (whole | quotes).values()])
     now = _now(tuple(quotes.values()), price, read, state, access)
     return replace(
@@ -87,9 +88,11 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     )
 
 
-def _asked(quote: Quote) -> tuple[Question, ...]:
-    """Return what a quote is of: of two with the same question so far, constants may make two."""
-    return (quote.question, *(search.question for search in quote.searches))
+def _named(request: Request, quotes: Sequence[Quote]) -> Iterator[tuple[Asked, Quote]]:
+    """Yield the quotes of a question and of its searches, after what tells each from those of others."""
+    for quote in quotes:
+        own = quote.question == request.plan.question
+        yield asked_by(request.plan) if own else (quote.question,), quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
