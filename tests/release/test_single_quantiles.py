@@ -139,3 +139,19 @@ def test_what_was_bought_as_a_tree_stays_free(opened: Open, monkeypatch: pytest.
         assert again.stored
         assert again.rows() == tree.rows()
         assert not session.sql(MEDIAN, epsilon=2.5).stored
+
+
+@pytest.mark.parametrize(("share", "truth"), [(0, 1000), (1, 2000)])
+def test_the_outermost_rows_are_not_chosen_by_their_rank(tmp_path: Path, share: int, truth: int) -> None:
+    table = pa.table({"person": np.arange(1001), "cost": 1000 + np.arange(1001)})
+    pq.write_table(table, tmp_path / "visits.parquet")
+    with lw.protect(
+        tmp_path / "visits.parquet", privacy_unit="person", epsilon=10_000, delta=1e-6, max_rows_per_unit=1,
+        bounds={"cost": (0, 5000)},
+    ) as session:  # fmt: skip
+        answer = session.sql(f"SELECT QUANTILE_DISC(cost, {share}) AS q FROM visits", epsilon=1_000)
+        assert abs(number(float(str(answer[0]["q"]))) - truth) <= 20  # where a choice is anywhere outside of the rows
+        middle = bought(session, "SELECT QUANTILE_DISC(cost, 0.5) AS q FROM visits").terms[0]
+        assert isinstance(middle.mechanism, QuantileOfCounts)
+        outermost = bought(session, f"SELECT QUANTILE_DISC(cost, {share}) AS q FROM visits").terms[0]
+        assert not isinstance(outermost.mechanism, QuantileOfCounts)

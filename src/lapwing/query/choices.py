@@ -3,7 +3,7 @@
 One quantile of a distribution. A tree of counts answers all quantiles, with intervals; the exponential mechanism
 answers one, and errs by several times fewer rows for the same price (`mechanisms.quantile_of_counts`). It is taken if
 its rank error at 95 %, a bound for all data, is below the tree's, and the question asks for one quantile of the column,
-not for its least or greatest value, of which a rank says little, nor for ends of intervals.
+not for its least or greatest value (all that is below every row has the rank of the least), nor for ends of intervals.
 
 The largest of some cells, without their numbers: `SELECT k … GROUP BY k ORDER BY COUNT(*) DESC LIMIT 3`. Numbers need
 noise for all that one unit moves in all cells together; a choice, for what it moves in one (`score_stability`). So a
@@ -96,7 +96,7 @@ def _shares(plan: Plan) -> dict[Distribution, Fraction]:
     return {
         distribution: share
         for distribution, share in shares.items()
-        if distribution not in many and share.denominator <= FINEST
+        if distribution not in many and 0 < share < 1 and share.denominator <= FINEST
     }
 
 
