@@ -67,6 +67,10 @@ class AtomLaw:
         bound = up(bound * (1 + (count + 4) * UNIT) + count * 2 * FINE)
         return Transform(Discs(centres, up(radius), bound), scale)
 
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return 0: somewhere M is about as large again."""
+        return 0.0
+
 
 @lru_cache(maxsize=1 << 7)
 def _floats(law: AtomLaw) -> tuple[FloatArray, FloatArray]:

@@ -15,13 +15,16 @@ from lapwing.privacy.atoms import AtomCurve, AtomLaw, BinomialCurve
 from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
-from lapwing.privacy.pairs import Direction, Pair, Side, law_of
+from lapwing.privacy.pairs import CutPair, Direction, Pair, Side, law_of
 from lapwing.privacy.windows import Aim, Cumulants, CurveCache, Effort
 
 Parts = tuple[tuple[Pair, int], ...]
 
 _SHARPEST = 0.01
 """An interval in δ this narrow, in proportion, is narrow enough, however narrow one in ε is wanted."""
+
+_JUST_BELOW = 1 - Fraction(1, 1 << 100)
+"""A largest loss that is not rational is rounded up, by less than this."""
 
 _MANY = 1 << 18  # nodes that take longer than a search on binomial sums
 
@@ -69,6 +72,12 @@ def _laws(parts: Parts, direction: Direction, cells: int) -> tuple[Laws, Laws]:
 
     upper = laws("upper")
     return upper, upper if all(pair.closed for pair, _ in parts) else laws("lower")
+
+
+def _cut(parts: Parts) -> Parts | None:
+    """Return the parts with those cut that have a closed law but have pieces as well; None if there is none."""
+    cut = tuple((CutPair(pair) if pair.closed and not pair.symmetric else pair, count) for pair, count in parts)
+    return None if cut == parts else cut
 
 
 class Curve(NamedTuple):
@@ -177,6 +186,8 @@ def bound_delta(
         near = min(width, _SHARPEST / tilt)
         aim = Aim(y, size - 3 if log_delta is None else log_delta, near, kept is not None)
         made = _curve(composition, aim, tilt, effort.fineness)
+        if made is None and effort.closed and (with_cut := _cut(parts)):
+            return bound_delta(with_cut, direction, epsilon, width, floor, kept)
         if made is None:
             return best
         if kept:
@@ -236,7 +247,7 @@ def bound_epsilon(
             best = Interval(best.lower, min(best.upper, float_up(most)))
         if delta == 0:
             return CertifiedInterval(
-                Interval(max(0.0, float_down(least)) if least is not None else math.inf, best.upper)
+                Interval(max(0.0, float_down(least * _JUST_BELOW)) if least is not None else math.inf, best.upper)
             )
         if delta <= composition.infinite.upper:
             return CertifiedInterval(best, last)
@@ -246,6 +257,8 @@ def bound_epsilon(
         # Near the largest loss a window shrinks with the distance to it; there is no need to be nearer than this.
         tilt = min(composition.cumulants.tilt(guess)[0], 2 / width)
         curve = _curve(composition, Aim(guess, log_delta, width, lasting), tilt, effort.fineness)
+        if curve is None and (with_cut := _cut(parts)):
+            return bound_epsilon(with_cut, direction, delta, width, floor, lasting)
         if curve is None:
             return CertifiedInterval(best, last)
         last = curve
@@ -255,7 +268,7 @@ def bound_epsilon(
             break
         ratio = (best.upper - best.lower) / width
         start = ends.upper if math.isfinite(ends.upper) else guess
-        cut = _cut(curve, start, delta, tilt, width) / width if ratio > 1 and not effort.closed else 0.0
+        cut = _cutting(curve, start, delta, tilt, width) / width if ratio > 1 and not effort.closed else 0.0
         if not effort.more(ratio, min(cut, ratio)):
             break
         guess = best.upper if math.isfinite(best.upper) else guess
@@ -295,7 +308,7 @@ def _solve(curve: Curve, guess: float, delta: Fraction, tilt: float, width: floa
     return Interval(lower, upper)
 
 
-def _cut(curve: Curve, start: float, delta: Fraction, tilt: float, width: float) -> float:
+def _cutting(curve: Curve, start: float, delta: Fraction, tilt: float, width: float) -> float:
     """Return about how far apart in ε the upper bounds for the law above and for that below are: due to its cutting."""
     room, precision = _log(delta - curve.infinite.upper), width / 16
     above = _bracket(lambda y: curve.guess(y)[1] - room, start, tilt, precision)

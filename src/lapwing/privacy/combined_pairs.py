@@ -9,7 +9,21 @@ from lapwing.privacy import discretisation
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.discretisation import Piece
 from lapwing.privacy.loss_laws import LossLaw, MixtureLaw
-from lapwing.privacy.pairs import LEAST_LOSS, Direction, Pair, Side, cut_law, law_of, pieces_of, positive
+from lapwing.privacy.pairs import (
+    LEAST_LOSS,
+    BoundedRangePair,
+    Direction,
+    GaussianPair,
+    LaplacePair,
+    Pair,
+    Side,
+    cut_law,
+    law_of,
+    pieces_of,
+    positive,
+)
+from lapwing.privacy.sampled_gaussian import MOST_RATE, SampledGaussianLaw
+from lapwing.privacy.sampled_laplace import MOST_EPSILON, SampledLaplaceLaw
 
 _UNCOVERED = Fraction(1, 1 << 100)
 
@@ -43,11 +57,28 @@ class SubsampledPair:
                 "what is added on top of it beside it."
             )
 
-    symmetric = closed = False
+    symmetric = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the law is exact."""
+        return self._exact_law("remove") is not None
 
     def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
-        """Return a law above or below that of the loss in one direction."""
-        return cut_law(self, direction, side, cells)
+        """Return the law of the loss in one direction, or one above or below it."""
+        return self._exact_law(direction) or cut_law(self, direction, side, cells)
+
+    def _exact_law(self, direction: Direction) -> LossLaw | None:
+        if self.rate > MOST_RATE:
+            return None
+        match self.pair:
+            case GaussianPair(mu_squared):
+                return SampledGaussianLaw(mu_squared, self.rate, direction)
+            case LaplacePair(epsilon) if epsilon <= MOST_EPSILON:
+                return SampledLaplaceLaw(epsilon, self.rate, direction, has_atoms=True)
+            case BoundedRangePair(eta) if eta <= MOST_EPSILON:
+                return SampledLaplaceLaw(eta, self.rate, direction, has_atoms=False)
+        return None
 
     def pieces(self, cells: int) -> list[Piece]:
         """Return the remove pair."""

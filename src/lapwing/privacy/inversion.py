@@ -28,7 +28,7 @@ K_a(z) = E e^(−zY) = e^(−cz)·(sinh(zw)/(zw))^r, w = a/r, which falls as |z|
 
   The gap is of second order: D_b − D_a ≈ (b² − a²)/(6r)·x²·D''(x) in x = e^y.
 
-**Truncation.** Beyond the nodes, |M(θ + is)| ≤ M(θ)·e^(−s²μ²/2) with μ² the Gaussian part's, and
+**Truncation.** Beyond the nodes, |M(θ + is)| ≤ M(θ)·e^(−r(s)), r summed over the laws (`log_decay`), and
 |K_a| ≤ e^(−cθ)·(cosh(θw)/(|s|·w))^r. Both fall with s, so with S the first node left out, the sum over |s| ≥ S of
 |M·K|·step/(2π·s²) is at most the product at S times (step/S² + 1/S)/π.
 """
@@ -44,7 +44,7 @@ import numpy as np
 from lapwing.exact.bounds import Ball, Enclosure, enclose, enclose_tightly
 from lapwing.exact.floats import float_up
 from lapwing.privacy.discs import UNIT, ComplexArray, Discs, reciprocals, rotations, up
-from lapwing.privacy.loss_laws import GaussianLaw, Laws, Nodes, log_moment_up, product
+from lapwing.privacy.loss_laws import Laws, Nodes, log_moment_up, product
 
 ORDER = 16
 WIDEST = 0.25
@@ -78,6 +78,7 @@ def _kernel(nodes: Nodes, half_width: float) -> _Kernel:
     tail = enclose(lambda w, t, s, c: (-c * t).exp() * ((t * w).cosh() / (s * w)) ** ORDER, w, tilt, last, c).upper
     mean = _mean_rotation(nodes, w).within(up(float_up(at_tilt)))
     factor = float_up(enclose(lambda c, t: (-c * t).exp(), c, tilt).upper)
+    tail = min(tail, Fraction(factor) * at_tilt**ORDER)  # |K| is nowhere larger than at the tilt
     turned = rotations(-Fraction(nodes.step) * c, nodes.size)
     return _Kernel(mean.power(ORDER).scaled(factor, 4 * UNIT * factor) * turned, tail)
 
@@ -237,11 +238,9 @@ class _Share(NamedTuple):
 def _share(laws: Laws, window: FourierWindow) -> _Share:
     """Return upper bounds."""
     nodes = window.nodes
-    gaussian = sum((count * law.mu_squared for law, count in laws if isinstance(law, GaussianLaw)), Fraction(0))
-    decay = 1.0
-    if gaussian:
-        last = Fraction(nodes.step) * nodes.size
-        decay = float_up(enclose(lambda s, g: (-s * s * g / 2).exp(), last, gaussian).upper)
+    last = nodes.step * nodes.size * (1 - 2 * UNIT)
+    logs = [Fraction(law.log_decay(nodes.tilt, last)) * count for law, count in laws]
+    decay = float_up(enclose(Ball.exp, sum(logs, Fraction(0))).upper)
     finite = float_up(enclose(Ball.exp, log_moment_up(laws, 0.0)).upper)
     return _Share(finite, float_up(log_moment_up(laws, window.beyond)), decay)
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.bounds import Ball, fixed_points
+from lapwing.exact.bounds import Ball, enclose, fixed_points
 from lapwing.exact.floats import float_up
 from lapwing.privacy.discs import UNIT, ComplexArray, Discs, reciprocals, rotations, up
 
@@ -78,6 +78,9 @@ class LossLaw(Protocol):
     def transform(self, nodes: Nodes) -> Transform:
         """Return M on the nodes."""
 
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return an upper bound, at most 0, on log |M(tilt + is)/M(tilt)| for all |s| ≥ reach > 0."""
+
     def __hash__(self) -> int:
         """Laws are values, or themselves."""
 
@@ -117,6 +120,10 @@ class GaussianLaw:
         (weight,) = _weights(Ball.exp, [(tilt * (tilt + 1) * self.mu_squared / 2 - scale,)])
         return Transform((decay * phases).scaled(weight, _error(weight)), scale)
 
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return −s²μ²/2."""
+        return float_up(-(Fraction(reach) ** 2) * self.mu_squared / 2)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -151,6 +158,11 @@ class LaplaceLaw:
         discs = above + below + (above - below) * nodes.reciprocals()
         g = 1 / (2 * nodes.tilt + 1)
         return Transform(discs.within(up((high * (1 + g) + low * (1 - g)) * (1 + 16 * UNIT))), scale)
+
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return the bound that both atoms and 1/|2z + 1| ≤ 1/2|s| give."""
+        atoms = up(_both_ends(self, self.epsilon, tilt) / 2)
+        return decay_of(atoms, atoms / 2, reach)
 
 
 @final
@@ -196,6 +208,12 @@ class BoundedRangeLaw:
         above, below = phases.scaled(high, _error(high)), phases.conjugate().scaled(low, _error(low))
         return Transform(((above - below) * nodes.reciprocals()).within(up(most * (1 + 4 * UNIT))), scale)
 
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return the bound that 1/|2z + 1| ≤ 1/2|s| gives."""
+        ends = _both_ends(self, self.eta, tilt)
+        factor = float_up(enclose(lambda e: -1 / (2 * (-e).expm1()), self.eta).upper)
+        return decay_of(0.0, up(ends * factor), reach)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -233,6 +251,27 @@ class MixtureLaw:
             raise ValueError("a mixture has at least one part")
         return Transform(total, scale)
 
+    def log_decay(self, tilt: float, reach: float) -> float:
+        """Return 0, which is what a mixture with an atom has."""
+        return 0.0
+
+
+def decay_of(atoms: float, variation: float, reach: float) -> float:
+    """Return an upper bound, at most 0, on log r(s) for all s ≥ reach, given r(s) ≤ atoms + variation/s for all s > 0.
+
+    r is the modulus of a characteristic function. For a whole m ≥ 1, 1 − r(ms)² is the mean of 1 − cos(msY) for some
+    Y, and 1 − cos(my) ≤ m²(1 − cos y), so r(s)² ≤ 1 − (1 − r(ms)²)/m²: with the bound on r(ms) this shows how r falls
+    where s is still small. For each m it falls with s. And log √(1 − x) ≤ −x/2.
+    """
+    if not (math.isfinite(variation) and atoms < 1):
+        return 0.0
+    rest = (math.sqrt(atoms * atoms + 8) - 3 * atoms) / 4  # the best of variation/(m·s), were m not whole
+    m = max(1, math.ceil(variation / reach / max(rest, 1e-300)))
+    single, multiple = up(atoms + variation / reach), up(atoms + variation / reach / m)
+    gain = (1 - up(multiple * multiple)) / m**2 * (1 - 8 * UNIT) / 2
+    direct = float_up(enclose(Ball.log, Fraction(single)).upper) if single < 1 else 0.0
+    return min(0.0, -gain, direct)
+
 
 def transform(law: LossLaw, nodes: Nodes) -> Transform:
     """Return the law's transform on the nodes; a short one is kept, as many compositions share it."""
@@ -266,6 +305,26 @@ def _log_moment_up(law: LossLaw, tilt: float) -> Fraction:
     """Return scale + bound − 1, as log b ≤ b − 1."""
     discs, scale = law.transform(Nodes(tilt, 0.0, 1))
     return scale + Fraction(discs.bound) - 1
+
+
+@lru_cache(maxsize=1 << 12)
+def least_moment(law: LossLaw, tilt: float) -> tuple[float, Fraction]:
+    """Return a lower bound on M(tilt)/e^scale, and the scale."""
+    discs, scale = law.transform(Nodes(tilt, 0.0, 1))
+    return float(discs.centres[0].real) - discs.radius, scale
+
+
+@lru_cache(maxsize=1 << 12)
+def _both_ends(law: LossLaw, size: Fraction, tilt: float) -> float:
+    """Return an upper bound on (e^(tε) + e^(−(t + 1)ε))/M(t) for the size ε and the tilt t."""
+    least, scale = least_moment(law, tilt)
+    if least <= 0:
+        return math.inf
+
+    def ends(e: Ball, t: Ball, s: Ball, m: Ball) -> Ball:
+        return ((t * e - s).exp() + (-(t + 1) * e - s).exp()) / m
+
+    return float_up(enclose(ends, size, Fraction(tilt), scale, Fraction(least)).upper)
 
 
 def guessed_scale(law: LossLaw, tilt: float) -> Fraction:

@@ -241,6 +241,24 @@ class BoundedRangePair:
         return [Piece(tight(mass, a, b, self.eta), tight(mass, -b, -a, self.eta), a, b) for a, b in pairwise(cuts)]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class CutPair:
+    """A pair of which the law is made of pieces, although it has a closed one."""
+
+    pair: Pair
+
+    symmetric = closed = False
+
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
+        """Return a law above or below that of the loss."""
+        return cut_law(self.pair, direction, side, cells)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Return the pair's own."""
+        return pieces_of(self.pair, cells)
+
+
 @lru_cache(maxsize=1 << 11)
 def law_of(pair: Pair, direction: Direction, side: Side, cells: int) -> LossLaw:
     """Return a pair's law, made once."""

@@ -6,7 +6,6 @@ Everything here is a guess in floats. A poor one widens the interval and cannot 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from lapwing.privacy.atoms import AtomLaw
 from lapwing.privacy.inversion import ORDER, RATIO, WIDEST, FourierWindow
 from lapwing.privacy.loss_laws import FloatArray, GaussianLaw, Laws, LossLaw, Nodes
+from lapwing.privacy.quadrature import QuadratureLaw
 
 if TYPE_CHECKING:
     from lapwing.privacy.certified_curve import Curve
@@ -25,6 +25,7 @@ _TILTS: NDArray[np.float64] = 2.0 ** np.arange(-30, 31, 1.0)
 
 _CALMER: NDArray[np.float64] = 2.0 ** np.arange(0, -3.1, -0.25)
 
+_FARTHEST = 1e9
 _SPARE = 20.0
 _LEAN = 0.65
 
@@ -110,21 +111,43 @@ class Cumulants:
         smoothing = math.sqrt(1.5 * ORDER * min(1.0, tilt * aim.width) / curved) / fineness
         tilt, period, beyond = self._calm(aim, tilt)
         step = 2 * math.pi / period
-        gaussian = float(sum((c * law.mu_squared for law, c in self.laws if isinstance(law, GaussianLaw)), Fraction(0)))
         excess = float(self.at(np.array([tilt]))[0]) - tilt * aim.epsilon - aim.log_delta
         smoothing = min(smoothing, WIDEST, ORDER / (RATIO * tilt))
         need = math.log(1 / relative) + max(excess, 0.0)
-        plain = math.sqrt(2 * (need + aim.spare + 2)) / math.sqrt(gaussian) if gaussian else math.inf
-        smooth = _reach(need + aim.spare / 4, smoothing)
+        smooth = self._reach(tilt, need + aim.spare / 4, smoothing)
+        plain = self._reach(tilt, need + aim.spare + 2, 0.0, most=1.5 * smooth)
         most = step * _MOST_WORK / self.atoms
         if min(plain, smooth) > most:
             smoothing *= smooth / most
             smooth = most
         if smoothing > WIDEST:
             return None
-        if plain <= smooth:
+        if plain < math.inf:
             smoothing, smooth = 0.0, plain
-        return FourierWindow(Nodes(tilt, step, math.ceil(smooth / step) + 2), smoothing, beyond)
+        nodes = Nodes(tilt, step, math.ceil(smooth / step) + 2)
+        if any(isinstance(law, QuadratureLaw) and not law.is_feasible(nodes) for law, _ in self.laws):
+            return None
+        return FourierWindow(nodes, smoothing, beyond)
+
+    def _reach(self, tilt: float, need: float, smoothing: float, most: float = math.inf) -> float:
+        """Return about the s at which M and the kernel's bound (w·s)^(−ORDER) are together e^(−need) of M(tilt).
+
+        It is infinite if that is beyond `most`. Without smoothing there is no kernel.
+        """
+        w = smoothing / ORDER
+
+        def is_there(s: float) -> bool:
+            kernel = ORDER * math.log(max(1.0, s * w / 1.1)) + math.log(max(1.0, s))
+            return kernel + sum(count * -law.log_decay(tilt, s) for law, count in self.laws) >= need
+
+        far = min(most, 2 * _kernel_reach(need, smoothing) if smoothing else _FARTHEST)
+        if not is_there(far):
+            return math.inf
+        low, high = 0.0, math.log(max(1.0, far))
+        while high - low > 0.02:
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_there(math.exp(middle)) else (middle, high)
+        return math.exp(high)
 
     def _calm(self, aim: Aim, tilt: float) -> tuple[float, float, float]:
         """Return a tilt up to this one, its period, and the tilt that shows it.
@@ -159,7 +182,7 @@ def _cost(law: LossLaw) -> int:
     return len(law.positions) if isinstance(law, AtomLaw) else 200 if isinstance(law, GaussianLaw) else 4
 
 
-def _reach(need: float, smoothing: float) -> float:
+def _kernel_reach(need: float, smoothing: float) -> float:
     """Return about the s where the kernel's bound (w·s)^(−ORDER)/(π·s) is e^(−need)."""
     w = smoothing / ORDER
     reach = 1 / w

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from mpmath import mpf
 
-from lapwing.privacy import certified_curve, inversion, loss_laws, pairs
+from lapwing.privacy import certified_curve, inversion, loss_laws, pairs, sampled_gaussian, sampled_laplace
 from lapwing.privacy.certified_curve import Interval
 from tests.support.privacy.oracle import real
 
@@ -20,6 +20,10 @@ def forget() -> None:
         pairs.pieces_of,
         loss_laws.kept_transform,
         loss_laws._log_moment_up,
+        loss_laws.least_moment,
+        loss_laws._both_ends,
+        sampled_gaussian._variation,
+        sampled_laplace._decay,
         inversion._kernel,
         inversion._pole_factor,
         inversion._share,
