@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy import combined_pairs
+from lapwing.privacy import discretisation
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from lapwing.privacy.loss_distribution import LossDistribution, compose
@@ -18,14 +18,12 @@ from lapwing.privacy.pairs import (
     MOST_LOSS,
     ApproximatePair,
     BoundedRangePair,
-    Direction,
     GaussianPair,
     LaplacePair,
     Pair,
     RandomizedResponsePair,
 )
 from lapwing.privacy.running import nothing_yet
-from lapwing.privacy.sampled_laplace import SampledLaplaceLaw
 from tests.support.effort import one_in
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
@@ -120,15 +118,11 @@ def check_many(epsilons: list[Fraction]) -> None:
         assert found.upper - found.lower <= 0.01 * found.upper + 1e-15
 
 
-def at_less(epsilon: Fraction, rate: Fraction, direction: Direction, *, has_atoms: bool) -> SampledLaplaceLaw:
-    """The law of a smaller sample than there is."""
-    return SampledLaplaceLaw(epsilon, rate * 9 / 10, direction, has_atoms)
-
-
 def test_many_points_share_their_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     epsilons = [Fraction(n, 200) for n in range(30)]
     check_many(epsilons)
-    monkeypatch.setattr(combined_pairs, "SampledLaplaceLaw", at_less)
+    thinned = discretisation.thinned
+    monkeypatch.setattr(discretisation, "thinned", lambda pieces, rate: thinned(pieces, rate * 9 / 10))
     forget()
     with pytest.raises(AssertionError):
         check_many(epsilons)

@@ -136,8 +136,8 @@ def test_decay_of_normal_laws_by_their_variation() -> None:
     [
         (sampled_gaussian, "expm1", lambda f: lambda x: f(x) * (1 + 1e-9)),
         (sampled_gaussian, "log1p", lambda f: lambda x: f(x) * (1 + 1e-9)),
-        (sampled_gaussian, "_grid", lambda f: lambda *of: (2 * f(*of)[0], f(*of)[1])),
-        (sampled_gaussian, "_ends", lambda f: lambda *of: (f(*of)[0] + 4, f(*of)[1] - 4)),
+        (sampled_gaussian, "step_for", lambda f: lambda *of: f(*of)._replace(h=2 * f(*of).h)),
+        (sampled_gaussian, "ends", lambda f: lambda *of: (f(*of)[0] + 4, f(*of)[1] - 4)),
         (quadrature, "turn", lambda f: lambda x: f(x * (1 + 1e-9))),
     ],
     ids=["expm1", "log1p", "half the points", "ends too near", "angles"],

@@ -80,6 +80,11 @@ def _cut(parts: Parts) -> Parts | None:
     return None if cut == parts else cut
 
 
+def _is_single(parts: Parts) -> bool:
+    """Tell whether there is one use in all, of which atoms give the curve as a sum."""
+    return sum(count for _, count in parts) == 1
+
+
 class Curve(NamedTuple):
     """Both bounds on δ of one composition, from one window.
 
@@ -163,6 +168,8 @@ def bound_delta(
     """
     if not parts:  # the curve of nothing is max(0, 1 − e^ε)
         return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Enclosure(Fraction(0), Fraction(0))
+    if _is_single(parts):
+        parts = _cut(parts) or parts
     effort = Effort(closed=all(pair.closed for pair, _ in parts), kept=kept)
     best, log_delta = Enclosure(Fraction(0), Fraction(1)), None
     composition = _composition(parts, direction, effort.cells)
@@ -235,6 +242,8 @@ def bound_epsilon(
     """
     if not parts:
         return CertifiedInterval(Interval(0.0, 0.0))
+    if _is_single(parts):
+        parts = _cut(parts) or parts
     best, effort = Interval(0.0, math.inf), Effort(closed=all(pair.closed for pair, _ in parts))
     guess: float | None = None
     last: Curve | None = None

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
@@ -162,8 +163,8 @@ def any_private(epsilon: Fraction, failure: Fraction) -> ListedMechanism:
 def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
     """Return a mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
 
-    What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair`, and what ε implies. It is
-    bound to add_remove: which of two units are in a sample is not one chance.
+    What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair` with its Rényi divergences,
+    and what ε implies. It is bound to add_remove: which of two units are in a sample is not one chance.
     """
 
     def pure(lack: str) -> PureDP:
@@ -174,7 +175,7 @@ def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
     return ListedMechanism(
         loss=lambda kind: pure(f"no smaller {kind} loss than without the sample").to_kind(kind),
         at=lambda share: poisson(mechanism.at(min(share / rate, _MOST_SHARE)), rate),
-        curve=lambda: RenyiDP.from_loss(pure("no Rényi curve here")),
+        curve=cache(lambda: mechanism.curve().sampled(mechanism.pair(), rate)),
         pair=lambda: SubsampledPair(mechanism.pair(), rate),
         has_epsilon=mechanism.has_epsilon,
         attained=mechanism.attained,

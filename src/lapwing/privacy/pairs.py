@@ -38,6 +38,7 @@ LEAST_LOSS, MOST_LOSS = Fraction(1, 10**90), Fraction(10**4)
 """The sizes of a loss for which there is a law: e^(−MOST_LOSS) is still written out, to all its digits."""
 
 MOST_MU_SQUARED = MOST_LOSS**2
+MOST_SAMPLED_MU_SQUARED = 256
 _MOST_CHOICES = 1 << 40
 
 
@@ -92,7 +93,7 @@ class GaussianPair:
         Probabilities are differences of Φ in units of 2⁻¹⁰²⁴, mirrored right of the middle. For μ ≤ 16 the least,
         beyond the last cut, is above Φ(−31) > 2⁻⁷⁰⁰, which leaves a relative 2⁻³⁰⁰.
         """
-        if self.mu_squared > 256:
+        if self.mu_squared > MOST_SAMPLED_MU_SQUARED:
             raise InvalidParameter(
                 f"μ² is {short(self.mu_squared)}; subsampling is computed up to a μ² of 256: add more noise."
             )

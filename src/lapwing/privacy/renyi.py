@@ -14,12 +14,20 @@ from lapwing.privacy import renyi_curves
 from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, written
+from lapwing.privacy.amplification import sampling_rate
+from lapwing.privacy.combined_pairs import SubsampledPair
+from lapwing.privacy.pairs import MOST_SAMPLED_MU_SQUARED, GaussianPair, Pair
+from lapwing.privacy.sampled_divergence import divergences_up
 from lapwing.privacy.search import minus_log
 
+_COMMON = (*(Fraction(part, 4) for part in (5, 6, 7, 8, 9, 10, 12, 14, 16, 18)), *map(Fraction, range(5, 65)))
+_SPREAD = [1 + Fraction(part, 4) * Fraction(2) ** power for power in range(-6, 21) for part in range(4, 8)]
+
 DEFAULT_ORDERS: Final = tuple(
-    1 + Fraction(part, 4) * Fraction(2) ** power for power in range(-6, 21) for part in range(4, 8)
+    sorted({*_COMMON, *map(Fraction, (128, 256, 512)), *(order for order in _SPREAD if not _COMMON[0] <= order <= 64)})
 )
-"""Orders from 1.016 to 1.8 million, whose distances from 1 grow by a fifth on average."""
+"""The orders that accountants of training commonly use, from 1.25 to 512; and beside them, from 1.016 to 1.8 million,
+orders whose distances from 1 grow by a fifth on average."""
 
 _BITS = 64
 _LEAST_DISTANCE = Fraction(1, 10**100)
@@ -78,6 +86,36 @@ class RenyiDP:
             return cls.from_function(lambda order: renyi_curves.pure_up(loss.epsilon, order), orders)
         what = getattr(loss, "kind", type(loss).__name__)
         raise InvalidParameter(f"A {what} loss has no Rényi curve: what may happen with probability δ is unbounded.")
+
+    @classmethod
+    def gaussian(
+        cls, *, sigma: Number, l2: Number = 1, rate: Number = 1, orders: Iterable[Number] = DEFAULT_ORDERS
+    ) -> Self:
+        """Return the curve of Gaussian noise, rounded or not, on vectors at L2 distance at most `l2`: α·(l2/σ)²/2.
+
+        Args: rate: of a secret Poisson sample that each use is run on, as in training by DP-SGD; then for neighbours
+            that differ by one unit added or removed.
+        """
+        distance = non_negative(l2, "l2") / _positive(sigma, "sigma")
+        whole = cls.from_function(lambda order: renyi_curves.gaussian(distance**2, order), orders)
+        sampling_rate(rate)
+        if not 0 < distance**2 <= MOST_SAMPLED_MU_SQUARED:
+            return whole  # a sample of what is hardly noisy saves nothing worth computing
+        return whole.sampled(GaussianPair(distance**2), rate)
+
+    def sampled(self, pair: Pair, rate: Number) -> Self:
+        """Return the curve of a mechanism run on a secret Poisson sample, given this curve of it without the sample.
+
+        Guarantee: for neighbours that differ by one unit added or removed (add_remove).
+        Args: pair: the mechanism's dominating pair, for such neighbours, the same in both directions and with δ = 0;
+            rate: above 0, at most 1.
+        Source: `sampled_divergence`; the curve without a sample implies less than the pair does.
+        """
+        chance = sampling_rate(rate)
+        if chance == 1:
+            return self
+        losses = divergences_up(SubsampledPair(pair, chance), self.orders, [loss for _, loss in self.points])
+        return type(self)(dict(zip(self.orders, losses, strict=True)))
 
     @classmethod
     def laplace(cls, *, scale: Number, l1: Number = 1, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Final, Literal, final
+from typing import Final, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -66,11 +66,11 @@ class SampledGaussianLaw:
         """Return log M(tilt), as a guess in floats."""
         mu, q = math.sqrt(self.mu_squared), float(self.rate)
         powers = self._powers(np.asarray(tilts, dtype=np.float64))
-        ends = np.array([_ends(mu, q, float(power)) for power in powers])
+        sides = np.array([ends(mu, q, float(power)) for power in powers])
         # Where both ends are far apart, what matters is near one of them.
-        spans = np.minimum(ends[:, 1] - ends[:, 0], _STEEP)[:, None]
+        spans = np.minimum(sides[:, 1] - sides[:, 0], _STEEP)[:, None]
         shares = np.linspace(0.0, 1.0, 192)[None, :]
-        points = np.concatenate([ends[:, :1] + spans * shares, ends[:, 1:] - spans * shares], axis=1)
+        points = np.concatenate([sides[:, :1] + spans * shares, sides[:, 1:] - spans * shares], axis=1)
         u = mu * points - mu**2 / 2
         logs = np.log1p(q * np.expm1(np.minimum(u, 30.0)))
         logs = np.where(u < 30, logs, np.logaddexp(u + math.log(q), math.log1p(-q)))
@@ -92,8 +92,8 @@ class SampledGaussianLaw:
         """Tell whether a transform on the nodes takes less than about a second."""
         power = float(self._powers(np.array([nodes.tilt]))[0])
         mu = math.sqrt(self.mu_squared)
-        left, right = _ends(mu, float(self.rate), power)
-        points = (right - left) / _grid(mu, power, nodes.step * nodes.size)[0]
+        left, right = ends(mu, float(self.rate), power)
+        points = (right - left) / step_for(mu, power, nodes.step * nodes.size).h
         return points * nodes.size <= MOST_WORK and points <= MOST_POINTS
 
     def log_decay(self, tilt: float, reach: float) -> float:
@@ -103,50 +103,61 @@ class SampledGaussianLaw:
     def _points(self, tilt: float, span: float, scale: Fraction) -> Points:
         """Return the terms of a sum for |Im z| ≤ span, over e^scale, and what it misses.
 
-        Errors, in units of u = 2⁻⁵³: μ is within 2, so that u is within 5 of |μx| + μ²/2, and log w as much times σ; of
-        q·expm1(u), 11 are a relative error, so 11·|q·expm1(u)|/w; log1p adds 10 of its value. Beyond u = 700 it is
-        u + log q, the rest being below e^(−700)/q. The exponent κ·log w − x²/2 + c has an error of |κ| times that, and
-        at most 4 of each of its terms.
+        The exponent κ·log w − x²/2 + c has an error of |κ| times that of log w, and at most 4u of each of its terms.
         """
-        mu = float(enclose_tightly(Ball.sqrt, self.mu_squared).upper)
-        q = float(self.rate)
+        mu, q = math.sqrt(self.mu_squared), float(self.rate)
         power = float(self._powers(np.array([tilt]))[0])
-        left, right = _ends(mu, q, power)
-        h, depth = _grid(mu, power, span)
-        x = h * np.arange(math.floor(left / h), math.ceil(right / h) + 1)
-        u = mu * x - mu * mu / 2
-        y = q * expm1(np.minimum(u, _STEEPEST))
-        whole = (1 + y) - 16 * UNIT * (1 + np.abs(y))
-        slopes = np.minimum(1.0, (q + np.maximum(y, -q)) * 1.001 / whole)
-        is_steep = u > _STEEPEST
-        log_rate = float(enclose_tightly(Ball.log, self.rate).upper)
-        losses = np.where(is_steep, u + log_rate, log1p(y))
-        errors = 5 * UNIT * (np.abs(mu * x) + mu * mu / 2) * slopes + LOG1P_ERROR * np.abs(losses)
-        errors = 1.01 * (errors + np.where(is_steep, 4 * UNIT * abs(log_rate), 11 * UNIT * np.abs(y) / whole))
+        left, right = ends(mu, q, power)
+        step = step_for(mu, power, span)
+        x, _, losses, errors = losses_on(self.mu_squared, self.rate, left, right, step.h)
         constant = float(
-            enclose(lambda h, s: (h / (2 * Ball.pi()).sqrt()).log() - s, Fraction(h), scale, bits=192).upper
+            enclose(lambda h, s: (h / (2 * Ball.pi()).sqrt()).log() - s, Fraction(step.h), scale, bits=192).upper
         )
         exponents = power * losses - x * x / 2 + constant
         rounding = 4 * UNIT * (np.abs(power * losses) + x * x / 2 + abs(constant))
         relative = 1.01 * (abs(power) * errors + rounding) + 2 * EXP_ERROR
         weights = exp(exponents)
         upper = weights * (1 + relative)
-        # For κ ≥ 0 the slope is from −x to κμ − x; for κ < 0 it falls with x, so that each end has the least beyond it.
-        before = -float(x[0]) if power >= 0 else _slope(mu, q, power, float(x[0]))
-        after = float(x[-1]) - power * mu if power >= 0 else -_slope(mu, q, power, float(x[-1]))
-        if not min(before, after) > 1:
-            raise ArithmeticError("the ends are too near")
-        tails = 1.02 * (upper[0] / (h * before) + upper[-1] / (h * after))
+        before, after = steepness(mu, q, power, float(x[0]), float(x[-1]))
+        tails = 1.02 * (upper[0] / (step.h * before) + upper[-1] / (step.h * after))
         is_kept = weights > _SMALLEST
         total = float(upper.sum()) * (1 + len(x) * UNIT)
         dropped = float(upper[~is_kept].sum()) + len(x) * 2.0**-1000
         missing = 1.01 * (float(tails) + dropped + float((weights * relative).sum()))
-        share = float_up(_quadrature_error(mu, power, span, h, depth))
-        if not share < 0.001:
-            raise ArithmeticError("the step is too large")
-        missing += 1.01 * share * (total + missing)
+        missing += 1.01 * quadrature_error(mu, power, span, step) * (total + missing)
         sign = 1 if self.direction == "remove" else -1
         return Points(sign * losses[is_kept], errors[is_kept], weights[is_kept], up(missing))
+
+
+class Losses(NamedTuple):
+    """Points x, and there y = w − 1, log w, and the error of log w."""
+
+    x: FloatArray
+    y: FloatArray
+    losses: FloatArray
+    errors: FloatArray
+
+
+def losses_on(mu_squared: Fraction, rate: Fraction, left: float, right: float, h: float) -> Losses:
+    """Return log w on all multiples of h from about left to right.
+
+    Errors, in units of u = 2⁻⁵³: μ is within 2, so that μx − μ²/2 is within 5 of |μx| + μ²/2, and log w as much times
+    σ; of q·expm1, 11 are a relative error, so 11·|q·expm1|/w; log1p adds 10 of its value. Beyond 700 it is
+    μx − μ²/2 + log q, the rest being below e^(−700)/q.
+    """
+    mu = float(enclose_tightly(Ball.sqrt, mu_squared).upper)
+    q = float(rate)
+    x = np.asarray(h * np.arange(math.floor(left / h), math.ceil(right / h) + 1), dtype=np.float64)
+    u = mu * x - mu * mu / 2
+    y = q * expm1(np.minimum(u, _STEEPEST))
+    whole = (1 + y) - 16 * UNIT * (1 + np.abs(y))
+    slopes = np.minimum(1.0, (q + np.maximum(y, -q)) * 1.001 / whole)
+    is_steep = u > _STEEPEST
+    log_rate = float(enclose_tightly(Ball.log, rate).upper)
+    losses = np.where(is_steep, u + log_rate, log1p(y))
+    errors = 5 * UNIT * (np.abs(mu * x) + mu * mu / 2) * slopes + LOG1P_ERROR * np.abs(losses)
+    errors = 1.01 * (errors + np.where(is_steep, 4 * UNIT * abs(log_rate), 11 * UNIT * np.abs(y) / whole))
+    return Losses(x, y, losses, errors)
 
 
 @lru_cache(maxsize=1 << 8)
@@ -154,8 +165,8 @@ def _largest_loss(rate: Fraction) -> Fraction:
     return enclose_tightly(lambda q: -(-q).log1p(), rate, bits=120).upper
 
 
-def _ends(mu: float, q: float, power: float) -> tuple[float, float]:
-    """Return about where φ·w^κ falls below e^(−47) of M: a guess, of which `_points` bounds what it leaves out.
+def ends(mu: float, q: float, power: float) -> tuple[float, float]:
+    """Return about where φ·w^κ falls below e^(−47) of M: a guess, of which what is left out is bounded elsewhere.
 
     For κ ≥ 0 both φ and φ(x − κμ) are small beyond. For κ < 0 the logarithm's second derivative is at most −1, so it is
     beyond _FAR on either side of its one maximum, where x = κμσ.
@@ -176,26 +187,53 @@ def _slope(mu: float, q: float, power: float, x: float) -> float:
     return power * mu * odds / (1 + odds) - x
 
 
-def _grid(mu: float, power: float, span: float) -> tuple[float, float]:
-    """Return a step of few binary digits, so that its multiples are exact, and the d for which it is large enough."""
+def steepness(mu: float, q: float, power: float, first: float, last: float) -> tuple[float, float]:
+    """Return about the least by which log(φ·w^κ) falls per x to the left of `first`, and to the right of `last`.
+
+    For κ ≥ 0 the slope is from −x to κμ − x; for κ < 0 it falls with x, so that each end has the least beyond it.
+
+    Raises: ArithmeticError if it is not above 1.
+    """
+    before = -first if power >= 0 else _slope(mu, q, power, first)
+    after = last - power * mu if power >= 0 else -_slope(mu, q, power, last)
+    if not min(before, after) > 1:
+        raise ArithmeticError("the ends are too near")
+    return before, after
+
+
+class Step(NamedTuple):
+    """A step h of few binary digits, so that its multiples are exact, and the d for which it is small enough."""
+
+    h: float
+    depth: float
+
+
+def step_for(mu: float, power: float, span: float, digits: float = DIGITS) -> Step:
+    """Return about the largest step for an error of e^(−digits) of M, for |Im z| ≤ span."""
     turns = np.linspace(0.02, 0.98, 49) * math.pi
     depths = turns / mu
-    needs = DIGITS + 1 + depths**2 / 2 + span * turns + max(0.0, -power) * -np.log(np.cos(turns / 2))
+    needs = digits + 1 + depths**2 / 2 + span * turns + max(0.0, -power) * -np.log(np.cos(turns / 2))
     steps = 2 * math.pi * depths / needs
     best = int(np.argmax(steps))
     mantissa, exponent = math.frexp(min(float(steps[best]), 0.5))
-    return math.ldexp(math.floor(mantissa * 256), exponent - 8), float(depths[best])
+    return Step(math.ldexp(math.floor(mantissa * 256), exponent - 8), float(depths[best]))
 
 
-def _quadrature_error(mu: float, power: float, span: float, h: float, depth: float) -> Fraction:
-    """Return 2B/(e^(2πd/h) − 1) over M(θ); μ is rounded up, and so is the angle."""
+def quadrature_error(mu: float, power: float, span: float, step: Step) -> float:
+    """Return 2B/(e^(2πd/h) − 1) over M(θ), rounded up, as is the angle for an error in μ.
+
+    Raises: ArithmeticError if it is not small.
+    """
 
     def error(mu: Ball, power: Ball, span: Ball, h: Ball, d: Ball) -> Ball:
         angle = mu * d * (1 + Ball(2) ** -40)
         shrink = (angle / 2).cos() ** power if power < 0 else Ball(1)
         return 2 * (d * d / 2 + span * angle).exp() * shrink / (2 * Ball.pi() * d / h).expm1()
 
-    return enclose(error, *(Fraction(value) for value in (mu, power, span, h, depth))).upper
+    share = float_up(enclose(error, *(Fraction(value) for value in (mu, power, span, *step))).upper)
+    if not share < 0.001:
+        raise ArithmeticError("the step is too large")
+    return share
 
 
 @lru_cache(maxsize=1 << 12)
