@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.pairs import LaplacePair as LaplacePair
     from lapwing.privacy.pairs import Pair as Pair
     from lapwing.privacy.pairs import RandomizedResponsePair as RandomizedResponsePair
+    from lapwing.privacy.parameter_search import calibrate as calibrate
     from lapwing.privacy.parts import PartsAccount as PartsAccount
     from lapwing.privacy.plans import Choice as Choice
     from lapwing.privacy.plans import Planned as Planned
@@ -77,6 +78,7 @@ _HOMES = {
     "neighbours": "replaced",
     "odometers": "Odometer Reading as_if_cap",
     "pairs": "ApproximatePair BoundedRangePair GaussianPair LaplacePair Pair RandomizedResponsePair",
+    "parameter_search": "calibrate",
     "plans": "Choice Planned cheapest choices discrete_laplace gaussian laplace scales_for",
     "parts": "PartsAccount",
     "profile": "Profile",
