@@ -1,68 +1,117 @@
-"""What a list of mechanisms loses together: certified intervals beside dp-accounting's upper bounds, in one run.
+"""What a list of mechanisms loses together: certified intervals beside dp-accounting's and autodp's bounds, in one run.
 
     python benchmarks/accounting.py
 
-The list has 500 mechanisms: 200 × Laplace, 200 × Gaussian and 100 × randomized response between two. "few kinds" takes
-Laplace at ε = 0.020 … 0.036 (17 values in turn), Gaussian at μ = 1/40 … 1/62 (23 values) and randomized response at
-ε = 0.015 … 0.027 (13 values). "all different" spreads 500 different values over about the same ranges. dp-accounting
-composes pair by pair at its default discretisation, 10⁻⁴, as a user would write it; its figure is an upper bound alone.
-All at δ = 10⁻⁶; ours is asked for a width of 10⁻³ in ε. Caches are emptied before each of our runs.
+Every task draws fresh parameters, so that nothing of another task or run helps: that is "cold". "warm" asks for the
+same list once more. All at δ = 10⁻⁶ and at the usual width, 10⁻⁴ or less. The others compose pair by pair as a user would
+write it, dp-accounting at its default discretisation of 10⁻⁴, and state an upper bound alone. Those that are not
+installed are left out. The ratio is theirs over ours, cold; of each a median of ROUNDS.
 
-A session is 1,000 charges, the three mechanisms in turn, with ε after each: of three kinds (Laplace at ε = 0.05,
-Gaussian at μ = 0.02, randomized response at ε = 0.04), of the few kinds above, and all different over the same ranges.
-Both keep what was composed; dp-accounting makes each kind once and is run once, as it takes seconds.
+- training: Gaussian noise with σ from 1.05 to 1.15 on Poisson samples of 1 %, 10,000 steps; and σ for ε = 2.
+- n kinds of steps, k each: σ from 0.8 to 2, rates from 0.5 % to 5 %, all different.
+- a training log: 500 epochs, each with a σ and a rate of its own, of 100 steps. dp-accounting takes minutes, so it is
+  given 50 epochs, and its time is multiplied by ten.
+- 100 different: a third each of Laplace noise (ε from 0.02 to 0.2), Gaussian noise (μ from 0.02 to 0.2) and either
+  Gaussian or Laplace noise on samples.
+- 500 different: 200 × Laplace, 200 × Gaussian, 100 × randomized response.
+- Rényi: the curve of a step of training, at the 149 usual orders, and of dp-accounting at its own 155.
+
+A session is 1,000 charges, the three mechanisms in turn, with ε after each: of three kinds, and all different.
 """
 
+import math
+import random
 import statistics
 import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import reduce
 
-from lapwing.privacy import certified_curve, inversion, loss_laws, pairs
-from lapwing.privacy.certified_curve import Interval
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import GaussianPair, LaplacePair, Pair, RandomizedResponsePair
+from lapwing.privacy.parameter_search import calibrate
+from lapwing.privacy.renyi import RenyiDP
 from lapwing.privacy.running import nothing_yet
 
 ROUNDS = 3
 DELTA = Fraction(1, 10**6)
-WIDTH = Fraction(1, 1000)
-Kinds = tuple[list[Fraction], list[Fraction], list[Fraction]]
+Parts = list[tuple[Pair, int]]
 
-FEW: Kinds = (
-    [Fraction(20 + i % 17, 1000) for i in range(200)],
-    [Fraction(1, 40 + i % 23) for i in range(200)],
-    [Fraction(15 + i % 13, 1000) for i in range(100)],
-)
-DIFFERENT: Kinds = (
-    [Fraction(20000 + 90 * i, 10**6) for i in range(200)],
-    [Fraction(1000, 40000 + 111 * i) for i in range(200)],
-    [Fraction(15000 + 130 * i, 10**6) for i in range(100)],
-)
+try:
+    from dp_accounting import dp_event, mechanism_calibration
+    from dp_accounting.pld import privacy_loss_distribution as pld
+    from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+except ImportError:
+    pld = None
+try:
+    from autodp import mechanism_zoo, transformer_zoo
+except ImportError:
+    mechanism_zoo = None
 
-MORE: Kinds = (
-    [Fraction(20000 + 51 * i, 10**6) for i in range(334)],
-    [Fraction(1000, 40000 + 63 * i) for i in range(333)],
-    [Fraction(15000 + 39 * i, 10**6) for i in range(333)],
-)
+draw = random.Random()
 
 
-def forget() -> None:
-    for cache in (
-        pairs.law_of,
-        pairs.atoms_of,
-        pairs.pieces_of,
-        loss_laws.kept_transform,
-        loss_laws._log_moment_up,
-        inversion._kernel,
-        inversion._pole_factor,
-        inversion._share,
-        inversion._width,
-        certified_curve._composition,
-    ):
-        cache.cache_clear()
+def between(low: float, high: float) -> Fraction:
+    return Fraction(round(draw.uniform(low, high) * 10**6), 10**6)
+
+
+def step(sigma: tuple[float, float] = (0.8, 2), rate: tuple[float, float] = (0.005, 0.05)) -> Pair:
+    return SubsampledPair(GaussianPair(1 / between(*sigma) ** 2), between(*rate))
+
+
+def laplace() -> Pair:
+    return LaplacePair(between(0.02, 0.2))
+
+
+def gaussian() -> Pair:
+    return GaussianPair(between(0.02, 0.2) ** 2)
+
+
+def response() -> Pair:
+    return RandomizedResponsePair(between(0.02, 0.2))
+
+
+def laplace_step() -> Pair:
+    return SubsampledPair(LaplacePair(between(0.3, 1)), between(0.005, 0.05))
+
+
+def kinds(number: int, uses: int, *makers: Callable[[], Pair]) -> Parts:
+    return [(makers[n % len(makers)](), uses) for n in range(number)]
+
+
+TASKS: dict[str, Callable[[], Parts]] = {
+    "training, 10,000 steps": lambda: [(step((1.05, 1.15), (0.01, 0.01)), 10_000)],
+    "8 kinds of steps, 20 each": lambda: kinds(8, 20, step),
+    "40 kinds of steps, 20 each": lambda: kinds(40, 20, step),
+    "100 different, a third steps": lambda: kinds(100, 1, step, laplace, gaussian),
+    "100 different, a third Laplace steps": lambda: kinds(100, 1, laplace_step, laplace, gaussian),
+    "40 kinds of Laplace steps, 20 each": lambda: kinds(40, 20, laplace_step),
+    "500 different, none on samples": lambda: kinds(500, 1, laplace, gaussian, laplace, gaussian, response),
+    "1,000,000 × Laplace": lambda: [(LaplacePair(between(0.0009, 0.0011)), 10**6)],
+}
+
+
+def theirs(pair: Pair) -> "pld.PrivacyLossDistribution":
+    """Return dp-accounting's distribution of a pair."""
+    match pair:
+        case SubsampledPair(GaussianPair(mu_squared), rate):
+            return pld.from_gaussian_mechanism(1 / math.sqrt(mu_squared), sampling_prob=float(rate))
+        case SubsampledPair(LaplacePair(epsilon), rate):
+            return pld.from_laplace_mechanism(float(1 / epsilon), sampling_prob=float(rate))
+        case LaplacePair(epsilon):
+            return pld.from_laplace_mechanism(float(1 / epsilon))
+        case GaussianPair(mu_squared):
+            return pld.from_gaussian_mechanism(1 / math.sqrt(mu_squared))
+        case RandomizedResponsePair(epsilon, 2):
+            return pld.from_randomized_response(2 / (1 + math.exp(epsilon)), 2)
+    raise TypeError(type(pair).__name__)
+
+
+def their_epsilon(parts: Parts) -> float:
+    made = (theirs(pair).self_compose(count) if count > 1 else theirs(pair) for pair, count in parts)
+    return float(reduce(lambda one, other: one.compose(other), made).get_epsilon_for_delta(float(DELTA)))
 
 
 def seconds(operation: Callable[[], object]) -> float:
@@ -71,145 +120,129 @@ def seconds(operation: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def ours(kinds: Kinds) -> LossDistribution:
-    laplace, gaussian, response = kinds
-    rows: list[tuple[Pair, int]] = [(LaplacePair(epsilon), 1) for epsilon in laplace]
-    rows += [(GaussianPair(mu**2), 1) for mu in gaussian]
-    rows += [(RandomizedResponsePair(epsilon), 1) for epsilon in response]
-    return compose(rows, width=WIDTH)
+def row(name: str, cold: list[float], warm: list[float], width: float, other: list[float], note: str = "") -> None:
+    line = f"{name:38} {statistics.median(cold) * 1e3:8.1f} {statistics.median(warm) * 1e3:8.1f} {width:8.0e} "
+    if other:
+        line += f"{statistics.median(other) * 1e3:9.0f} {statistics.median(other) / statistics.median(cold):6.1f}"
+    print(f"{line} {note}", flush=True)
 
 
-def peer(kinds: Kinds) -> Callable[[], float] | None:
-    """Return dp-accounting's way to its upper bound, if it is here."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        return None
-    import math
-
-    def upper() -> float:
-        laplace, gaussian, response = kinds
-        losses = [pld.from_laplace_mechanism(float(1 / epsilon)) for epsilon in laplace]
-        losses += [pld.from_gaussian_mechanism(float(1 / mu)) for mu in gaussian]
-        losses += [pld.from_randomized_response(2 / (1 + math.exp(epsilon)), 2) for epsilon in response]
-        return float(reduce(lambda one, other: one.compose(other), losses).get_epsilon_for_delta(float(DELTA)))
-
-    return upper
+def head(title: str) -> None:
+    print(f"\n{title:38} {'cold ms':>8} {'warm ms':>8} {'width':>8} {'theirs ms':>9} {'ratio':>6}")
 
 
-def timed(run: Callable[[], Interval]) -> tuple[Interval, float]:
-    """Return an interval and the median seconds of fresh runs."""
-    times = []
+def lists() -> None:
+    head("ε of a list")
+    compose(kinds(3, 2, step, laplace, gaussian)).to_epsilon(DELTA)  # what is made once in a process
+    for name, make in TASKS.items():
+        cold, warm, widths, other, misses = [], [], [], [], 0
+        for _ in range(ROUNDS):
+            parts = make()
+            cold.append(seconds(lambda: compose(parts).to_epsilon(DELTA)))  # noqa: B023
+            warm.append(seconds(lambda: compose(parts).to_epsilon(DELTA)))  # noqa: B023
+            found = compose(parts).to_epsilon(DELTA)
+            widths.append(found.upper - found.lower)
+            if pld:
+                stated = []
+                other.append(seconds(lambda: stated.append(their_epsilon(parts))))  # noqa: B023
+                misses += stated[0] < found.lower - 1e-6
+        row(name, cold, warm, max(widths), other, f"{misses} of theirs below our lower end" if misses else "")
+
+
+def training_log() -> None:
+    cold, warm, widths, other = [], [], [], []
     for _ in range(ROUNDS):
-        forget()
-        times.append(seconds(run))
-    return run(), statistics.median(times)
+        parts = kinds(500, 100, step)
+        cold.append(seconds(lambda: compose(parts).to_epsilon(DELTA)))  # noqa: B023
+        warm.append(seconds(lambda: compose(parts).to_epsilon(DELTA)))  # noqa: B023
+        found = compose(parts).to_epsilon(DELTA)
+        widths.append(found.upper - found.lower)
+    if pld:
+        other = [10 * seconds(lambda: their_epsilon(kinds(50, 100, step)))]
+    row("a training log of 500 epochs", cold, warm, max(widths), other)
 
 
-def compare() -> None:
-    print(f"{'500 mixed':16} {'lower':>11} {'upper':>11} {'width':>8} {'ms':>8} {'dp-acc upper':>13} {'s':>6} {'x':>6}")
-    for name, kinds in (("few kinds", FEW), ("all different", DIFFERENT)):
-        interval, own = timed(lambda kinds=kinds: ours(kinds).to_epsilon(DELTA))  # type: ignore[misc]
-        line = f"{name:16} {interval.lower:11.7f} {interval.upper:11.7f} "
-        line += f"{interval.upper - interval.lower:8.1e} {own * 1e3:8.1f} "
-        other = peer(kinds)
-        if other is None:
-            print(line + f"{'skipped':>13}")
-            continue
-        theirs = statistics.median(seconds(other) for _ in range(ROUNDS))
-        upper = other()
-        print(line + f"{upper:13.7f} {theirs:6.2f} {theirs / own:6.0f}")
+def sigma() -> None:
+    """Return σ for ε = 2 to four digits; dp-accounting's own search to as many."""
+    cold, warm, other = [], [], []
+    for _ in range(ROUNDS):
+        rate = between(0.009, 0.011)
+
+        def build(at: Fraction, rate: Fraction = rate) -> LossDistribution:
+            return compose([(SubsampledPair(GaussianPair(1 / at**2), rate), 10_000)])
+
+        cold.append(seconds(lambda: calibrate(build, epsilon=2, delta=DELTA)))
+        warm.append(seconds(lambda: calibrate(build, epsilon=2, delta=DELTA)))
+        if pld:
+
+            def event(at: float, rate: Fraction = rate) -> "dp_event.DpEvent":
+                sampled = dp_event.PoissonSampledDpEvent(float(rate), dp_event.GaussianDpEvent(at))
+                return dp_event.SelfComposedDpEvent(sampled, 10_000)
+
+            other.append(
+                seconds(
+                    lambda: mechanism_calibration.calibrate_dp_mechanism(
+                        PLDAccountant, event, 2.0, float(DELTA), tol=1e-3
+                    )
+                )
+            )
+    row("σ of training for ε = 2", cold, warm, 0, other)
 
 
-def alone() -> None:
-    rows: dict[str, tuple[Pair, int, Fraction]] = {
-        "10⁶ × randomized response 0.001": (RandomizedResponsePair(Fraction(1, 1000)), 10**6, DELTA),
-        "10⁶ × Laplace 0.001": (LaplacePair(Fraction(1, 1000)), 10**6, DELTA),
-        "1000 × Laplace 0.01": (LaplacePair(Fraction(1, 100)), 1000, DELTA),
-        "1000 × Laplace 0.01, δ = 10⁻¹⁵": (LaplacePair(Fraction(1, 100)), 1000, Fraction(1, 10**15)),
-        "1000 × Gaussian, 1 % sample, σ = 1": (
-            SubsampledPair(GaussianPair(Fraction(1)), Fraction(1, 100)),
-            1000,
-            DELTA,
-        ),
-    }
-    print(f"\n{'alone':36} {'lower':>11} {'upper':>11} {'width':>8} {'ms':>8}")
-    for name, (pair, count, delta) in rows.items():
-        loss = compose([(pair, count)], width=WIDTH)
-        interval, own = timed(lambda loss=loss, delta=delta: loss.to_epsilon(delta))  # type: ignore[misc]
-        line = f"{name:36} {interval.lower:11.7f} {interval.upper:11.7f} "
-        print(line + f"{interval.upper - interval.lower:8.1e} {own * 1e3:8.1f}")
-
-
-def charges(kinds: Kinds) -> list[Pair]:
-    """Return a thousand charges: Laplace, Gaussian and randomized response in turn."""
-    laplace, gaussian, response = kinds
-    makers: tuple[Callable[[int], Pair], ...] = (
-        lambda i: LaplacePair(laplace[i % len(laplace)]),
-        lambda i: GaussianPair(gaussian[i % len(gaussian)] ** 2),
-        lambda i: RandomizedResponsePair(response[i % len(response)]),
-    )
-    return [makers[step % 3](step // 3) for step in range(1000)]
-
-
-def peer_session(charged: list[Pair]) -> Callable[[], float] | None:
-    """Return dp-accounting's way to an upper bound after every charge, if it is here; a kind is made once."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError:
-        return None
-    import math
-
-    def made(pair: Pair) -> pld.PrivacyLossDistribution:
-        if isinstance(pair, LaplacePair):
-            return pld.from_laplace_mechanism(float(1 / pair.epsilon))
-        if isinstance(pair, GaussianPair):
-            return pld.from_gaussian_mechanism(1 / math.sqrt(pair.mu_squared))
-        if isinstance(pair, RandomizedResponsePair):
-            return pld.from_randomized_response(2 / (1 + math.exp(pair.epsilon)), 2)
-        raise TypeError(type(pair).__name__)
-
-    def upper() -> float:
-        kept: dict[Pair, pld.PrivacyLossDistribution] = {}
-        total, epsilon = None, 0.0
-        for pair in charged:
-            if pair not in kept:
-                kept[pair] = made(pair)
-            total = kept[pair] if total is None else total.compose(kept[pair])
-            epsilon = total.get_epsilon_for_delta(float(DELTA))
-        return epsilon
-
-    return upper
+def renyi() -> None:
+    head("Rényi divergences of a step")
+    cold, warm, other, third = [], [], [], []
+    for _ in range(ROUNDS):
+        at, rate = between(0.8, 2), between(0.005, 0.05)
+        cold.append(seconds(lambda: RenyiDP.gaussian(sigma=at, rate=rate)))  # noqa: B023
+        warm.append(seconds(lambda: RenyiDP.gaussian(sigma=at, rate=rate)))  # noqa: B023
+        if pld:
+            step_event = dp_event.PoissonSampledDpEvent(float(rate), dp_event.GaussianDpEvent(float(at)))
+            other.append(seconds(lambda: RdpAccountant().compose(step_event)))  # noqa: B023
+        if mechanism_zoo:
+            amplified = transformer_zoo.AmplificationBySampling(PoissonSampling=True)
+            noise = mechanism_zoo.GaussianMechanism(float(at))
+            noise.neighboring = "add_remove"
+            curve = amplified(noise, float(rate), improved_bound_flag=True)
+            third.append(seconds(lambda: [curve.RenyiDP(order) for order in (*range(2, 65), 128, 256, 512)]))  # noqa: B023
+    row("beside dp-accounting", cold, warm, 0, other)
+    if third:
+        row("beside autodp, 66 whole orders", cold, warm, 0, third)
 
 
 def sessions() -> None:
     """A thousand charges, with ε after each, as if the list so far had been fixed in advance."""
-    three: Kinds = ([Fraction(1, 20)], [Fraction(1, 50)], [Fraction(1, 25)])
-    head = f"{'last lower':>11} {'last upper':>11} {'widest':>8} {'ms':>8} {'dp-acc last':>13} {'s':>6} {'x':>6}"
-    print(f"\n{'1000 charges':16} {head}")
-    for name, kinds in (("three kinds", three), ("few kinds", FEW), ("all different", MORE)):
-        charged = charges(kinds)
-        times = []
-        for _ in range(ROUNDS):
-            forget()
-            start = time.perf_counter()
-            running = nothing_yet(DELTA, width=WIDTH)
-            intervals = [(running := running.charge(pair)).epsilon for pair in charged]
-            times.append(time.perf_counter() - start)
-        own, widest = statistics.median(times), max(upper - lower for lower, upper in intervals)
-        last = intervals[-1]
-        line = f"{name:16} {last.lower:11.7f} {last.upper:11.7f} {widest:8.1e} {own * 1e3:8.1f} "
-        other = peer_session(charged)
-        if other is None:
-            print(line + f"{'skipped':>13}")
-            continue
-        start = time.perf_counter()
-        upper = other()
-        theirs = time.perf_counter() - start
-        print(line + f"{upper:13.7f} {theirs:6.2f} {theirs / own:6.0f}")
+    head("a session of 1,000 charges")
+    few = [laplace(), gaussian(), response()]
+    for name, charged in (
+        ("three kinds", [few[n % 3] for n in range(1000)]),
+        ("all different", [(laplace, gaussian, response)[n % 3]() for n in range(1000)]),
+    ):
+        widths: list[float] = []
+
+        def charge(charged: list[Pair] = charged, widths: list[float] = widths) -> None:
+            running = nothing_yet(DELTA, width=Fraction(1, 1000))
+            for pair in charged:
+                running = running.charge(pair)
+                lower, upper = running.epsilon
+                widths.append(upper - lower)
+
+        def peer(charged: list[Pair] = charged) -> None:
+            kept: dict[Pair, object] = {}
+            total = None
+            for pair in charged:
+                if pair not in kept:
+                    kept[pair] = theirs(pair)
+                total = kept[pair] if total is None else total.compose(kept[pair])  # type: ignore[attr-defined]
+                total.get_epsilon_for_delta(float(DELTA))
+
+        cold, warm = [seconds(charge)], [seconds(charge)]
+        row(name, cold, warm, max(widths), [seconds(peer)] if pld else [])
 
 
 if __name__ == "__main__":
-    compare()
-    alone()
+    lists()
+    training_log()
+    sigma()
+    renyi()
     sessions()
