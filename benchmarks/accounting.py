@@ -3,8 +3,8 @@
     python benchmarks/accounting.py
 
 Every task draws fresh parameters, so that nothing of another task or run helps: that is "cold". "warm" asks for the
-same list once more. All at δ = 10⁻⁶ and at the usual width, 10⁻⁴ or less. The others compose pair by pair as a user would
-write it, dp-accounting at its default discretisation of 10⁻⁴, and state an upper bound alone. Those that are not
+same list once more. All at δ = 10⁻⁶ and at the usual width, 10⁻⁴ or less. The others compose pair by pair as a user
+would write it, dp-accounting at its default discretisation of 10⁻⁴, and state an upper bound alone. Those that are not
 installed are left out. The ratio is theirs over ours, cold; of each a median of ROUNDS.
 
 - training: Gaussian noise with σ from 1.05 to 1.15 on Poisson samples of 1 %, 10,000 steps; and σ for ε = 2.
@@ -228,12 +228,10 @@ def sessions() -> None:
                 widths.append(upper - lower)
 
         def peer(charged: list[Pair] = charged) -> None:
-            kept: dict[Pair, object] = {}
-            total = None
-            for pair in charged:
-                if pair not in kept:
-                    kept[pair] = theirs(pair)
-                total = kept[pair] if total is None else total.compose(kept[pair])  # type: ignore[attr-defined]
+            kept = {pair: theirs(pair) for pair in set(charged)}
+            total = kept[charged[0]]
+            for pair in charged[1:]:
+                total = total.compose(kept[pair])
                 total.get_epsilon_for_delta(float(DELTA))
 
         cold, warm = [seconds(charge)], [seconds(charge)]
