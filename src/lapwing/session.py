@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from lapwing.guarantee.raise_preview import Raise
     from lapwing.ibis_questions import Question
     from lapwing.preview import Preview
+    from lapwing.privacy.listing import Listed
+    from lapwing.release.reserving import Reservation
     from lapwing.tables import Tables
 
 
@@ -249,10 +251,7 @@ class Session:
         assuming_count: int | None = None,
         **options: object,
     ) -> "Preview":
-        """Return price, mechanisms and promised errors without touching data or budget.
-
-        Args: assuming_count: a number of rows in a cell, to see how wide the interval of an AVG would be there.
-        """
+        """Return price, mechanisms and promised errors, of AVG for `assuming_count` rows in a cell; touches nothing."""
         from lapwing.release.explaining import explain  # here: a question that is asked needs no preview
 
         self._require_open()
@@ -284,10 +283,7 @@ class Session:
         return page_of(self.catalog, self._state(), self._ledger.number_of_charges(), asking, sealed=sealed)
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
-        """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
-
-        Raises: as `raise_budget`.
-        """
+        """Return what a larger budget would promise, beside what is promised now; free. Raises: as `raise_budget`."""
         from lapwing.guarantee.raise_preview import expected_preview
 
         self._require_open()
@@ -313,21 +309,25 @@ class Session:
 
         The curator's act: that what is released afterwards loses no more is up to whoever does it.
 
-        Args: loss: pure, Gaussian or zero-concentrated, of what one privacy unit may change; it is charged in the
-            ledger's measure, rounded up. why: one line, for the history.
-        Guarantee: charged durably, before it returns.
-        Raises: InvalidParameter, BudgetExhausted, DataStopped, DataChanged. Nothing is charged then.
+        Args, Raises: as `lapwing.release.spending.spend`. Guarantee: charged durably, before it returns.
         """
         from lapwing.release.spending import spend
 
         self._require_open()
         return spend(loss, why, self._access())
 
-    def close_for_ever(self) -> bool:
-        """Close the data set: nothing is charged any more, and bought answers stay free; return whether it was open.
+    def reserve(self, parts: "Sequence[Listed]", why: str, *, delta: Number = 0) -> "Reservation":
+        """Charge a list of mechanisms before its first use, as for training; return what counts its uses.
 
-        The curator's act, and not to be undone.
+        The curator's act. Args, Guarantee, Raises: as `lapwing.release.reserving.reserve`.
         """
+        from lapwing.release.reserving import reserve
+
+        self._require_open()
+        return reserve(parts, why, delta, self._access())
+
+    def close_for_ever(self) -> bool:
+        """Close the data set, which is not undone: bought answers stay free. The curator's act; tell if it was open."""
         self._require_open()
         return self._ledger.close_for_ever(self._principal)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.combined_pairs import SubsampledPair as SubsampledPair
     from lapwing.privacy.discrete_pairs import DiscreteGaussianPair as DiscreteGaussianPair
     from lapwing.privacy.discrete_pairs import DiscreteLaplacePair as DiscreteLaplacePair
+    from lapwing.privacy.dominating_gaussian import gaussian_above as gaussian_above
     from lapwing.privacy.filters import Account as Account
     from lapwing.privacy.filters import Granted as Granted
     from lapwing.privacy.filters import Refused as Refused
@@ -72,6 +73,7 @@ _HOMES = {
     "certified_curve": "Interval",
     "combined_pairs": "MixturePair SubsampledPair",
     "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
+    "dominating_gaussian": "gaussian_above",
     "filters": "Account Granted Refused charge fits",
     "listing": "Listed listed",
     "loss_distribution": "LossDistribution compose",

@@ -7,6 +7,7 @@ spends: nothing here sees it.
 """
 
 import json
+from fractions import Fraction
 from hashlib import sha256
 from typing import Final
 
@@ -23,11 +24,12 @@ _KEPT: Final = json.dumps({"format": "spent"})
 """Stands in the ledger where the answer to a question does: nothing of it is under way any more."""
 
 
-def spend(loss: Loss, why: str, access: Access) -> Loss:
+def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = Fraction(0)) -> Loss:
     """Charge a loss, and return what was charged: in the ledger's measure, rounded up to its grid.
 
-    Args: why: one line, for the history.
-    Raises: as `Session.spend`.
+    Args: loss: pure, Gaussian or zero-concentrated, of what one privacy unit may change; why: one line, for the
+        history; delta: the probability with which the loss does not hold, taken of the budget's `delta_keys`.
+    Raises: InvalidParameter, BudgetExhausted, DataStopped, DataChanged. Nothing is charged then.
     """
     require_label(why)
     if not isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP):
@@ -47,11 +49,16 @@ def spend(loss: Loss, why: str, access: Access) -> Loss:
         loss=charged,
         catalog_digest=access.catalog.digest,
         principal=access.principal,
+        delta=delta,
         version=state.version,
         wording={"text": why},
     )
     outcome = ledger.charge_all([charge], access.limits)
     if not isinstance(outcome, tuple):
+        if delta > (rest := state.delta_room(None)):
+            raise BudgetExhausted(
+                f"'{why}' takes a delta of {short(delta)}, and {short(rest)} is left of delta_keys. Nothing charged."
+            )
         left = outcome.shortfall if isinstance(outcome, Refused) else charged
         share = (100 * amount / state.account.budget.amount for amount in (charged.amount, state.room(None).amount))
         price, room = map(short, share)

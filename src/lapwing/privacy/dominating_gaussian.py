@@ -1,0 +1,94 @@
+"""A (μ, δ) that is worse than a list fixed in advance: so that a ledger in which answers decide may hold the list.
+
+A list's curve H(x), x = e^ε, is that of its loss distribution, in each direction. The pair
+((1 − δ)·N(μ, 1) + δ·A, (1 − δ)·N(0, 1) + δ·B), A and B apart from all else, has the curve G = δ + (1 − δ)·H_μ, in both
+directions. If H ≤ G for all x ≥ 0 in both, the list is a post-processing of that pair (Blackwell 1951; Dong, Roth and
+Su 2022, Section 2): it is (μ, δ) in the sense of `approximate`. It adds up as such with what is asked before, between
+and after its uses: the list is also an interactive post-processing of one draw from the pair, however its uses depend
+on answers (Vadhan and Zhang 2023, Concurrent Composition Theorems for Differential Privacy).
+
+**From 1 on.** A curve and that of the reverse pair have H(x) = 1 − x + x·H'(1/x), and G is its own reverse. So H ≤ G
+below 1 in one direction is H' ≤ G above 1 in the other: it suffices to compare both for x ≥ 1.
+
+**Between points.** H is convex, so between two points it is at most the chord of upper bounds there; the larger of two
+convex functions is convex, so one chord serves both directions. G is convex, so it is at least its tangents at the two
+points. If the chord is at most the left tangent at the left point and in the middle, and at most the right one in the
+middle and at the right point, it is so everywhere between, as all are straight. From where H ≤ δ on, G is at least δ.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import Ball, fixed_points, normal_cdf_ball
+from lapwing.privacy.additive import GaussianDP
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.approximate import ApproximateGaussianDP
+from lapwing.privacy.loss_distribution import LossDistribution
+from lapwing.privacy.search import smallest
+
+_CELLS = 256
+_BITS = 120
+_FINEST, _DOUBLINGS = Fraction(1, 1 << 60), 80
+_DIGITS = 12
+
+
+class _Point(NamedTuple):
+    """An ε, and an upper bound on the list's δ there in both directions."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussianDP:
+    """Return about the least (μ, δ) that is worse than a list, for a δ above 0.
+
+    Guarantee: for neighbours as the list's pairs are; valid for the list as one mechanism, however its uses are mixed
+    with others, as long as the list was fixed before its first use.
+    Args: loss: of the list; delta: what may go wrong at all, above 0 and below 1: the larger, the smaller μ. What the
+        list itself gives away with some probability counts towards it.
+    Raises: InvalidParameter for a delta outside, one that is not above the list's chance of giving away all, or a list
+        that loses more than a μ of about a thousand.
+    """
+    failure = probability(delta, "delta")
+    end = loss.to_epsilon(failure).upper
+    if end == float("inf"):
+        raise InvalidParameter(
+            f"delta is {short(failure)}, and at that the list has no finite epsilon; give a larger delta."
+        )
+    if end == 0:
+        return ApproximateGaussianDP.of(GaussianDP(0), failure)
+    epsilons = [Fraction(end) * n / _CELLS for n in range(_CELLS)]
+    points = [_Point(at, Fraction(found.upper)) for at, found in zip(epsilons, loss.to_deltas(epsilons), strict=True)]
+    points.append(_Point(Fraction(end), failure))
+    if not is_above(points, failure, _FINEST * (1 << _DOUBLINGS)):
+        raise InvalidParameter("The list loses too much for a Gaussian loss of use; list less, or take more noise.")
+    exponent = smallest(lambda n: is_above(points, failure, _FINEST * (1 << n)), guess=_DOUBLINGS // 2 + 20)
+    unit = _FINEST * (1 << exponent) / (1 << _DIGITS)
+    mu_squared = unit * smallest(lambda n: is_above(points, failure, n * unit), guess=1 << (_DIGITS - 1), least=1)
+    return ApproximateGaussianDP.of(GaussianDP.from_mu_squared(mu_squared), failure)
+
+
+def is_above(points: Sequence[_Point], delta: Fraction, mu_squared: Fraction) -> bool:
+    """Tell whether (μ, δ) is certainly above all curves that are convex in e^ε and at most these at these points."""
+    rows = [(*left, *right, mu_squared, delta) for left, right in pairwise(points)]
+    try:
+        return all(bracket.lower >= 0 for bracket in fixed_points(_room, rows, bits=_BITS))
+    except ArithmeticError:  # numbers too large to say
+        return False
+
+
+def _room(e0: Ball, u0: Ball, e1: Ball, u1: Ball, mu_squared: Ball, delta: Ball) -> Ball:
+    """Return the least by which the chord is below the tangents, at both points and in the middle."""
+    mu = mu_squared.sqrt()
+
+    def curve(epsilon: Ball) -> tuple[Ball, Ball]:
+        below = (1 - delta) * normal_cdf_ball(-mu / 2 - epsilon / mu)
+        return delta + (1 - delta) * normal_cdf_ball(mu / 2 - epsilon / mu) - epsilon.exp() * below, -below
+
+    (g0, s0), (g1, s1) = curve(e0), curve(e1)
+    half, middle = (e1.exp() - e0.exp()) / 2, (u0 + u1) / 2
+    return (g0 - u0).min(g1 - u1).min(g0 + s0 * half - middle).min(g1 - s1 * half - middle)

@@ -1,0 +1,134 @@
+"""A (μ, δ) above a list: at every ε, in both directions, and not by much."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from mpmath import mp, mpf
+
+from lapwing.errors import InvalidParameter
+from lapwing.privacy import dominating_gaussian as module
+from lapwing.privacy.approximate import ApproximateGaussianDP
+from lapwing.privacy.certified_curve import Interval
+from lapwing.privacy.combined_pairs import SubsampledPair
+from lapwing.privacy.dominating_gaussian import gaussian_above
+from lapwing.privacy.loss_distribution import LossDistribution, compose
+from lapwing.privacy.pairs import ApproximatePair, GaussianPair, LaplacePair, RandomizedResponsePair
+from tests.support.privacy import exact_composition as exact
+from tests.support.privacy import oracle
+from tests.support.privacy.oracle import real
+
+DELTA = Fraction(1, 10**7)
+TENTH = Fraction(1, 10)
+TRAINING = SubsampledPair(GaussianPair(1 / Fraction("1.1") ** 2), Fraction(1, 100))
+
+
+def above_at(found: ApproximateGaussianDP, epsilon: Fraction) -> mpf:
+    delta = real(found.delta)
+    return delta + (1 - delta) * oracle.gdp_delta(found.exact_part.amount, epsilon)
+
+
+def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction) -> None:
+    """One use on a sample, whose curves are known, at many ε between the points and beyond the last."""
+    for n in range(400):
+        epsilon = Fraction(n, 43)
+        both = exact.subsampled_gaussian_deltas(real(mu), real(rate), real(epsilon))
+        assert max(both) <= above_at(found, epsilon)
+
+
+MU, RATE = Fraction(3, 2), Fraction(1, 5)
+
+
+def single() -> LossDistribution:
+    return compose([(SubsampledPair(GaussianPair(MU**2), RATE), 1)])
+
+
+def test_it_is_above_at_every_epsilon() -> None:
+    check_single_step(gaussian_above(single(), DELTA), MU, RATE)
+
+
+def test_the_reverse_of_one_direction_is_the_other_below_one() -> None:
+    """H(x) = 1 − x + x·H'(1/x) for the curves of remove and add, and δ + (1 − δ)·H_μ is its own reverse."""
+    found = gaussian_above(single(), DELTA)
+    for n in (1, 7, 30):
+        x = mp.exp(mpf(n) / 10)
+        remove, add = exact.subsampled_gaussian_deltas(real(MU), real(RATE), mp.log(x))
+        for curve in (remove, add):
+            below = 1 - 1 / x + curve / x
+            delta = real(found.delta)
+            gaussian = 1 - 1 / x + oracle.gdp_delta(found.exact_part.amount, Fraction(n, 10)) / x
+            assert below <= delta + (1 - delta) * gaussian
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"),
+    [
+        (compose([(GaussianPair(Fraction(1)), 1)]), Fraction("1.001")),
+        (compose([(GaussianPair(TENTH**2), 1)]), Fraction("0.1003")),
+        (
+            compose([(SubsampledPair(GaussianPair(1 / Fraction("1.1") ** 2), Fraction(1, 100)), 10_000)]),
+            Fraction("1.17"),
+        ),
+        (compose([(LaplacePair(TENTH), 100)]), Fraction("0.99")),
+        (compose([(RandomizedResponsePair(Fraction(1)), 3)]), Fraction("1.86")),
+    ],
+    ids=["gaussian", "small gaussian", "training", "laplace", "responses"],
+)
+def test_it_is_not_much_above(loss: LossDistribution, most: Fraction) -> None:
+    found = gaussian_above(loss, DELTA)
+    assert found.exact_part.amount <= most**2
+    for epsilon in (0, 1, 3):
+        assert loss.to_delta(epsilon).lower <= above_at(found, Fraction(epsilon))
+
+
+def test_what_is_given_away_counts_towards_delta() -> None:
+    loss = compose([(ApproximatePair(TENTH, DELTA / 2), 1)])
+    assert gaussian_above(loss, DELTA).delta == DELTA
+    with pytest.raises(InvalidParameter, match="no finite epsilon"):
+        gaussian_above(loss, DELTA / 4)
+
+
+def test_a_loss_below_delta_needs_no_mu() -> None:
+    assert gaussian_above(compose([(GaussianPair(Fraction(1, 10**20)), 1)]), TENTH).exact_part.amount == 0
+
+
+@pytest.mark.parametrize("bad", [0, 1, -1])
+def test_a_delta_outside_is_refused(bad: int) -> None:
+    with pytest.raises(InvalidParameter):
+        gaussian_above(single(), bad)
+
+
+def test_a_list_that_loses_far_too_much_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="too much"):
+        gaussian_above(compose([(GaussianPair(Fraction(10**7)), 1)]), DELTA)
+
+
+def one_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LossDistribution, "directions", lambda _: ("add",))
+
+
+def points_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the last, and nothing said of what is between them."""
+    monkeypatch.setattr(module, "_CELLS", 1)
+    room = module._room
+
+    def at_points(e0: object, u0: object, e1: object, u1: object, *rest: object) -> object:
+        return room(e0, u0, e0, u0, *rest).min(room(e1, u1, e1, u1, *rest))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_room", at_points)
+
+
+def lower_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    deltas = LossDistribution.to_deltas
+
+    def lowered(loss: LossDistribution, epsilons: list[Fraction]) -> list[Interval]:
+        return [each._replace(upper=each.lower * 0.9) for each in deltas(loss, epsilons)]
+
+    monkeypatch.setattr(LossDistribution, "to_deltas", lowered)
+
+
+@pytest.mark.parametrize("fault", [one_direction, points_alone, lower_ends])
+def test_twins(monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]) -> None:
+    fault(monkeypatch)
+    with pytest.raises(AssertionError):
+        check_single_step(gaussian_above(single(), DELTA), MU, RATE)
