@@ -24,6 +24,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "explain": lambda session: session.explain(COUNT, epsilon=0.5),
     "table": lambda session: session.table("visits"),
     "spend": lambda session: session.spend(lw.PureDP(1), "something else"),
+    "reserve": lambda session: session.reserve([], "training"),
     "budget": lambda session: session.budget(),
     "history": lambda session: session.history(),
     "guarantee": lambda session: session.guarantee(),
