@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.additive import Mechanism as Mechanism
     from lapwing.mechanisms.clipping import RaceToTheTop as RaceToTheTop
     from lapwing.mechanisms.clipping import UnboundedQuantile as UnboundedQuantile
+    from lapwing.mechanisms.continual.buffered import BufferedToeplitz as BufferedToeplitz
+    from lapwing.mechanisms.continual.gaussian import ContinualGaussian as ContinualGaussian
+    from lapwing.mechanisms.continual.participation import Events as Events
+    from lapwing.mechanisms.continual.participation import Stays as Stays
+    from lapwing.mechanisms.continual.planning import continual_mechanism as continual_mechanism
+    from lapwing.mechanisms.continual.tree import ContinualLaplace as ContinualLaplace
+    from lapwing.mechanisms.continual.tree import SubtractiveTree as SubtractiveTree
     from lapwing.mechanisms.contributions import Contributions as Contributions
     from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from lapwing.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -45,9 +52,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "AboveThreshold": "sparse_vector",
     "AdaptiveDegree": "adaptive_degree",
+    "BufferedToeplitz": "continual.buffered",
+    "ContinualGaussian": "continual.gaussian",
+    "ContinualLaplace": "continual.tree",
     "Contributions": "contributions",
     "DiscreteGaussian": "discrete_gaussian",
     "DiscreteLaplace": "discrete_laplace",
+    "Events": "continual.participation",
     "ExponentialMechanism": "selection",
     "FixedPoint": "fixed_point",
     "FixedSizeSample": "subsampling",
@@ -71,11 +82,14 @@ _HOMES = {
     "RowsOfUnit": "residual_marginals",
     "ScoreSensitivity": "scores",
     "Sensitivity": "noisy",
+    "Stays": "continual.participation",
     "Subsampled": "subsampling",
+    "SubtractiveTree": "continual.tree",
     "TopK": "top_k",
     "TruncatedGeometric": "truncated_geometric",
     "UnboundedQuantile": "clipping",
     "WeightedGaussian": "weighted_gaussian",
+    "continual_mechanism": "continual.planning",
 }
 
 __all__ = list(_HOMES)

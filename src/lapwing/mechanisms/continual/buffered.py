@@ -1,0 +1,132 @@
+"""Lower triangular Toeplitz matrices whose product with a stream needs few numbers of memory.
+
+Theory of operation. Counts up to each tick are Ax, A the lower triangular matrix of ones. Let A = BC. A curator
+releases y = Cx + z with fresh noise z at each tick, and By = Ax + Bz is the estimate, whose noise is small if both the
+columns of C (what one event changes) and the rows of B are short. With generating functions, A is 1/(1 − s), the best C
+is near 1/√(1 − s), and here it is rational,
+
+    C(s) = 1 + Σ_i ω_i·s/(1 − θ_i·s) = Π_i (1 − θ̂_i·s)/(1 − θ_i·s),   1 > θ_1 > θ̂_1 > θ_2 > … > θ̂_d > 0.
+
+So c_0 = 1 and c_k = Σ_i ω_i·θ_i^(k−1), for which d buffers s_i ← θ_i·s_i + x are enough. And B(s) = 1/((1 − s)·C(s))
+has b_k = Σ_i α_i·θ̂_i^k with θ̂_0 = 1: d + 1 more numbers for the estimate. As the θ and θ̂ take turns, all ω and α
+are positive. A window of w ticks has b_k − b_(k−w) instead.
+
+Exactness. θ_i and ω_i are multiples of 2^−BITS, and stand for themselves: what C is, is known exactly. The θ̂_i are the
+zeros for the ω before they were rounded, so the estimates are biased by 2^−BITS of themselves, which nobody sees.
+
+Columns are not negative, do not grow, and are convex, which `participation` needs. Before ω is rounded, c_k is
+Σ_i (ω_i/θ_i)·θ_i^k plus, for k = 0, Π θ̂_i/θ_i > 0: a sum of falling convex sequences. Of the ω rounded down, 0 ≤ ω,
+c_k from k = 1 on is one as well, and c_0 − c_1 = 1 − Σω and (c_0 − c_1) − (c_1 − c_2) = 1 − Σω·(2 − θ) are larger.
+
+Source: Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (Efficient and Near-Optimal Noise Generation for
+Streaming Differential Privacy); McMahan and Pillutla 2025 (an inversion theorem for buffered linear Toeplitz matrices);
+the closed forms are worked out here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Final, final
+
+import numpy as np
+
+from lapwing.errors import InvalidParameter
+from lapwing.mechanisms.continual.mixtures import UPWARDS, Floats, Mixture
+from lapwing.mechanisms.continual.parameters import require_ticks
+from lapwing.mechanisms.continual.participation import Participation
+
+BITS: Final = 60
+
+
+@final
+@dataclass(frozen=True)
+class BufferedToeplitz:
+    """A factorisation of the matrix of counts so far, or of those of the last `window` ticks.
+
+    Args:
+        ticks: n, from 1; window: from 1 to n, or None for all ticks so far.
+        decays: 1 − θ_1 < 1 − θ̂_1 < 1 − θ_2 < … < 1 − θ̂_d, between 0 and 1; none for fresh noise at each tick.
+    Raises: InvalidParameter for others.
+    """
+
+    ticks: int
+    window: int | None = None
+    decays: tuple[Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_ticks(self.ticks, self.window)
+        object.__setattr__(
+            self, "decays", tuple(Fraction(round(decay * (1 << BITS)), 1 << BITS) for decay in self.decays)
+        )
+        grows = all(a < b for a, b in zip((Fraction(0), *self.decays), (*self.decays, Fraction(1)), strict=True))
+        if len(self.decays) % 2 or not grows:
+            raise InvalidParameter("decays must be pairs of numbers that grow, above 0 and below 1.")
+
+    @cached_property
+    def thetas(self) -> tuple[Fraction, ...]:
+        """θ_i, exactly."""
+        return tuple(1 - decay for decay in self.decays[::2])
+
+    @cached_property
+    def omegas(self) -> tuple[Fraction, ...]:
+        """ω_i = Π_j (θ_i − θ̂_j)/Π_{j≠i} (θ_i − θ_j), rounded down to the multiples of 2^−BITS that C has."""
+        exact = _weights(self.decays[::2], self.decays[1::2])
+        return tuple(Fraction(weight * (1 << BITS) // 1, 1 << BITS) for weight in exact)
+
+    @cached_property
+    def behind(self) -> Mixture:
+        """c_(k+1), k ≥ 0."""
+        return Mixture(_floats(self.omegas), _floats(self.decays[::2]))
+
+    @cached_property
+    def estimating(self) -> Mixture:
+        """b_k, k ≥ 0: α_0 = Π(1 − θ_j)/Π(1 − θ̂_j), α_i = Π_j (θ_j − θ̂_i)/((1 − θ̂_i)·Π_{j≠i} (θ̂_j − θ̂_i))."""
+        poles, zeros = self.decays[::2], self.decays[1::2]
+        first = prod(poles, start=Fraction(1)) / prod(zeros, start=Fraction(1))
+        others = (weight / -zero for weight, zero in zip(_weights(zeros, poles), zeros, strict=True))
+        return Mixture(_floats((first, *others)), _floats((Fraction(0), *zeros)))
+
+    def inner(self, earlier: Floats, later: Floats) -> Floats:
+        """Return the inner products of columns i ≤ j: c_0·c_(j−i) + Σ_{1≤k<n−j} c_k·c_(k+j−i)."""
+        earlier, later = np.broadcast_arrays(np.asarray(earlier, float), np.asarray(later, float))
+        lags = later - earlier
+        head = np.where(lags == 0, 1.0, self.behind.values(np.maximum(lags - 1, 0)))
+        return head + self.behind.products(lags, np.maximum(self.ticks - later - 1, 0))
+
+    def sensitivity_squared(self, participation: Participation) -> Fraction:
+        """Return the largest square of what one unit changes of Cx, for events that change 1, rounded up."""
+        return Fraction(participation.sensitivity_squared(self.inner, self.ticks) * UPWARDS)
+
+    def weight(self, ticks: int) -> float:
+        """Return Σ_k of the squared coefficients of y in the estimate at the tick with this number, from 1."""
+        window, start = self.window or self.ticks, np.zeros(1)
+        total = float(self.estimating.products(start, np.array([min(ticks, window)]))[0])
+        if ticks > window:
+            weights, decays = self.estimating
+            shrinking = Mixture(weights * -np.expm1(window * np.log1p(-decays)), decays)  # b_k − b_(k+w)
+            total += float(shrinking.products(start, np.array([ticks - window]))[0])
+        return total
+
+    def error(self, participation: Participation, *, roughly: bool = False) -> float:
+        """Return the standard deviation of the last estimate, for a loss of μ = 1 and events that change 1."""
+        changed = participation.sensitivity_squared(self.inner, self.ticks, roughly=roughly)
+        return float(np.sqrt(changed * self.weight(self.ticks)))
+
+
+def _weights(poles: Sequence[Fraction], zeros: Sequence[Fraction]) -> list[Fraction]:
+    """Return Π_j (zero_j − pole_i)/Π_{j≠i} (pole_j − pole_i) for each i, of decays."""
+    return [
+        prod((zero - pole for zero in zeros), start=Fraction(1))
+        / prod((other - pole for other in poles if other != pole), start=Fraction(1))
+        for pole in poles
+    ]
+
+
+def _floats(numbers: Sequence[Fraction]) -> Floats:
+    return np.array([float(number) for number in numbers])
+
+
+def _on_grid(number: Fraction) -> Fraction:
+    return Fraction(round(number * (1 << BITS)), 1 << BITS)

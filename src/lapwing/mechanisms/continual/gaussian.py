@@ -1,0 +1,209 @@
+"""Counts over time with Gaussian noise that is correlated from tick to tick, so that sums of many need little of it.
+
+Theory of operation. `ContinualSums` holds the curator's side: at each tick it takes what changed in each cell, and
+returns Cx + z in units of 2^−fraction_bits, with fresh rounded Gaussian noise z (`buffered` has C). `Estimates` makes
+counts of what was released, and needs nothing else: all noise that later ticks rest on is in what was released before.
+
+Proof. Let two streams differ by one unit, and each later event depend on what was released so far, in any way. At each
+tick, given what was released, the vectors before noise differ by a shift that the events so far determine. With what
+`participation` allows, the squares of all shifts add up to at most Δ², whatever was released: without rounding, the
+shifts are C times a difference that is bounded like that (`participation`, `buffered`); with it see below. So it is
+an adaptive sequence of Gaussian mechanisms, rounded, whose Σμ_t² ≤ Δ²/σ² on every path, and together (Δ/σ)-GDP (Smith
+and Thakurta 2022, fully adaptive composition) and Δ²/(2σ²)-zCDP.
+
+Rounding. The buffers are rounded down to the grid of 2^−fraction_bits. Two streams' roundings differ by less than one
+unit of it a buffer and tick, and not at all before the first difference; a difference in buffer i fades by θ_i a tick,
+so it never passes 1/(1 − θ_i) units, and enters what is released times ω_i. That sum is rounded down once more. So a
+cell's value is at most `drift` = (1 + Σ ω_i/(1 − θ_i)) units away from what the exact matrix would make of it, in
+difference, and all cells that the unit touches at all ticks at most √(cells · ticks) · drift, in L2. It is added to Δ.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Self, final
+
+import numpy as np
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray, integer_array
+from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms.continual.buffered import BITS, BufferedToeplitz
+from lapwing.mechanisms.continual.mixtures import Floats
+from lapwing.mechanisms.continual.parameters import changes_of, in_window, norm_of
+from lapwing.mechanisms.continual.participation import Participation
+from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
+from lapwing.mechanisms.parameters import scale_of_noise
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+
+_FINE = 1 << 17
+"""How much finer than the sensitivity the drift of all roundings together is to be."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ContinualGaussian:
+    """Release sums over time, of all ticks so far or of a window, in many cells at once.
+
+    Guarantee: GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`, each of
+        whose events changes the cells by a vector of integers of L2 norm at most `norm` in each tick; the stream may be
+        chosen as one goes, in view of what was released.
+    Args: matrix: for the number of ticks and the window; norm: in steps, from 1; sigma: in steps.
+    """
+
+    name: ClassVar[str] = "correlated Gaussian"
+    matrix: BufferedToeplitz
+    participation: Participation
+    norm: Fraction
+    sigma: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norm", norm_of(self.norm))
+        object.__setattr__(self, "sigma", scale_of_noise(self.sigma, "sigma"))
+
+    @classmethod
+    def for_loss(
+        cls, loss: Loss, matrix: BufferedToeplitz, participation: Participation, norm: Number | Fraction = 1
+    ) -> Self:
+        """Return the least noise whose loss is at most `loss`.
+
+        Raises: InvalidParameter for a pure loss, which no Gaussian noise keeps.
+        """
+        if isinstance(loss, PureDP):
+            raise InvalidParameter("Gaussian noise keeps no pure loss; use ContinualLaplace, or a gdp ledger.")
+        mu_squared = 2 * loss.rho if isinstance(loss, ZeroConcentratedDP) else loss.mu_squared
+        unscaled = cls(matrix=matrix, participation=participation, norm=norm_of(norm), sigma=Fraction(1))
+        return cls(
+            matrix=matrix,
+            participation=participation,
+            norm=unscaled.norm,
+            sigma=square_root_up(unscaled.sensitivity_squared / mu_squared),
+        )
+
+    @cached_property
+    def drift(self) -> Fraction:
+        """How far rounding can take a cell's value at one tick, in units of the grid."""
+        matrix = self.matrix
+        return 1 + sum((w / (1 - t) for w, t in zip(matrix.omegas, matrix.thetas, strict=True)), Fraction(0))
+
+    @cached_property
+    def fraction_bits(self) -> int:
+        """The grid's digits after the point: so many that the drift is a small part of the sensitivity."""
+        if not self.matrix.thetas:
+            return 0
+        return max(0, int(self._drift_at(0) * _FINE / self._exact).bit_length())
+
+    @cached_property
+    def _exact(self) -> Fraction:
+        return square_root_up(self.norm**2 * self.matrix.sensitivity_squared(self.participation))
+
+    def _drift_at(self, bits: int) -> Fraction:
+        entries = self.participation.cells * self.matrix.ticks
+        return square_root_up(Fraction(entries)) * self.drift / (1 << bits)
+
+    @cached_property
+    def sensitivity_squared(self) -> Fraction:
+        """Δ², in squares of steps: of what one unit changes of all that is released, before noise."""
+        if not self.matrix.thetas:
+            return self._exact**2
+        return (self._exact + self._drift_at(self.fraction_bits)) ** 2
+
+    def loss(self, kind: str) -> Loss:
+        """Return the loss in a measure; pure has none."""
+        return GaussianDP.from_mu_squared(self.sensitivity_squared / self.sigma**2).to_kind(kind)
+
+    @cached_property
+    def noise(self) -> RoundedGaussian:
+        """What is drawn at each tick for each cell, in units of the grid."""
+        return RoundedGaussian(sigma=self.sigma * (1 << self.fraction_bits))
+
+    def start(self, cells: int) -> "ContinualSums":
+        """Return the curator's side before the first tick."""
+        buffers = np.zeros((len(self.matrix.thetas), cells), dtype=object)
+        return ContinualSums(self, 0, buffers)
+
+    def restored(self, data: bytes) -> "ContinualSums":
+        """Return the curator's side that wrote these bytes."""
+        tick, buffers = from_bytes(data)
+        return ContinualSums(self, int(tick[0]), buffers)
+
+    def estimates(self, cells: int) -> "Estimates":
+        """Return what reads the releases, before the first."""
+        return Estimates(self, cells)
+
+    def standard_deviation(self, tick: int) -> float:
+        """Return that of an estimate at a tick, from 1, in steps."""
+        return float(self.noise.standard_deviation * np.sqrt(self.matrix.weight(tick)) / (1 << self.fraction_bits))
+
+    def half_width(self, tick: int, tail: Number) -> float:
+        """Return an h with P(|estimate − truth| > h) ≤ tail at a tick, to floating-point accuracy.
+
+        The coefficients b of what was released have Σb² = weight, so the noise before its rounding is normal with
+        σ²·weight; its rounding by ½ and that of the buffers by `drift` move the sum by at most Σ|b| ≤ √(tick·weight)
+        times as much.
+        """
+        quantile = enclose_tightly(normal_two_sided_quantile_ball, probability(tail, "tail")).upper
+        rounded = float(Fraction(1, 2) + (self.drift if self.matrix.thetas else 0)) / (1 << self.fraction_bits)
+        weight = self.matrix.weight(tick)
+        return float(quantile * self.sigma) * float(np.sqrt(weight)) + rounded * float(np.sqrt(tick * weight))
+
+
+@final
+class ContinualSums:
+    """The curator's side of one stream; secret, as it holds what the counts are made of."""
+
+    def __init__(self, mechanism: ContinualGaussian, tick: int, buffers: IntArray) -> None:
+        self.mechanism = mechanism
+        self.tick = tick
+        self._buffers = buffers
+        matrix = mechanism.matrix
+        self._thetas = np.array([[int(theta * (1 << BITS))] for theta in matrix.thetas], dtype=object)
+        self._omegas = np.array([[int(omega * (1 << BITS))] for omega in matrix.omegas], dtype=object)
+
+    @property
+    def cells(self) -> int:
+        """Of how many cells."""
+        return int(self._buffers.shape[1])
+
+    def advance(self, changes: Sequence[int] | IntArray, entropy: Entropy = SYSTEM) -> IntArray:
+        """Take what changed in each cell, in steps, and return what is to be released of the next tick.
+
+        Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
+        """
+        x = changes_of(changes, self.cells, self.tick, self.mechanism.matrix.ticks)
+        if len(self._thetas):
+            shifted = x.astype(object) << self.mechanism.fraction_bits
+            values: IntArray = ((self._omegas * self._buffers).sum(axis=0) >> BITS) + shifted
+            self._buffers = (self._thetas * self._buffers >> BITS) + shifted
+        else:
+            values = x
+        self.tick += 1
+        return self.mechanism.noise.release(integer_array(values.tolist()), entropy)
+
+    def to_bytes(self) -> bytes:
+        """Return all that is needed to go on, for `ContinualGaussian.restored`; as secret as the data."""
+        return to_bytes((np.array([self.tick]), self._buffers))
+
+
+@final
+class Estimates:
+    """What was released, as counts; knows nothing else."""
+
+    def __init__(self, mechanism: ContinualGaussian, cells: int) -> None:
+        self.mechanism = mechanism
+        self.tick = 0
+        weights, decays = mechanism.matrix.estimating
+        self._weights, self._ratios = weights, (1 - decays)[:, np.newaxis]
+        self._sums = np.zeros((len(weights), cells))
+        self._earlier: list[Floats] = []  # of the last ticks of a window
+
+    def advance(self, released: IntArray) -> Floats:
+        """Take what was released of the next tick, and return the estimates, in steps."""
+        self._sums = self._ratios * self._sums + released.astype(np.float64) / (1 << self.mechanism.fraction_bits)
+        so_far: Floats = self._weights @ self._sums
+        self.tick += 1
+        return in_window(so_far, self._earlier, self.mechanism.matrix.window)
