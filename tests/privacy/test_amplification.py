@@ -41,7 +41,7 @@ def check_formula(amplify: Amplify) -> None:
 
 
 def test_the_formula_is_rounded_up() -> None:
-    check_formula(amplification.poisson)
+    check_formula(amplification.subsampled)
 
 
 def check_worst_pair(amplify: Amplify) -> None:
@@ -58,7 +58,7 @@ def check_worst_pair(amplify: Amplify) -> None:
 
 
 def test_the_worst_pair_attains_it() -> None:
-    check_worst_pair(amplification.poisson)
+    check_worst_pair(amplification.subsampled)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_the_worst_pair_attains_it() -> None:
     [
         lambda loss, rate: PureDP(rate * loss.epsilon),
         lambda loss, rate: PureDP(
-            Fraction(float(amplification.poisson(loss, rate).epsilon * (1 - Fraction(1, 10**9))))
+            Fraction(float(amplification.subsampled(loss, rate).epsilon * (1 - Fraction(1, 10**9))))
         ),
-        lambda loss, rate: amplification.poisson(loss, rate * Fraction(9, 10)),
+        lambda loss, rate: amplification.subsampled(loss, rate * Fraction(9, 10)),
         lambda loss, rate: loss,
     ],
     ids=["linear", "rounded down", "less sampling", "none"],
@@ -88,7 +88,7 @@ def test_the_worst_approximate_pair(loss: ApproxDP, rate: Fraction) -> None:
     without = [delta, mpf(0), (1 - delta) * high, (1 - delta) * (1 - high)]
     within = [mpf(0), delta, (1 - delta) * (1 - high), (1 - delta) * high]
     mixed = [(1 - q) * p0 + q * p1 for p0, p1 in zip(without, within, strict=True)]
-    stated = amplification.poisson(loss, rate)
+    stated = amplification.subsampled(loss, rate)
     factor = mp.exp(real(stated.epsilon))
     gain = mp.fsum(max(mpf(0), m - factor * w) for m, w in zip(mixed, without, strict=True))
     back = mp.fsum(max(mpf(0), w - factor * m) for m, w in zip(mixed, without, strict=True))
@@ -114,7 +114,7 @@ def worst_ratio_of_subsets(epsilon: Fraction, size: int, population: int) -> mpf
 @pytest.mark.parametrize(("size", "population"), [(1, 1), (1, 5), (2, 5), (3, 6)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(2)])
 def test_all_subsets(epsilon: Fraction, size: int, population: int) -> None:
-    stated = amplification.without_replacement(PureDP(epsilon), size, population)
+    stated = amplification.subsampled(PureDP(epsilon), size=size, population=population)
     worst = worst_ratio_of_subsets(epsilon, size, population)
     assert worst <= real(stated.epsilon) + mpf(10) ** -50 <= worst * (1 + mpf(10) ** -15)
     if size < population:
@@ -123,37 +123,41 @@ def test_all_subsets(epsilon: Fraction, size: int, population: int) -> None:
 
 @given(epsilons, rates)
 def test_inverses(epsilon: Fraction, rate: Fraction) -> None:
-    inner = amplification.poisson_inner(PureDP(epsilon), rate)
-    assert epsilon * (1 - Fraction(1, 10**15)) <= amplification.poisson(inner, rate).epsilon <= epsilon <= inner.epsilon
-    pair = amplification.poisson_inner(ApproxDP(epsilon, Fraction(1, 10**6)), rate)
-    assert amplification.poisson(pair, rate) <= ApproxDP(epsilon, Fraction(1, 10**6))
+    inner = amplification.subsampled_inner(PureDP(epsilon), rate)
+    assert (
+        epsilon * (1 - Fraction(1, 10**15)) <= amplification.subsampled(inner, rate).epsilon <= epsilon <= inner.epsilon
+    )
+    pair = amplification.subsampled_inner(ApproxDP(epsilon, Fraction(1, 10**6)), rate)
+    assert amplification.subsampled(pair, rate) <= ApproxDP(epsilon, Fraction(1, 10**6))
     assert pair.epsilon == inner.epsilon
 
 
 @given(epsilons, epsilons, rates, rates)
 def test_monotone(a: Fraction, b: Fraction, p: Fraction, q: Fraction) -> None:
     (a, b), (p, q) = sorted((a, b)), sorted((p, q))
-    assert amplification.poisson(PureDP(a), p) <= amplification.poisson(PureDP(b), q)
-    assert amplification.poisson(PureDP(b), q) <= PureDP(b)
+    assert amplification.subsampled(PureDP(a), p) <= amplification.subsampled(PureDP(b), q)
+    assert amplification.subsampled(PureDP(b), q) <= PureDP(b)
 
 
 def test_ends() -> None:
-    assert amplification.poisson(PureDP(0), 0.3) == PureDP(0)
-    assert amplification.poisson(ApproxDP(2, 0.1), 1) == ApproxDP(2, 0.1)
-    assert amplification.without_replacement_inner(ApproxDP(1, 0.5), 1, 10).delta == 1
-    assert amplification.without_replacement(PureDP(1), 3, 10) == amplification.poisson(PureDP(1), Fraction(3, 10))
+    assert amplification.subsampled(PureDP(0), 0.3) == PureDP(0)
+    assert amplification.subsampled(ApproxDP(2, 0.1), 1) == ApproxDP(2, 0.1)
+    assert amplification.subsampled_inner(ApproxDP(1, 0.5), size=1, population=10).delta == 1
+    assert amplification.subsampled(PureDP(1), size=3, population=10) == amplification.subsampled(
+        PureDP(1), Fraction(3, 10)
+    )
 
 
 @pytest.mark.parametrize("rate", [0, -0.1, 1.0001, float("nan"), "0.5", True])
 def test_a_rate_outside_is_refused(rate: float) -> None:
     with pytest.raises(InvalidParameter, match="sampling rate"):
-        amplification.poisson(PureDP(1), rate)
+        amplification.subsampled(PureDP(1), rate)
 
 
 @pytest.mark.parametrize(("size", "population"), [(0, 5), (6, 5), (1, 0), (2.0, 5), (True, 5), (1, "5")])
 def test_sizes_outside_are_refused(size: int, population: int) -> None:
     with pytest.raises(InvalidParameter, match=r"size|population"):
-        amplification.without_replacement(PureDP(1), size, population)
+        amplification.subsampled(PureDP(1), size=size, population=population)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_sizes_outside_are_refused(size: int, population: int) -> None:
     ],
 )
 def test_measures_that_do_not_survive_sampling_say_why(loss: PureDP) -> None:
-    for amplify in (amplification.poisson, amplification.poisson_inner):
+    for amplify in (amplification.subsampled, amplification.subsampled_inner):
         with pytest.raises(InvalidParameter, match=f"{loss.kind} loss states nothing"):
             amplify(loss, 0.5)
 

@@ -46,6 +46,25 @@ def check_decisions(decide: Charge) -> None:
     assert spend(decide, PureDP(1), PureDP(0.6), PureDP(0.6), PureDP(0.4)) == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("budget", "loss", "said"),
+    [
+        (PureDP(1), 0.1, r"is a float, .* give a PureDP, such as lapwing\.PureDP\(0\.1\)"),
+        (GaussianDP(1), 1, r"is an int, .* give a GaussianDP, such as lapwing\.GaussianDP"),
+        (ZeroConcentratedDP(1), "0.1", r"is a str, .* lapwing\.ZeroConcentratedDP\(0\.01\)"),
+        (ApproxDP(1, 1e-6), None, r"is a NoneType, .* lapwing\.ApproxDP\(0\.1, 1e-9\)"),
+        (RenyiDP({2: 1}), Fraction(1, 10), r"is a Fraction, .* lapwing\.RenyiDP\.gaussian\(sigma=10\)"),
+    ],
+)
+def test_a_bare_number_is_told_what_to_give(budget: Loss, loss: object, said: str) -> None:
+    account = Account.opened(budget)
+    for ask in (charge, fits):
+        with pytest.raises(InvalidParameter, match=said):
+            ask(account, loss)  # type: ignore[type-var]
+    with pytest.raises(InvalidParameter, match=r"give a PureDP"):
+        Account.opened(loss)  # type: ignore[type-var]
+
+
 def test_the_decisions() -> None:
     check_decisions(charge)
 

@@ -55,7 +55,7 @@ CASES = {
 
 def curve(name: str, orders: list[Fraction]) -> RenyiDP:
     mu_squared, rate = CASES[name]
-    return RenyiDP({order: order * mu_squared / 2 for order in orders}).sampled(GaussianPair(mu_squared), rate)
+    return RenyiDP({order: order * mu_squared / 2 for order in orders}).subsampled(GaussianPair(mu_squared), rate)
 
 
 def check_whole_orders(name: str) -> None:
@@ -126,7 +126,7 @@ def test_an_exact_accountant_states_less() -> None:
 )
 def test_other_mechanisms_lose_less_on_a_sample(pair: Pair, whole: RenyiDP) -> None:
     """About the square of the rate of it at low orders, never above it, and rising with the rate."""
-    found = [whole.sampled(pair, rate) for rate in (Fraction(1, 1000), HUNDREDTH, Fraction(1, 10), Fraction(1))]
+    found = [whole.subsampled(pair, rate) for rate in (Fraction(1, 1000), HUNDREDTH, Fraction(1, 10), Fraction(1))]
     assert found[-1] == whole
     for smaller, larger in pairwise(found):
         assert all(one <= other for (_, one), (_, other) in zip(smaller.points, larger.points, strict=True))
@@ -142,7 +142,7 @@ def test_at_laplace_noise_by_its_own_sum() -> None:
 
     inner = mp.quad(lambda x: mp.exp(-(x + e) / 2) / 4 * cube(x), [-e, 0, e])
     true = mp.log(inner + mp.exp(-e) / 2 * cube(e) + cube(-e) / 2) / 2
-    found = RenyiDP.laplace(scale=2, orders=[3]).sampled(LaplacePair(Fraction(1, 2)), Fraction(1, 10)).at(3)
+    found = RenyiDP.laplace(scale=2, orders=[3]).subsampled(LaplacePair(Fraction(1, 2)), Fraction(1, 10)).at(3)
     assert true <= real(found) <= true * (1 + mpf(10) ** -7)
 
 
@@ -171,7 +171,7 @@ def test_a_rate_that_is_none_and_a_pair_that_fits_none_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="sampling rate"):
         RenyiDP.gaussian(sigma=1, rate=2)
     with pytest.raises(InvalidParameter, match="δ = 0"):
-        RenyiDP({2: 1}).sampled(ApproximatePair(Fraction(1), Fraction(1, 10)), HUNDREDTH)
+        RenyiDP({2: 1}).subsampled(ApproximatePair(Fraction(1), Fraction(1, 10)), HUNDREDTH)
 
 
 def test_the_usual_orders() -> None:

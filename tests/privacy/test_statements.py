@@ -1,11 +1,14 @@
 """Statements about a list: each against a closed form, all in one order, refused where no theorem is."""
 
+import pydoc
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from mpmath import mp, mpf
@@ -278,14 +281,22 @@ def test_every_kind_and_method_is_tried() -> None:
 
 
 def test_public_names_are_there_and_hide_no_module() -> None:
-    assert lw.privacy.__all__ == sorted(lw.privacy.__all__)
-    for name in lw.privacy.__all__:
-        assert getattr(lw.privacy, name) is not None
+    names = dir(lw.privacy)
+    assert not [name for name in names if name.startswith("_") or isinstance(getattr(lw.privacy, name), ModuleType)]
+    assert {"charge", "listed", "calibrate"} <= set(names)
     modules = {path.stem for path in Path(lw.privacy.__file__ or "").parent.glob("*.py")}
-    assert not modules & set(lw.privacy.__all__)
-    assert set(lw.privacy.__all__) <= set(dir(lw.privacy))
+    assert not modules & set(names)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = lw.privacy.Nothing
+
+
+def test_help_of_the_package_fits_a_screen_and_names_everything() -> None:
+    """Its text, before the list of modules; `help` of a name has the rest."""
+    shown = pydoc.plain(pydoc.render_doc(lw.privacy)).split("PACKAGE CONTENTS")[0]
+    assert len(shown.splitlines()) <= 50
+    assert max(map(len, shown.splitlines())) <= 100
+    assert set(re.findall(r"\w+", shown)) >= set(dir(lw.privacy))
+    assert not re.search(r"^CLASSES$", pydoc.plain(pydoc.render_doc(lw.privacy)), re.MULTILINE)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -52,11 +52,11 @@ class PoissonSample:
 
     def amplified(self, inner: Amplified) -> Amplified:
         """Return (ln(1 + rate·(e^ε − 1)), rate·δ) for an inner (ε, δ), ε rounded up."""
-        return amplification.poisson(inner, self.rate)
+        return amplification.subsampled(inner, self.rate)
 
     def inner(self, wanted: Amplified) -> Amplified:
         """Return the largest inner loss whose amplified loss is at most the wanted one."""
-        return amplification.poisson_inner(wanted, self.rate)
+        return amplification.subsampled_inner(wanted, self.rate)
 
 
 @final
@@ -90,11 +90,11 @@ class FixedSizeSample:
 
     def amplified(self, inner: Amplified) -> Amplified:
         """Return (ln(1 + q·(e^ε − 1)), q·δ) for an inner (ε, δ) and q = size/population, ε rounded up."""
-        return amplification.without_replacement(inner, self.size, self.population)
+        return amplification.subsampled(inner, size=self.size, population=self.population)
 
     def inner(self, wanted: Amplified) -> Amplified:
         """Return the largest inner loss whose amplified loss is at most the wanted one."""
-        return amplification.without_replacement_inner(wanted, self.size, self.population)
+        return amplification.subsampled_inner(wanted, size=self.size, population=self.population)
 
 
 @final

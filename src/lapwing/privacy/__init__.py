@@ -1,7 +1,35 @@
 """What a privacy loss is, how losses add up, and what they mean in (ε, δ).
 
-The losses themselves (`PureDP`, `GaussianDP`, …) are in `lapwing`; here is what accounts, plans and compares them.
-Type checkers read the imports below, and Python the table; a new name has a line in both.
+The losses themselves (`PureDP`, `GaussianDP`, `RenyiDP`, …) are in `lapwing`. Here is
+what accounts, plans and compares them; `help` of a name has the rest.
+
+A list fixed in advance
+    listed  Listed                               a mechanism, from its numbers
+    distribution_of  calibrate                   its ε and δ; the noise for a promise
+    statements_of  Statement                     all methods side by side
+    profiles_of  ProfilePoint                    δ over ε
+    losses_of  LossPoint                         the law of the loss
+Mechanisms as pairs of laws
+    compose  LossDistribution  Interval          their composition, from both sides
+    Pair  GaussianPair  LaplacePair  DiscreteLaplacePair  DiscreteGaussianPair
+    RandomizedResponsePair  ApproximatePair  BoundedRangePair
+    SubsampledPair  MixturePair
+    gaussian_above                               one (μ, δ) worse than a list
+    nothing_yet  RunningLoss                     a list that grows
+Answers that decide what is asked next
+    Account  charge  Granted  Refused  fits      a budget that is never overspent
+    Odometer  Reading  as_if_cap                 what was spent when one stops
+    PartsAccount                                 budgets over disjoint parts
+    Wallet  Slot                                 bought before the first answer
+    advanced_loss  advanced_budget               for (ε, δ) losses
+Plans
+    loss_for  analytic_gaussian_sigma_up         from a promise to a loss, to σ
+    choices  cheapest  Choice                    which noise errs least
+    scales_for  Planned  laplace  discrete_laplace  gaussian
+Samples and neighbours
+    subsampled  subsampled_inner                 less loss on a secret sample, and back
+    replaced                                     from add_remove to replace_one
+    Profile                                      the least that several losses imply
 """
 
 from importlib import import_module
@@ -10,10 +38,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lapwing.privacy.advanced_composition import advanced_budget as advanced_budget
     from lapwing.privacy.advanced_composition import advanced_loss as advanced_loss
-    from lapwing.privacy.amplification import poisson as poisson
-    from lapwing.privacy.amplification import poisson_inner as poisson_inner
-    from lapwing.privacy.amplification import without_replacement as without_replacement
-    from lapwing.privacy.amplification import without_replacement_inner as without_replacement_inner
+    from lapwing.privacy.amplification import subsampled as subsampled
+    from lapwing.privacy.amplification import subsampled_inner as subsampled_inner
     from lapwing.privacy.analytic_gaussian import analytic_gaussian_sigma_up as analytic_gaussian_sigma_up
     from lapwing.privacy.calibration import loss_for as loss_for
     from lapwing.privacy.certified_curve import Interval as Interval
@@ -64,10 +90,12 @@ if TYPE_CHECKING:
     from lapwing.privacy.wallet import Slot as Slot
     from lapwing.privacy.wallet import Wallet as Wallet
 
-# No name may be that of a module of this package, whose import would put the module in its place.
+# Type checkers read the imports above, and Python the table; a new name has a line in both, and a place in the text at
+# the top. There is no __all__, which would have `help` show every line of every name below that text. No name may be
+# that of a module of this package, whose import would put the module in its place.
 _HOMES = {
     "advanced_composition": "advanced_budget advanced_loss",
-    "amplification": "poisson poisson_inner without_replacement without_replacement_inner",
+    "amplification": "subsampled subsampled_inner",
     "analytic_gaussian": "analytic_gaussian_sigma_up",
     "calibration": "loss_for",
     "certified_curve": "Interval",
@@ -91,8 +119,6 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = sorted(_HOME_OF)
-
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used (PEP 562): each module of this package is imported by itself too."""
@@ -102,4 +128,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(_HOME_OF)

@@ -49,40 +49,53 @@ _INSTEAD = {
 Sampled = TypeVar("Sampled", PureDP, ApproxDP)
 
 
-def poisson(loss: Sampled, rate: Number) -> Sampled:
-    """Return the loss of a mechanism run on a secret Poisson sample: (ln(1 + rate·(e^ε − 1)), rate·δ), ε rounded up.
+def subsampled(
+    loss: Sampled, rate: Number | None = None, *, size: int | None = None, population: int | None = None
+) -> Sampled:
+    """Return the loss of a mechanism run on a secret sample: (ln(1 + rate·(e^ε − 1)), rate·δ), ε rounded up.
 
-    Guarantee: for neighbours that differ by one unit added or removed (add_remove), if `loss` is for such neighbours.
-    Args: loss: that of the mechanism towards a unit of its sample; rate: of sampling, above 0, at most 1.
-    Raises: InvalidParameter for a rate outside, or a loss in another measure; the message says why.
-    Source: Balle, Barthe and Gaboardi 2018, Theorem 8; the proof is above.
+    Guarantee: on a Poisson sample, in which each unit is with the probability `rate` on its own, for neighbours that
+        differ by one unit added or removed (add_remove); on a uniform subset of so many of the population, where the
+        rate is size/population, for neighbours that differ by one unit replaced (replace_one). `loss` is for the same.
+    Args: loss: that of the mechanism towards a unit of its sample; rate: above 0, at most 1; or size, population:
+        public, 1 ≤ size ≤ population.
+    Raises: InvalidParameter for numbers outside, or a loss in another measure; the message says why.
+    Source: Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; the proofs are above.
     """
-    return _amplified(loss, sampling_rate(rate))
+    chance = chance_of(rate, size, population)
+    if isinstance(loss, PureDP):
+        return PureDP(epsilon_up(loss.epsilon, chance))
+    if isinstance(loss, ApproxDP):
+        return ApproxDP(epsilon_up(loss.epsilon, chance), chance * loss.delta)
+    raise _unknown(loss)
 
 
-def without_replacement(loss: Sampled, size: int, population: int) -> Sampled:
-    """Return the loss of a mechanism run on a secret uniform subset: as for `poisson` with rate = size/population.
+def subsampled_inner(
+    wanted: Sampled, rate: Number | None = None, *, size: int | None = None, population: int | None = None
+) -> Sampled:
+    """Return the largest loss on a sample whose loss on the data set is at most `wanted`, ε rounded down.
 
-    Guarantee: for neighbours that differ by one unit replaced (replace_one), if `loss` is for such neighbours.
-    Args: loss: that of the mechanism towards a unit of its sample; size, population: public, 1 ≤ size ≤ population.
-    Raises: InvalidParameter for sizes outside, or a loss in another measure; the message says why.
-    Source: Balle, Barthe and Gaboardi 2018, Theorem 9; the proof is above.
-    """
-    return _amplified(loss, subset_rate(size, population))
-
-
-def poisson_inner(wanted: Sampled, rate: Number) -> Sampled:
-    """Return the largest loss on a Poisson sample whose loss on the data set is at most `wanted`, ε rounded down.
-
-    ε = ln(1 + (e^wanted − 1)/rate), to 60 binary digits; δ = wanted's δ over the rate, at most 1. Applying `poisson`
+    ε = ln(1 + (e^wanted − 1)/rate), to 60 binary digits; δ = wanted's δ over the rate, at most 1. Applying `subsampled`
     to the result states at most `wanted`.
     """
-    return _inner(wanted, sampling_rate(rate))
+    chance = chance_of(rate, size, population)
+    if isinstance(wanted, PureDP):
+        return PureDP(inner_epsilon_down(wanted.epsilon, chance))
+    if isinstance(wanted, ApproxDP):
+        return ApproxDP(inner_epsilon_down(wanted.epsilon, chance), min(Fraction(1), wanted.delta / chance))
+    raise _unknown(wanted)
 
 
-def without_replacement_inner(wanted: Sampled, size: int, population: int) -> Sampled:
-    """Return the largest loss on a subset whose loss on the data set is at most `wanted`, as `poisson_inner` does."""
-    return _inner(wanted, subset_rate(size, population))
+def chance_of(rate: Number | None, size: int | None, population: int | None) -> Fraction:
+    """Return the chance of a unit to be in a sample: a Poisson sample's rate, or size/population of a subset."""
+    if rate is None and size is not None and population is not None:
+        return subset_rate(size, population)
+    if rate is None or size is not None or population is not None:
+        raise InvalidParameter(
+            "A sample is given by its rate, such as rate=0.01, if it is a Poisson sample, and by its size and the "
+            "population, such as size=100, population=10000, if it is of a fixed size; give the one or the other."
+        )
+    return sampling_rate(rate)
 
 
 def sampling_rate(rate: Number) -> Fraction:
@@ -101,22 +114,6 @@ def subset_rate(size: int, population: int) -> Fraction:
     if size > population:
         raise InvalidParameter("The size of the sample is above the population; it must be at most that.")
     return Fraction(size, population)
-
-
-def _amplified(loss: Sampled, rate: Fraction) -> Sampled:
-    if isinstance(loss, PureDP):
-        return PureDP(epsilon_up(loss.epsilon, rate))
-    if isinstance(loss, ApproxDP):
-        return ApproxDP(epsilon_up(loss.epsilon, rate), rate * loss.delta)
-    raise _unknown(loss)
-
-
-def _inner(wanted: Sampled, rate: Fraction) -> Sampled:
-    if isinstance(wanted, PureDP):
-        return PureDP(inner_epsilon_down(wanted.epsilon, rate))
-    if isinstance(wanted, ApproxDP):
-        return ApproxDP(inner_epsilon_down(wanted.epsilon, rate), min(Fraction(1), wanted.delta / rate))
-    raise _unknown(wanted)
 
 
 def _unknown(loss: object) -> InvalidParameter:

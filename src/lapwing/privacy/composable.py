@@ -40,14 +40,30 @@ else:
     L = TypeVar("L", covariant=True)
     M = TypeVar("M")
 
+_EXAMPLES = {
+    "PureDP": "PureDP(0.1)",
+    "GaussianDP": "GaussianDP(0.1)",
+    "ZeroConcentratedDP": "ZeroConcentratedDP(0.01)",
+    "ApproxDP": "ApproxDP(0.1, 1e-9)",
+    "RenyiDP": "RenyiDP.gaussian(sigma=10)",
+}
+
 
 @lru_cache
-def check_adds_up(measure: type) -> None:
-    """Refuse what is no loss that adds up."""
-    if not issubclass(measure, Composable):
+def check_adds_up(measure: type, budget: type) -> None:
+    """Refuse what is no loss that adds up. Args: measure, budget: the classes of a loss and of an account's budget."""
+    if issubclass(measure, Composable):
+        return
+    if measure.__name__ != "LossDistribution":
+        article = "an" if measure.__name__[0] in "aeiou" else "a"
+        wanted = "PureDP" if budget is measure else budget.__name__
         raise InvalidParameter(
-            f"A {measure.__name__} does not add up whatever is asked next, so no account can hold it. A privacy loss "
-            "distribution holds for a list fixed in advance: which of two lists reveals more depends on what was "
-            "answered, so a filter that composes them along the way lets more through than its limit (arXiv "
-            "2602.06756). Keep an account of GaussianDP, or buy what is planned as the slots of a wallet."
+            f"The loss is {article} {measure.__name__}, which does not say in which measure it is; give a {wanted}, "
+            f"such as lapwing.{_EXAMPLES.get(wanted, wanted)}."
         )
+    raise InvalidParameter(
+        f"A {measure.__name__} does not add up whatever is asked next, so no account can hold it. A privacy loss "
+        "distribution holds for a list fixed in advance: which of two lists reveals more depends on what was "
+        "answered, so a filter that composes them along the way lets more through than its limit (arXiv "
+        "2602.06756). Keep an account of GaussianDP, or buy what is planned as the slots of a wallet."
+    )

@@ -51,7 +51,7 @@ class Account(Generic[L]):
 
         Raises: InvalidParameter for what does not add up, such as a privacy loss distribution.
         """
-        check_adds_up(type(budget))
+        check_adds_up(type(budget), type(budget))
         return Account(budget=budget, spent=budget.nothing())
 
     @property
@@ -82,7 +82,7 @@ def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
     Raises: InvalidParameter if the loss is of another measure than the account, a curve without one of its orders, or a
         privacy loss distribution.
     """
-    check_adds_up(type(loss))
+    check_adds_up(type(loss), type(account.budget))
     spent = account.spent + loss.rounded_up()
     if not spent <= account.budget:
         return Refused(shortfall=spent.beyond(account.budget))
@@ -94,7 +94,7 @@ def fits(account: Account[M], loss: M) -> int:
 
     Raises: InvalidParameter if the loss is zero (any number fits) or of another measure than the account.
     """
-    check_adds_up(type(loss))
+    check_adds_up(type(loss), type(account.budget))
     times = loss.rounded_up().times_in(account.remaining)
     if times is None:
         raise InvalidParameter(f"The loss is {loss}; any number of charges of nothing fits: give a loss above 0.")

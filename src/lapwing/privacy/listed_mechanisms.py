@@ -11,7 +11,7 @@ from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.additive import MEASURES
-from lapwing.privacy.amplification import poisson
+from lapwing.privacy.amplification import subsampled
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
@@ -170,12 +170,12 @@ def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
     def pure(lack: str) -> PureDP:
         if not mechanism.has_epsilon:
             raise InvalidParameter(f"Gaussian noise on a Poisson sample has {lack}.")
-        return poisson(PureDP(mechanism.at(_MOST_SHARE).epsilon), rate)
+        return subsampled(PureDP(mechanism.at(_MOST_SHARE).epsilon), rate)
 
     return ListedMechanism(
         loss=lambda kind: pure(f"no smaller {kind} loss than without the sample").to_kind(kind),
-        at=lambda share: poisson(mechanism.at(min(share / rate, _MOST_SHARE)), rate),
-        curve=cache(lambda: mechanism.curve().sampled(mechanism.pair(), rate)),
+        at=lambda share: subsampled(mechanism.at(min(share / rate, _MOST_SHARE)), rate),
+        curve=cache(lambda: mechanism.curve().subsampled(mechanism.pair(), rate)),
         pair=lambda: SubsampledPair(mechanism.pair(), rate),
         has_epsilon=mechanism.has_epsilon,
         attained=mechanism.attained,

@@ -101,9 +101,9 @@ class RenyiDP:
         sampling_rate(rate)
         if not 0 < distance**2 <= MOST_SAMPLED_MU_SQUARED:
             return whole  # a sample of what is hardly noisy saves nothing worth computing
-        return whole.sampled(GaussianPair(distance**2), rate)
+        return whole.subsampled(GaussianPair(distance**2), rate)
 
-    def sampled(self, pair: Pair, rate: Number) -> Self:
+    def subsampled(self, pair: Pair, rate: Number) -> Self:
         """Return the curve of a mechanism run on a secret Poisson sample, given this curve of it without the sample.
 
         Guarantee: for neighbours that differ by one unit added or removed (add_remove).
