@@ -94,6 +94,19 @@ def test_fewer_deviations_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None
     assert mpmath.erfc(mpmath.mpf(agreement.DEVIATIONS) / mpmath.sqrt(2)) > RISK
 
 
+@pytest.mark.parametrize("rate", [1e-6, 1e-4, 1e-2])
+def test_means_of_rare_events_err_as_seldom_as_is_said(rate: float) -> None:
+    """The mean of coins that are hardly ever 1, by their exact law: the normal law's ends are too near for these."""
+    trials = 1_000
+    chances = [float(mpmath.binomial(trials, m) * rate**m * (1 - rate) ** (trials - m)) for m in range(60)]
+
+    def errs(largest: float | None) -> float:
+        check = agreement.mean("", rate, 0.0, (rate * (1 - rate)) ** 0.5, trials, largest=largest)
+        return sum(chance for m, chance in enumerate(chances) if not check.low <= m / trials <= check.high)
+
+    assert errs(1.0) <= agreement.RISK < errs(None)
+
+
 def test_what_is_computed_is_compared_within_its_rounding() -> None:
     assert exactly("", 0.39, 0.3934, 0.005).holds
     assert not exactly("", 0.39, 0.3951, 0.005).holds

@@ -10,6 +10,7 @@ from mpmath import exp, mp, mpf, ncdf
 from lapwing.answer import Answer
 from lapwing.lab import Settings, budgets
 from lapwing.session import Session
+from tests.support.effort import is_long, one_in
 
 
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
@@ -37,9 +38,20 @@ def test_costs_are_those_of_the_formulas() -> None:
     assert budgets._cost("pure", 0.3) == 0.3
 
 
-@pytest.mark.long
-def test_another_epsilon_holds() -> None:
-    assert budgets.run(Settings(epsilon=Fraction(3), short=True)).holds
+@pytest.mark.parametrize("epsilon", one_in(3, [Fraction(15), Fraction(3), Fraction(20), Fraction(1, 10_000)]))
+def test_another_epsilon_holds(epsilon: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 15 and more a difference of two floats gave another μ, and at 10⁻⁴ ρ is below 10⁻⁹."""
+    if not is_long():
+        monkeypatch.setattr(budgets, "_eighty", lambda epsilon, delta: ([{"predicted": 0.0, "observed": 0.0}], []))
+    assert budgets.run(Settings(epsilon=epsilon, short=True)).holds
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 15.0, 20.0])
+def test_costs_are_those_of_the_formulas_at_the_ends(epsilon: float) -> None:
+    with mp.workdps(60):
+        mu = mp.sqrt(mpf(budgets._cost("gdp", epsilon)))
+        deltas = [_delta(mpf(epsilon), mu * factor) for factor in (mpf("0.999999"), mpf("1.000001"))]
+    assert deltas[0] < mpf("1e-6") < deltas[1]
 
 
 def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

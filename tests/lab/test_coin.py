@@ -1,6 +1,7 @@
 """*coin* holds, has the textbook's figures, and notices respondents who lie less, or more, than they say."""
 
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -78,3 +79,25 @@ def test_an_estimate_without_its_correction_is_noticed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(coin, "estimate", lambda mechanism, reports, names: Shares(reports))
     assert not coin.run(Settings(epsilon=Fraction(1), short=True)).holds
+
+
+def test_it_speaks_of_the_epsilon_that_was_tried() -> None:
+    assert "ε = 8 one answer in 2,982 is a lie: that protects nobody" in coin.run(Settings(short=True)).conclusion
+    said = coin.run(Settings(epsilon=Fraction(1), short=True)).conclusion
+    assert said.endswith("At ε = 1 one answer in 3.72 is a lie.")
+    assert "ε = 8" not in said
+
+
+def test_one_lie_at_a_large_epsilon_is_no_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 100,000 reports is a lie at ε = 20 in 1 of 5,000 runs: beyond what the normal law allows, but not rare."""
+    randomize = BinaryResponse.randomize
+
+    def one_lie(self: BinaryResponse, values: Any, *rest: Any) -> Any:
+        reports = randomize(self, values, *rest).copy()
+        if self.loss().epsilon > 19:
+            reports[:] = values
+            reports[0] = 1 - reports[0]
+        return reports
+
+    monkeypatch.setattr(BinaryResponse, "randomize", one_lie)
+    assert coin.run(Settings(epsilon=Fraction(20), short=True)).holds

@@ -4,15 +4,21 @@ import csv
 import io
 import json
 from dataclasses import replace
+from fractions import Fraction
 from html.parser import HTMLParser
+from math import exp
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import lapwing as lw
 from lapwing import lab
 from lapwing.cli import main
+from lapwing.cli.lab import command
 from lapwing.lab import coin, shelf
 from lapwing.lab.experiment import Experiment, Finding, Settings
 
@@ -109,11 +115,119 @@ def test_the_students_are_written(tmp_path: Path) -> None:
         (["coin", "--epsilon", "21"], "20 at most"),
         (["all", "--plot", "chart.svg"], "--plot is for one experiment"),
         (["--html", "out"], "name one, or all"),
+        (["--explain"], "name one, or all"),
+        (["coin", "--epsilon", "1,0"], "--epsilon"),
+        (["coin", "--epsilon", "1,1"], "2 to 20, all different"),
+        (["coin", "--k", "3"], "does not take k; beside epsilon it takes n, repetitions, data"),
+        (["coin", "--n", "3"], "from 100 to 10,000"),
+        (["budget", "--delta", "0.5"], "from 1e-15 to 0.1"),
+        (["coin", "--data", "none.csv"], "there is no file"),
+        (["coin", "--data", "students.txt"], "must end in .parquet or .csv"),
     ],
 )
 def test_what_cannot_be_run_says_why(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_several_epsilons_make_one_table_and_one_chart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "coin", "--short", "--epsilon", "0.5,2,8", "--format", "json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert [row["at ε"] for row in finding["rows"]] == [0.5, 0.5, 2, 2, 8, 8]
+    points = finding["plot"]["data"]["values"]
+    coins = [point for point in points if point["figure"] == "lies" and point["row"].startswith("truth")]
+    assert [point["epsilon"] for point in coins] == [0.5, 2, 8]
+    assert len({point["row"] for point in points}) == 2
+    for point in coins:
+        assert point["predicted"] == pytest.approx(1 / (1 + exp(point["epsilon"])))
+        assert point["observed"] == pytest.approx(point["predicted"], abs=0.02)
+
+
+def test_a_sweep_has_the_checks_of_its_runs() -> None:
+    found = lab.sweep("coin", [1, 2], short=True)
+    single = lab.run("coin", epsilon=1, short=True)
+    assert len(found.checks) == 2 * len(single.checks)
+    assert found.holds
+    for epsilons in ([1], [1, 1], range(1, 22)):
+        with pytest.raises(lw.InvalidParameter, match="2 to 20"):
+            lab.sweep("coin", list(epsilons), short=True)
+
+
+def test_the_derivation_is_printed_without_a_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(coin, "students", lambda: 1 / 0)
+    assert main(["lab", "coin", "--explain"]) == 0
+    shown = capsys.readouterr().out
+    assert "and so ε = ln 3" in shown
+    assert "Derivation" not in shown
+    for experiment in lab.experiments().values():
+        assert "Derivation. " in experiment.derivation, experiment.name
+
+
+def test_each_size_that_an_experiment_names_has_an_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = lab.students().slice(0, 250).set_column(5, "cheated", pa.array([True] * 250))
+    pyarrow.parquet.write_table(few, tmp_path / "few.parquet")
+    options = ["--repetitions", "30", "--data", str(tmp_path / "few.parquet"), "--epsilon", "1", "--format", "json"]
+    assert main(["lab", "coin", *options]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert finding["sample"].startswith("250 students asked 30 times")
+    assert next(check for check in finding["checks"] if check["what"].startswith("estimated"))["predicted"] == 1
+    assert "400 students" in lab.run("coin", epsilon=1, n=400, repetitions=30).sample
+    together = [row["together"] for row in lab.run("group", k=7, repetitions=2_000, short=True).rows]
+    assert together == [1, 2, 5, 7, 10, 20, 10]
+    chosen = lab.run("selection", d=7, repetitions=200)
+    assert chosen.holds
+    assert "7 numbers" in chosen.conclusion
+    spent = lab.run("budget", delta=Fraction(1, 10**9), short=True)
+    assert spent.holds
+    assert spent.rows[-1]["figure"] == "epsilon at delta 1e-09"
+
+
+@pytest.mark.long
+def test_other_sizes_hold() -> None:
+    sizes: dict[str, Any]
+    for name, sizes in (
+        ("tracing", {"n": 10, "d": 300, "repetitions": 1_000}),
+        ("tracing", {"n": 60, "d": 2_000, "repetitions": 400}),
+        ("dimensions", {"k": 3_000, "delta": 1e-9, "repetitions": 5_000}),
+        ("names", {"delta": 1e-9, "repetitions": 110}),
+        ("trust", {"n": 2_000, "delta": 1e-4, "repetitions": 300}),
+        ("over-time", {"n": 500}),
+        ("reconstruction", {"n": 128}),
+        ("selection", {"d": 200, "repetitions": 300}),
+    ):
+        assert lab.run(name, short=True, **sizes).holds, (name, sizes)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (pa.table({"id": range(200)}), "no column 'birth_date'"),
+        (lab.students().slice(0, 99), "99 rows"),
+        (lab.students().set_column(5, "cheated", pa.array(["perhaps"] * 1_000)), "must be of the types"),
+        (lab.students().set_column(5, "cheated", pa.array([None] * 1_000, pa.bool_())), "empty cells"),
+    ],
+)
+def test_other_data_are_looked_at(data: pa.Table, said: str) -> None:
+    with pytest.raises(lw.InvalidParameter, match=said):
+        lab.run("coin", data=data)
+
+
+def test_a_pipe_is_not_silent_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an experiment found is written before the next one runs, and standard error says which that is."""
+    order: list[str] = []
+    monkeypatch.setattr(command, "print_text", lambda said: order.append(said.split(",")[0]))
+    monkeypatch.setattr(command, "note", lambda kind, said: order.append(f"{kind} {said}"))
+
+    def runs(settings: Settings) -> Finding:
+        order.append("runs")
+        return coin.run(settings)
+
+    again = replace(coin.EXPERIMENT, name="again", run=runs)
+    monkeypatch.setattr(shelf, "_ALL", (coin.EXPERIMENT, again))
+    assert main(["lab", "all", "--short", "--epsilon", "1"]) == 0
+    assert order == ["running coin, 1 of 2", "experiment", "running again, 2 of 2", "runs", "again"]
 
 
 def test_a_surprise_has_an_exit_status_of_its_own(

@@ -16,18 +16,18 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = inference.run(Settings(short=True))
     assert found.holds
     exact = {check.what: check.observed for check in found.checks}
-    assert exact["share in the town"] == 0.155
-    assert exact["share in Bob's quarter"] == 0.991
+    assert exact["negative in the town"] == 0.991
+    assert exact["negative in Bob's quarter"] == 0.155
     for row in found.rows:
-        if row["what"] == "share in Bob's quarter":
-            assert float(str(row["observed"])) == pytest.approx(0.991, abs=0.02)  # noise of 280 has chance e^−28
+        if row["what"] == "negative in Bob's quarter":
+            assert float(str(row["observed"])) == pytest.approx(0.155, abs=0.1)  # noise of 200 has chance e^−20
 
 
 def test_the_worlds_differ_by_bob_alone() -> None:
     with_bob, without, otherwise = (inference.town(world) for world in inference.WORLDS)
     assert with_bob.num_rows == inference.QUARTERS * inference.PEOPLE
     assert without.equals(with_bob.slice(1))
-    changed = np.flatnonzero(np.array(with_bob["yes"]) != np.array(otherwise["yes"]))
+    changed = np.flatnonzero(np.array(with_bob["negative"]) != np.array(otherwise["negative"]))
     assert changed.tolist() == [0]
 
 
@@ -52,7 +52,7 @@ def test_too_little_noise_tells_whether_bob_is_in(monkeypatch: pytest.MonkeyPatc
     drawn = noise.discrete_laplace
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: drawn(scale * 8 / 10, size))
     failed = [check.what for check in inference.run(Settings()).checks if not check.holds]
-    assert failed == ["right guess whether Bob is in", "right guess what he bears, if he is in"]
+    assert failed == ["right guess whether Bob is in", "right guess which he is, if he is in"]
 
 
 def test_an_engine_without_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

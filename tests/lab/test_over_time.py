@@ -53,6 +53,15 @@ def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert over_time.run(Settings(epsilon=epsilon, short=True)).holds
 
 
+def test_a_small_epsilon_raises_no_false_alarm() -> None:
+    """Below 0.003 the logarithm of a ratio near 1 came out above the bound that the ratio attains."""
+    for epsilon in (Fraction(1, 1_000), Fraction(1, 10_000), Fraction(1, 10**6)):
+        mechanism = over_time.memoised(epsilon)
+        for days in over_time.DAYS:
+            assert over_time._logarithm(mechanism.unchanged_ratio(days)) <= float(over_time.forever(epsilon))
+        assert all(check.holds for _, checks in over_time._kept(epsilon, 100) for check in checks)
+
+
 def test_fresh_coins_in_the_kept_answers_place_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def anew(self: Memoised, histories: np.ndarray) -> np.ndarray:
         return np.column_stack([np.asarray(self.randomize(day)) for day in histories.T])

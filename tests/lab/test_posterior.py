@@ -27,8 +27,8 @@ def test_ends_are_attained_by_one_count_and_no_answer_is_beyond_them(belief: flo
     after = beliefs_after(belief, with_bob, without)
     low, high = posterior.by_odds(belief, epsilon)
     assert (after.min(), after.max()) == pytest.approx((low, high))
-    least, most = posterior.by_ratio(belief, epsilon)
-    assert least < low < belief < high < most
+    least, most = posterior.as_printed(belief, epsilon)
+    assert least <= low < belief < high <= most
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
@@ -47,7 +47,30 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     ends = {(r["belief"], r["before"]): (r["low, predicted"], r["high, predicted"]) for r in found.rows}
     assert ends[posterior.IN_OR_OUT, 0.5] == pytest.approx((0.27, 0.73), abs=0.005)
     assert ends[posterior.WHICH, 0.5] == pytest.approx((0.12, 0.88), abs=0.005)
-    assert posterior.by_ratio(0.5, 1) == pytest.approx((0.5 / np.e, 1 - 0.5 / np.e))
+    assert posterior.as_printed(0.5, 1) == pytest.approx((0.5 / np.e, 1 - 0.5 / np.e))
+
+
+def test_the_printed_bound_of_two_worlds_is_broken_by_one_histogram() -> None:
+    """By all answers in two cells, and by Bayes: with Bob's data, without them, and where neighbours replace him."""
+    one, nothing = (discrete_laplace(1.0, bob, 40) for bob in (1, 0))
+    before = 1 / (1 + np.exp(2))
+    with_bob = beliefs_after(before, np.outer(one, nothing), np.outer(nothing, one))
+    without = beliefs_after(before, np.outer(nothing, nothing), np.outer(nothing, nothing))
+    assert without == pytest.approx(np.full_like(without, 0.1192), abs=5e-5)
+    assert with_bob.max() == pytest.approx(0.5)
+    assert with_bob.max() > np.e * before == pytest.approx(0.324, abs=5e-4)
+    assert (with_bob / without).max() <= np.exp(2)
+    assert ((1 - with_bob) / (1 - without)).max() <= np.exp(2)
+    half = (one_half := discrete_laplace(2.0, 1, 40)), discrete_laplace(2.0, 0, 40)
+    replaced = beliefs_after(before, np.outer(one_half, half[1]), np.outer(half[1], one_half))
+    assert (replaced / before).max() <= np.e
+
+
+def test_it_says_so() -> None:
+    found = posterior.run(Settings(short=True))
+    (row,) = (r for r in found.rows if r["belief"] == posterior.WHICH and r["before"] != 0.5)
+    assert float(str(row["high, true"])) > float(str(row["printed high"])) == pytest.approx(0.324, abs=5e-4)
+    assert "0.324" in found.conclusion
 
 
 @pytest.mark.long

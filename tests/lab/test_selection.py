@@ -119,5 +119,5 @@ def test_a_choice_that_costs_more_is_noticed(index: int, monkeypatch: pytest.Mon
     """The noise that is enough for one count, or where all scores move one way, is not enough for these."""
     ways = list(selection._ways(Fraction(1, 10)))
     ways[index] = replace(ways[index], mechanism=ways[2].mechanism)
-    monkeypatch.setattr(selection, "_ways", lambda epsilon: ways)
+    monkeypatch.setattr(selection, "_ways", lambda epsilon, conditions: ways)
     assert _failed(selection._cost(Fraction(1, 10))) == f"ε of {ways[index].name}"

@@ -8,5 +8,6 @@ from lapwing.lab.agreement import Check
 from lapwing.lab.experiment import Experiment, Finding, Settings
 from lapwing.lab.shelf import experiments, run
 from lapwing.lab.students import students
+from lapwing.lab.sweeps import sweep
 
-__all__ = ["Check", "Experiment", "Finding", "Settings", "experiments", "run", "students"]
+__all__ = ["Check", "Experiment", "Finding", "Settings", "experiments", "run", "students", "sweep"]

@@ -1,7 +1,7 @@
 """Whether an observed figure agrees with a predicted one, with a confidence that is high enough for many checks.
 
 One check errs with probability `RISK` at most, so that a run of all experiments hardly ever errs. For shares that is
-proven for every number of trials; for means it rests on the normal law of many trials.
+proven for every number of trials; for means it rests on the normal law of many trials, but where that is in doubt.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,9 @@ RISK: Final = 1e-9
 CONFIDENCE: Final = "each check errs in less than one of 10^9 runs"
 DEVIATIONS: Final = 6.2
 """A normal variable is further from its mean than so many standard deviations with probability below RISK."""
+
+ROUNDING: Final = 1e-12
+"""Two ways to compute a figure in floats differ by less than this part of it."""
 
 Kind = Literal["equal", "at most", "at least"]
 
@@ -46,9 +49,26 @@ def share(what: str, predicted: float, hits: int, trials: int, kind: Kind = "equ
     return Check(what=what, predicted=predicted, observed=hits / trials, low=low, high=high, kind=kind)
 
 
-def mean(what: str, predicted: float, observed: float, deviation: float, trials: int, kind: Kind = "equal") -> Check:
-    """Compare the mean of many trials with its expectation; `deviation` is the standard deviation of one trial."""
+def mean(
+    what: str,
+    predicted: float,
+    observed: float,
+    deviation: float,
+    trials: int,
+    kind: Kind = "equal",
+    *,
+    largest: float | None = None,
+) -> Check:
+    """Compare the mean of many trials with its expectation; `deviation` is the standard deviation of one trial.
+
+    Args: largest: how far one trial is from its expectation at most, where what moves the mean is so rare that the
+        normal law does not hold yet. By Bernstein's inequality a mean is t or further away with probability at most
+        2e^(−L) for t = bL/3n + √((bL/3n)² + 2σ²L/n), b being the largest.
+    """
     reach = DEVIATIONS * deviation / sqrt(trials)
+    if largest is not None:
+        level = log(2 / RISK) / trials
+        reach = largest * level / 3 + sqrt((largest * level / 3) ** 2 + 2 * deviation**2 * level)
     low = predicted - reach if kind != "at most" else -inf
     high = predicted + reach if kind != "at least" else inf
     return Check(what=what, predicted=predicted, observed=observed, low=low, high=high, kind=kind)
@@ -62,8 +82,9 @@ def exactly(what: str, predicted: float, observed: float, tolerance: float = 1e-
 
 
 def bounded(what: str, predicted: float, observed: float, kind: Kind) -> Check:
-    """Compare a figure that is computed with a bound of it."""
-    low, high = (-inf, predicted) if kind == "at most" else (predicted, inf)
+    """Compare a figure that is computed with a bound of it, which it may attain: up to what floats err by."""
+    slack = ROUNDING * abs(predicted)
+    low, high = (-inf, predicted + slack) if kind == "at most" else (predicted - slack, inf)
     return Check(what=what, predicted=predicted, observed=observed, low=low, high=high, kind=kind)
 
 

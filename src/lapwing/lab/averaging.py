@@ -58,7 +58,7 @@ def run(settings: Settings) -> Finding:
         if settings.tries("naive"):
             parts.append(_repeated(float(epsilon), attackers))
         if settings.tries("lapwing"):
-            parts += [_stored(epsilon, settings.times(1_000, 50)), _fresh(epsilon, settings.times(1_000_000, 100_000))]
+            parts += [_stored(epsilon, settings.asked(1_000, 50)), _fresh(epsilon, settings.asked(1_000_000, 100_000))]
     rows = [row for row, _ in parts]
     return Finding.of(
         parts,
@@ -228,5 +228,9 @@ def _curve(row: Row) -> list[Row]:
 
 
 EXPERIMENT: Final = Experiment(
-    name="averaging", title="How many repeats until the noise is averaged away?", run=run, attack=True
+    name="averaging",
+    title="How many repeats until the noise is averaged away?",
+    run=run,
+    attack=True,
+    sizes={"repetitions": range(100, 100_001)},
 )

@@ -12,12 +12,12 @@ small δ: that is what the other methods compute, of which the loss distribution
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
-from math import exp
-from statistics import NormalDist
+from math import sqrt
 from typing import Final
 
 import pyarrow as pa
 
+from lapwing.exact.bounds import Ball, enclose_tightly, normal_cdf_ball
 from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly
 from lapwing.lab.course import DOMAINS, is_refused, protected_students
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
@@ -43,9 +43,9 @@ BOUNDS_OF_THE_LAW: Final = ("basic composition", "zCDP", "Gaussian DP")
 
 def run(settings: Settings) -> Finding:
     """Spend a budget by three lists in three kinds of ledgers; and ask 80 counts one by one, and at once."""
-    epsilon = settings.at(Fraction(1))
-    spent = [_spent(name, parts, kind, epsilon) for name, parts in PARTS for kind in LEDGERS]
-    eighty, checks = _eighty(epsilon / 10)
+    epsilon, delta = settings.at(Fraction(1)), settings.delta or DELTA
+    spent = [_spent(name, parts, kind, epsilon, delta) for name, parts in PARTS for kind in LEDGERS]
+    eighty, checks = _eighty(epsilon / 10, delta)
     return Finding.of(
         [*spent, *((row, []) for row in eighty)],
         *checks,
@@ -53,24 +53,24 @@ def run(settings: Settings) -> Finding:
         conclusion=(
             "In a pure ledger the three lists cost the same, the whole budget. In ledgers of Gaussian noise many small "
             "questions cost far less than few large ones. And 80 counts of editors, genders and years, asked one by "
-            f"one, cost {float(8 * epsilon):g}, or {eighty[-1]['predicted']:.3g} by their exact law at δ = 10⁻⁶; asked "
-            f"as one histogram they cost {float(epsilon / 10):g}, with the same noise."
+            f"one, cost {float(8 * epsilon):g}, or {eighty[-1]['predicted']:.3g} by their exact law at "
+            f"δ = {float(delta):g}; asked as one histogram they cost {float(epsilon / 10):g}, with the same noise."
         ),
         sample=f"{len(PARTS) * len(LEDGERS)} ledgers, 160 counts on the real engine; {CONFIDENCE}",
     )
 
 
-def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction) -> Part:
+def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction, delta: Fraction) -> Part:
     """Ask a list of questions, each other than the last, and compare which share of the budget they took."""
-    delta = Fraction(0) if kind == "pure" else DELTA
-    with protected_students(epsilon, delta=delta, measure=kind) as session:
+    with protected_students(epsilon, delta=Fraction(0) if kind == "pure" else delta, measure=kind) as session:
         for number, part in enumerate(parts):
             session.sql(f"SELECT COUNT(*) AS n FROM students WHERE scholarship > {number}", epsilon=part * epsilon)
         budget = session.budget()
         observed = float(budget.spent.amount / budget.total.amount)
         more = "SELECT COUNT(*) AS n FROM students WHERE scholarship > 5000"
         refused = is_refused(session, more, epsilon / 10)
-    predicted = sum(_cost(kind, float(part * epsilon)) for part in parts) / _cost(kind, float(epsilon))
+    predicted = sum(_cost(kind, float(part * epsilon), float(delta)) for part in parts)
+    predicted /= _cost(kind, float(epsilon), float(delta))
     what = f"{name}, share of a {kind} ledger"
     checks = [exactly(what, predicted, observed, 1e-6)]
     if kind == "pure":
@@ -78,31 +78,34 @@ def _spent(name: str, parts: tuple[Fraction, ...], kind: str, epsilon: Fraction)
     return _row(name, kind, "share of the budget", predicted, observed), checks
 
 
-def _cost(kind: str, epsilon: float) -> float:
+def _cost(kind: str, epsilon: float, delta: float = float(DELTA)) -> float:
     """Return what a question at ε takes of a ledger: ε, ρ or μ², by halving where there is no formula."""
-    delta = float(DELTA)
     if kind == "pure":
         return epsilon
     if kind == "zcdp":
         return _root(lambda rho: ZeroConcentratedDP(rho).to_epsilon(delta=delta) <= epsilon)
-    normal = NormalDist()
+    return _root(lambda mu: _delta(mu, epsilon) <= delta) ** 2
 
-    def fits(mu: float) -> bool:
-        return normal.cdf(-epsilon / mu + mu / 2) - exp(epsilon) * normal.cdf(-epsilon / mu - mu / 2) <= delta
 
-    return _root(fits) ** 2
+def _delta(mu: float, epsilon: float) -> float:
+    """Return Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2): a difference of two small numbers, so not in floats."""
+
+    def formula(mu: Ball, epsilon: Ball) -> Ball:
+        return normal_cdf_ball(mu / 2 - epsilon / mu) - epsilon.exp() * normal_cdf_ball(-mu / 2 - epsilon / mu)
+
+    return float(enclose_tightly(formula, Fraction(mu), Fraction(epsilon)).upper)
 
 
 def _root(fits: Callable[[float], bool]) -> float:
-    """Return the largest number, from 10^-9 to 100, that fits."""
-    low, high = 1e-9, 100.0
-    for _ in range(80):
-        middle = (low + high) / 2
+    """Return the largest number, from 10^-30 to 100, that fits: halved by ratio, for as many digits of a small one."""
+    low, high = 1e-30, 100.0
+    for _ in range(70):
+        middle = sqrt(low * high)
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 
-def _eighty(epsilon: Fraction) -> tuple[list[Row], list[Check]]:
+def _eighty(epsilon: Fraction, delta: Fraction) -> tuple[list[Row], list[Check]]:
     """Ask 80 counts one by one and as one histogram, with the same noise; and total them by every method."""
     table = students()
     years = pa.array([day.year for day in table["birth_date"].to_pylist()], pa.int64())
@@ -115,13 +118,16 @@ def _eighty(epsilon: Fraction) -> tuple[list[Row], list[Check]]:
         widths.add(_width(session, f"SELECT {KEYS}, COUNT(*) AS n FROM students GROUP BY {KEYS}", epsilon))
         together = session.budget().spent.amount - apart
     noise = listed("discrete-laplace", len(cells), scale=1 / epsilon)
-    totals = {one.method: one.epsilon or 0.0 for one in statements_of([noise], delta=DELTA)}
+    totals = {one.method: one.epsilon or 0.0 for one in statements_of([noise], delta=delta)}
     basic, law = len(cells) * epsilon, totals["loss distribution"]
     methods = (("zcdp", "zCDP"), ("gdp", "Gaussian DP"), ("exact law (PLD)", "loss distribution"))
     rows = [
         _row("80 counts, one by one", "pure", "epsilon", float(basic), float(apart)),
         _row("80 counts, one histogram", "pure", "epsilon", float(epsilon), float(together)),
-        *(_row("80 counts, one by one", kind, "epsilon at delta 1e-6", totals[method]) for kind, method in methods),
+        *(
+            _row("80 counts, one by one", kind, f"epsilon at delta {float(delta):g}", totals[method])
+            for kind, method in methods
+        ),
     ]
     checks = [
         exactly("epsilon of 80 counts, one by one", float(basic), float(apart)),
@@ -153,4 +159,9 @@ def _plot(rows: list[Row]) -> Plot:
     return chart("What the same sum of epsilon costs, by kind of ledger", width=420, **data(rows), **bars)
 
 
-EXPERIMENT: Final = Experiment(name="budget", title="What do many questions cost together?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="budget",
+    title="What do many questions cost together?",
+    run=run,
+    takes_delta=True,
+)

@@ -20,12 +20,17 @@ from lapwing.local import BinaryResponse, estimate
 from lapwing.plots import Plot, Specification
 
 EPSILONS: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8))
+NOBODY: Final = 5
+"""From this ε on fewer than one answer in a hundred is a lie."""
 NAMES: Final = ("no", "yes")
 
 
 def run(settings: Settings) -> Finding:
     """Ask all students whether they cheated in an exam, by coins of several ε."""
-    truth = np.array(students()["cheated"].to_pylist(), dtype=np.int64)
+    table = students() if settings.data is None else settings.data
+    truth = np.array(table["cheated"].to_pylist(), dtype=np.int64)
+    if settings.n is not None:
+        truth = np.resize(truth, settings.n)
     repeats = settings.times(1_000, 100)
     epsilons = EPSILONS if settings.epsilon is None else (settings.epsilon,)
     fair = BinaryResponse.from_coins(Fraction(1, 2), Fraction(1, 2))
@@ -39,11 +44,18 @@ def run(settings: Settings) -> Finding:
         plot=_plot([row for row, _ in asked]),
         conclusion=(
             "Each respondent may have lied, and nobody can tell who; all together they tell the share of cheaters, the "
-            "better the larger ε is. Two fair coins are worth ε = ln 3 = 1.0986. At ε = 8 one answer in 3,000 is a "
-            "lie: that protects nobody."
+            "better the larger ε is. Two fair coins are worth ε = ln 3 = 1.0986. "
+            f"{_said_of(max(epsilons))}"
         ),
         sample=f"{truth.size:,} students asked {repeats:,} times; {CONFIDENCE}",
     )
+
+
+def _said_of(epsilon: Fraction) -> str:
+    """Say what the largest ε that was tried means to a respondent."""
+    lies = 1 + exp(float(epsilon))
+    said = f"At ε = {float(epsilon):g} one answer in {lies:,.{0 if lies >= 10 else 2}f} is a lie"
+    return f"{said}: that protects nobody." if epsilon >= NOBODY else f"{said}."
 
 
 def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int) -> Part:
@@ -63,7 +75,15 @@ def _asked(name: str, mechanism: BinaryResponse, truth: np.ndarray, repeats: int
     }
     checks = [
         share(f"share of lies, {name}", lying, lies, reports.size),
-        mean(f"estimated share of cheaters, {name}", true, float(np.mean(shares)), error, repeats),
+        # A report is a trial: it moves the estimate of its student by 1/(1 − 2l) if it is a lie, and lies may be rare.
+        mean(
+            f"estimated share of cheaters, {name}",
+            true,
+            float(np.mean(shares)),
+            error * sqrt(truth.size),
+            reports.size,
+            largest=1 / (1 - 2 * lying),
+        ),
     ]
     return row, checks
 
@@ -81,4 +101,10 @@ def _plot(rows: list[Row]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="coin", title="How much does a survey by coins reveal?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="coin",
+    title="How much does a survey by coins reveal?",
+    run=run,
+    sizes={"n": range(100, 10_001), "repetitions": range(20, 5_001)},
+    takes_data=True,
+)

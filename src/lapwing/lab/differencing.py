@@ -76,7 +76,7 @@ Integers = NDArray[np.int64]
 def run(settings: Settings) -> Finding:
     """Subtract totals to find out two secrets of Bob: exact totals, and Lapwing's at one total price."""
     epsilon = settings.at(Fraction(1))
-    repeats, draws = settings.times(100, 20), settings.times(1_000_000, 200_000)
+    repeats, draws = settings.asked(100, 20), settings.times(1_000_000, 200_000)
     parts = _naive() if settings.tries("naive") else []
     if settings.tries("lapwing"):
         parts += [each for secret, pairs in ATTACKS for each in _lapwing(secret, pairs, epsilon, repeats, draws)]
@@ -227,5 +227,9 @@ def _plot(rows: list[Row], epsilon: float) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="differencing", title="Do the totals of two groups give away their difference?", run=run, attack=True
+    name="differencing",
+    title="Do the totals of two groups give away their difference?",
+    run=run,
+    attack=True,
+    sizes={"repetitions": range(10_000, 10_000_001)},
 )

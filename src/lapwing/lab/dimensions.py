@@ -37,29 +37,30 @@ FLOATS: Final = 1e-7
 def run(settings: Settings) -> Finding:
     """Calibrate either noise for 1 to 1,000 answers, draw it, and find where the two cross."""
     epsilon, draws = settings.at(Fraction(1)), settings.times(200_000, 20_000)
+    delta, largest = settings.delta or DELTA, settings.k or SIZES[-1]
     rows: list[Row] = []
     checks: list[Check] = []
-    for k in SIZES:
-        compared, several = _compared(k, epsilon, draws)
+    for k in (*(size for size in SIZES if size < largest), largest):
+        compared, several = _compared(k, epsilon, delta, draws)
         rows += compared
         checks += several
-    crossings = {delta: _crossing(epsilon, delta) for delta in DELTAS}
-    for delta, crossing in crossings.items():
-        checks += _switches(epsilon, delta, floor(crossing) + 1)
-    checks += _engine(epsilon)
+    crossings = {each: _crossing(epsilon, each) for each in sorted({*DELTAS, delta}, reverse=True)}
+    for each, crossing in crossings.items():
+        checks += _switches(epsilon, each, floor(crossing) + 1)
+    checks += _engine(epsilon, delta)
     if epsilon <= 1:
-        classical = sqrt(2 * log(1.25 / float(DELTA))) / float(epsilon)
-        checks.append(bounded("σ for one answer against the classical σ", classical, _sigma(epsilon), "at most"))
+        classical = sqrt(2 * log(1.25 / float(delta))) / float(epsilon)
+        checks.append(bounded("σ for one answer against the classical σ", classical, _sigma(epsilon, delta), "at most"))
     laplace, gaussian = (row["±, Lapwing"] for row in rows[-2:])
     return Finding(
         rows=tuple(rows),
         checks=tuple(checks),
-        plot=_plot(epsilon, rows),
+        plot=_plot(epsilon, delta, rows),
         conclusion=(
-            f"At ε = {float(epsilon):g}, {SIZES[-1]:,} answers that everybody is in come with ±{laplace:,} "
+            f"At ε = {float(epsilon):g}, {largest:,} answers that everybody is in come with ±{laplace:,} "
             f"of Laplace noise, which grows with their number, and with ±{gaussian:,} of Gaussian noise, "
-            f"which grows with its root. From {floor(crossings[DELTA]) + 1:,} answers on, Gaussian noise is the better "
-            f"one, for who accepts δ = 10⁻⁶; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
+            f"which grows with its root. From {floor(crossings[delta]) + 1:,} answers on, Gaussian noise is the better "
+            f"one, for who accepts δ = {float(delta):g}; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
         ),
         sample=(
             f"{draws:,} draws of each noise for each number of answers, and the real engine's own intervals; "
@@ -68,12 +69,12 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _compared(k: int, epsilon: Fraction, draws: int) -> tuple[list[Row], list[Check]]:
+def _compared(k: int, epsilon: Fraction, delta: Fraction, draws: int) -> tuple[list[Row], list[Check]]:
     """Compare the ± that Lapwing's mechanisms state for k answers, and the noise that they draw, with the formulas."""
     sensitivity = Sensitivity(l1=k, l2_squared=k)
     laplace = DiscreteLaplace.for_loss(PureDP(epsilon), sensitivity)
-    gaussian = RoundedGaussian.for_loss(loss_for("gdp", epsilon, DELTA), sensitivity)
-    sigma, r = sqrt(k) * _sigma(epsilon), exp(-float(epsilon) / k)
+    gaussian = RoundedGaussian.for_loss(loss_for("gdp", epsilon, delta), sensitivity)
+    sigma, r = sqrt(k) * _sigma(epsilon, delta), exp(-float(epsilon) / k)
     wide, normal = half_width(k / epsilon), _gaussian_half_width(sigma)
     rows: list[Row] = []
     checks = []
@@ -135,16 +136,18 @@ def _switches(epsilon: Fraction, delta: Fraction, first: int) -> list[Check]:
     ]
 
 
-def _engine(epsilon: Fraction) -> list[Check]:
+def _engine(epsilon: Fraction, delta: Fraction) -> list[Check]:
     """Ask the real engine for k columns at once, in a ledger of pure ε and in one of Gaussian DP."""
     checks = []
     for k in ASKED:
         columns = ", ".join(f"COUNT_IF(scholarship >= {100 * j}) AS n{j}" for j in range(k))
-        for kind, promise in (("pure", {}), ("gdp", {"delta": DELTA})):
+        for kind, promise in (("pure", {}), ("gdp", {"delta": delta})):
             with protected_students(epsilon, **promise) as session:
                 answer = session.sql(f"SELECT {columns} FROM students", epsilon=epsilon)
             low, high = answer.interval(Fraction(95, 100))["n0"]
-            predicted = half_width(k / epsilon) if kind == "pure" else _gaussian_half_width(sqrt(k) * _sigma(epsilon))
+            predicted = (
+                half_width(k / epsilon) if kind == "pure" else _gaussian_half_width(sqrt(k) * _sigma(epsilon, delta))
+            )
             stated = float(high[0] - low[0]) / 2
             checks.append(
                 exactly(f"± of the real engine, k = {k}, {kind}", predicted, stated, FLOATS * (1 + predicted))
@@ -152,7 +155,7 @@ def _engine(epsilon: Fraction) -> list[Check]:
     return checks
 
 
-def _plot(epsilon: Fraction, rows: list[Row]) -> Plot:
+def _plot(epsilon: Fraction, delta: Fraction, rows: list[Row]) -> Plot:
     """Draw the ± of both noises by the number of answers, on logarithmic axes, where powers are straight lines."""
     drawn = layer(
         {"type": "line", "point": True},
@@ -163,8 +166,14 @@ def _plot(epsilon: Fraction, rows: list[Row]) -> Plot:
     )
     # A logarithm has no 0, which a ± may be at a large ε.
     points = [{**row, "±": max(1, int(row["±, Lapwing"] or 0))} for row in rows]
-    title = f"± at 95 % of one of k answers that everybody is in, epsilon {float(epsilon):g}, delta 1e-6"
+    title = f"± at 95 % of one of k answers that everybody is in, epsilon {float(epsilon):g}, delta {float(delta):g}"
     return chart(title, width=420, **data(points), **drawn)
 
 
-EXPERIMENT: Final = Experiment(name="dimensions", title="What do many answers cost that everybody is in?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="dimensions",
+    title="What do many answers cost that everybody is in?",
+    run=run,
+    sizes={"k": range(1, 10_001), "repetitions": range(1_000, 2_000_001)},
+    takes_delta=True,
+)

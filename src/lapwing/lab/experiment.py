@@ -4,13 +4,19 @@ An experiment draws its randomness from the operating system like everything els
 a run is a `Check`: a predicted figure, the observed one, and how far apart chance may put them.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, Self, final
+from typing import Final, Literal, Self, final
+
+import pyarrow as pa
 
 from lapwing.lab.agreement import Check
 from lapwing.plots import Plot
+
+SIZES: Final = ("n", "k", "d", "repetitions")
+"""What whole numbers a run may be given: people, answers or questions, dimensions, and repeats."""
 
 Target = Literal["naive", "lapwing", "both"]
 Cell = str | int | float | None
@@ -33,15 +39,27 @@ def columns(*names: str) -> Callable[..., Row]:
 class Settings:
     """How an experiment is run.
 
-    Args: epsilon: instead of its own; against: what an attack is tried on; short: fewer repeats, for a quick look.
+    Args: epsilon, delta: instead of its own; against: what an attack is tried on; short: fewer repeats, for a quick
+        look; n, k, d, repetitions: instead of its own numbers of people, of answers, of dimensions and of repeats;
+        data: a table like that of `students`, instead of it. An experiment takes those that it names.
     """
 
     epsilon: Fraction | None = None
     against: Target = "both"
     short: bool = False
+    n: int | None = None
+    k: int | None = None
+    d: int | None = None
+    repetitions: int | None = None
+    delta: Fraction | None = None
+    data: pa.Table | None = None
 
     def times(self, many: int, few: int) -> int:
-        """Return how often something is repeated."""
+        """Return how often the experiment repeats what it is about."""
+        return self.repetitions or self.asked(many, few)
+
+    def asked(self, many: int, few: int) -> int:
+        """Return how often something is repeated that takes long, whatever was said of repetitions."""
         return few if self.short else many
 
     def at(self, usual: Fraction) -> Fraction:
@@ -94,10 +112,26 @@ class Finding:
 class Experiment:
     """One experiment of the lab.
 
-    Args: name: as it is called; title: what it asks, in one line; attack: whether it has targets; run: tries it out.
+    Args: name: as it is called; title: what it asks, in one line; attack: whether it has targets; run: tries it out;
+        sizes: which of n, k, d and repetitions it takes, from where to where; takes_delta, takes_data: whether it takes
+        these.
     """
 
     name: str
     title: str
     run: Callable[[Settings], Finding]
     attack: bool = False
+    sizes: Mapping[str, range] = field(default_factory=dict)
+    takes_delta: bool = False
+    takes_data: bool = False
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """What it can be given beside ε, by name."""
+        named = {"delta": self.takes_delta, "data": self.takes_data}
+        return (*(size for size in SIZES if size in self.sizes), *(name for name, taken in named.items() if taken))
+
+    @property
+    def derivation(self) -> str:
+        """Where its predictions come from: what its file says of itself."""
+        return sys.modules[self.run.__module__].__doc__ or ""

@@ -35,8 +35,8 @@ from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 
 BOB: Final = f"SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
-ROUGHLY: Final = 0.06
-"""How far predicted shares of doubles may be off: they take for chance what is not."""
+ROUGHLY: Final = 0.1
+"""How far predicted shares of doubles may be off: they take for chance what is not, such as thirds at ε = 3."""
 NAIVE, LAPWING = "doubles", "Lapwing"
 
 Floats = NDArray[np.float64]
@@ -185,5 +185,9 @@ def _plot(scale: float, settings: Settings) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="floating-point", title="Do the last bits of an answer give away what is true?", run=run, attack=True
+    name="floating-point",
+    title="Do the last bits of an answer give away what is true?",
+    run=run,
+    attack=True,
+    sizes={"repetitions": range(10_000, 2_000_001)},
 )

@@ -40,9 +40,10 @@ EACH, ALL = "each student", "all ten"
 def run(settings: Settings) -> Finding:
     """Guess whether a group is in the data, of several sizes, and where the group is one privacy unit."""
     epsilon = settings.at(Fraction(1, 10))
-    draws, repeats = settings.times(2_000_000, 500_000), settings.times(100, 10)
+    draws, repeats = settings.times(2_000_000, 500_000), settings.asked(100, 10)
     noise, asked = _asked(epsilon, repeats)
-    parts = [_guessed(EACH, size, noise, PureDP(epsilon).for_group(size), draws) for size in SIZES]
+    sizes = sorted({*SIZES, settings.k or TOGETHER})
+    parts = [_guessed(EACH, size, noise, PureDP(epsilon).for_group(size), draws) for size in sizes]
     parts.append(_guessed(ALL, TOGETHER, _noise_for_all(epsilon), PureDP(epsilon), draws))
     return Finding.of(
         parts,
@@ -143,4 +144,9 @@ def _plot(epsilon: float) -> Plot:
     return chart(title, width=420, height=300, **data(points), **drawn)
 
 
-EXPERIMENT: Final = Experiment(name="group", title="What is promised to ten students together?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="group",
+    title="What is promised to ten students together?",
+    run=run,
+    sizes={"k": range(2, 101), "repetitions": range(1_000, 10_000_001)},
+)

@@ -113,4 +113,9 @@ def _plot(rows: list[Row]) -> Plot:
     return chart("Half-width of a 95 % interval, out of one epsilon", width=300, **data(cells), **bars)
 
 
-EXPERIMENT: Final = Experiment(name="histogram", title="Why ask for all cells at once?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="histogram",
+    title="Why ask for all cells at once?",
+    run=run,
+    sizes={"repetitions": range(1_000, 10_000_001)},
+)

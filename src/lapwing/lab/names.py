@@ -67,7 +67,8 @@ def run(settings: Settings) -> Finding:
     rows: list[Row] = []
     checks = _textbook(epsilon)
     drawn: dict[str, np.ndarray] = {}
-    noises = (laplace(epsilon), _gaussian(epsilon))
+    delta = settings.delta or DELTA
+    noises = (laplace(epsilon), _gaussian(epsilon, delta))
     for noise in noises:
         largest = _largest(noise.mechanism, counts, runs)
         drawn[noise.name] = largest[:, -1]
@@ -85,7 +86,7 @@ def run(settings: Settings) -> Finding:
             f"At ε = {float(epsilon):g} the largest error of 10,000 counts is {reach[0]} at most in 95 % of runs, and "
             f"{noises[0].quantile(1, 1 - BETA)} for one count alone: ten thousand times as many counts cost little, as "
             f"nobody is in two of them. The real engine's own largest error was {observed}. With Gaussian noise at "
-            f"δ = 10⁻⁶ it is {reach[1]}."
+            f"δ = {float(delta):g} it is {reach[1]}."
         ),
         sample=f"{runs:,} runs of 10,000 counts for each noise, one of the real engine; {CONFIDENCE}",
     )
@@ -103,8 +104,8 @@ def laplace(epsilon: Fraction) -> CountNoise:
     )
 
 
-def _gaussian(epsilon: Fraction) -> CountNoise:
-    mechanism = RoundedGaussian.for_loss(loss_for("gdp", epsilon, DELTA), ONE_NAME_EACH)
+def _gaussian(epsilon: Fraction, delta: Fraction = DELTA) -> CountNoise:
+    mechanism = RoundedGaussian.for_loss(loss_for("gdp", epsilon, delta), ONE_NAME_EACH)
     sigma = float(mechanism.sigma)
     return CountNoise(
         name="Gaussian",
@@ -118,8 +119,8 @@ def _gaussian(epsilon: Fraction) -> CountNoise:
 def _largest(mechanism: Mechanism, counts: np.ndarray, runs: int) -> np.ndarray:
     """Return the largest error of the first 1, 10, … counts, a row for each run."""
     rows = []
-    for _ in range(runs // BLOCK):
-        errors = np.abs(mechanism.release(np.tile(counts, (BLOCK, 1))) - counts)
+    for start in range(0, runs, BLOCK):
+        errors = np.abs(mechanism.release(np.tile(counts, (min(BLOCK, runs - start), 1))) - counts)
         rows.append(np.stack([errors[:, :k].max(axis=1) for k in SIZES], axis=1))
     return np.concatenate(rows)
 
@@ -212,4 +213,10 @@ def _plot(noise: CountNoise, largest: np.ndarray, rows: list[Row]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="names", title="How large is the largest error of ten thousand counts?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="names",
+    title="How large is the largest error of ten thousand counts?",
+    run=run,
+    sizes={"repetitions": range(100, 10_001)},
+    takes_delta=True,
+)

@@ -123,4 +123,9 @@ def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="noise", title="What is answered how often, and what does privacy cost?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="noise",
+    title="What is answered how often, and what does privacy cost?",
+    run=run,
+    sizes={"repetitions": range(1_000, 10_000_001)},
+)

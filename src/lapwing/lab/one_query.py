@@ -45,7 +45,7 @@ Seen = dict[str, tuple[Figures, Figures]]
 def run(settings: Settings) -> Finding:
     """Guess whether Bob is in the data, by one question and by two."""
     epsilon = settings.at(Fraction(1, 10))
-    repeats = settings.times(100, 10)
+    repeats = settings.asked(100, 10)
     parts = _naive() if settings.tries("naive") else []
     if settings.tries("lapwing"):
         parts += _attacked("Lapwing", _asked(epsilon, repeats), epsilon)

@@ -15,7 +15,7 @@ while the answer does not change.
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import log
+from math import log, log1p
 from typing import Final
 
 import numpy as np
@@ -38,7 +38,7 @@ FRESH, KEPT, LEDGER = "fresh coins", "kept answer", "ledger, not reset"
 
 def run(settings: Settings) -> Finding:
     """Ask the same people every day, with fresh coins and with a kept noisy answer."""
-    epsilon, people = settings.at(Fraction(1)), settings.times(20_000, 4_000)
+    epsilon, people = settings.at(Fraction(1)), settings.n or settings.asked(20_000, 4_000)
     parts: list[Part] = []
     said: list[str] = []
     if settings.tries("naive"):
@@ -49,7 +49,7 @@ def run(settings: Settings) -> Finding:
         said.append(
             f"A noisy answer that is kept, and made noisy again for each report, gives no more than "
             f"{float(forever(epsilon)):g} away however long it goes on: the best guess stays below "
-            f"{100 * at_most(float(forever(epsilon))):.1f} %, if the answer never changes. And a ledger that is not "
+            f"{100 * at_most(float(forever(epsilon))):.4g} %, if the answer never changes. And a ledger that is not "
             "reset refuses on the second day."
         )
     return Finding.of(
@@ -101,7 +101,7 @@ def _kept(epsilon: Fraction, people: int) -> list[Part]:
     most = at_most(float(forever(epsilon)))
     parts: list[Part] = []
     for days in DAYS:
-        loss = log(mechanism.unchanged_ratio(days))
+        loss = _logarithm(mechanism.unchanged_ratio(days))
         predicted, right = kept_right(mechanism, days), _right(reports[:, :days], answers)
         what = f"{days} days, {KEPT}"
         checks = [
@@ -111,6 +111,11 @@ def _kept(epsilon: Fraction, people: int) -> list[Part]:
         ]
         parts.append((_row(KEPT, days, loss, None, predicted, right / people), checks))
     return parts
+
+
+def _logarithm(ratio: Fraction) -> float:
+    """Return the logarithm of a ratio, with all its digits where the ratio is near 1."""
+    return log1p(ratio - 1)
 
 
 def _ledger(epsilon: Fraction) -> Part:
@@ -157,7 +162,7 @@ def _plot(epsilon: Fraction) -> Plot:
     mechanism, daily = memoised(epsilon), float(epsilon)
     laws: dict[str, Callable[[int], tuple[float, float]]] = {
         FRESH: lambda days: (by_majority(daily, days), days * daily),
-        KEPT: lambda days: (kept_right(mechanism, days), log(mechanism.unchanged_ratio(days))),
+        KEPT: lambda days: (kept_right(mechanism, days), _logarithm(mechanism.unchanged_ratio(days))),
     }
     point = columns("days", "reports", "found", "epsilon")
     shown = (*range(1, 31, 2), *range(41, 366, 12))
@@ -178,5 +183,9 @@ def _plot(epsilon: Fraction) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="over-time", title="What is a limit a day worth after a year?", run=run, attack=True
+    name="over-time",
+    title="What is a limit a day worth after a year?",
+    run=run,
+    attack=True,
+    sizes={"n": range(100, 100_001)},
 )

@@ -4,14 +4,19 @@ Derivation. By Bayes, the odds of "Bob is in the data" against "he is not" becom
 times P(y | in)/P(y | out), a factor from e^(−ε) to e^ε by ε-DP: a belief p ends within p/(p + (1 − p)·e^(±ε)). At ε = 1
 and p = ½ that is 0.27 to 0.73. The discrete Laplace of a count attains both ends, and nothing between.
 
-Lecture notes print a looser bound, 0.18 to 0.82. It is that of the belief and not of its odds: P(in | y)/p =
-P(y | in)/P(y) lies within e^(±ε), because P(y) is a mean of P(y | in) and P(y | out); so a belief ends above p·e^(−ε)
-and, by the same of its opposite, below 1 − (1 − p)·e^(−ε). It is true, and not attained: P(y) has P(y | in) in itself.
+Courses compare two worlds: what an attacker believes of x after a release from data that have Bob in them, post(x), and
+what would be believed after one from the same data without him, post⁻(x). They print post(x) ≤ e^ε·post⁻(x) for every x
+and every belief before; so at ε = 1, if post(x) is one half, post⁻(x) lies within 0.18 and 0.82. Where neighbours add
+or remove one person, that is false. Let x be "Bob said Notepad" and not Vim, with all others known. Without Bob his
+answer is in no cell, and post⁻ is the belief before, 1/(1 + e²) = 0.119. With him, a histogram of the editors has two
+cells that speak of him, Notepad's and Vim's, and its odds move by e^(2ε): to 1 : 1. So post = 0.5, and e·0.119 = 0.324.
 
-A belief about *what Bob said* compares two worlds that both have him: Notepad against Vim. Each is a neighbour of the
-world without him, so that the odds move by e^(±2ε): 0.12 to 0.88. This is also how far the belief that is reached can
-be from the one that would have been reached without Bob's data, for any belief about anything: in its odds, the chance
-of y changes by e^(±ε) above the line and below (Kasiviswanathan and Smith 2014). A histogram of the editors attains it.
+What is true. The chance of y in each world changes by e^(±ε) if Bob is taken out of it. In the odds of x that is above
+the line and below it, so post(x) has the odds of post⁻(x) times a factor from e^(−2ε) to e^(2ε), for any x and any
+belief (Kasiviswanathan and Smith 2014); in particular post(x) ≤ e^(2ε)·post⁻(x). If post(x) is one half at ε = 1, then
+post⁻(x) lies within 0.119 and 0.881, and both occur. For two cases the courses are right. If x is "Bob is in", the
+worlds of x are neighbours, and the odds move by e^(±ε). And if neighbours replace one person and x is about Bob alone,
+worlds with different x are neighbours, too.
 """
 
 from collections.abc import Callable
@@ -22,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.lab.agreement import CONFIDENCE, Check, exactly, share
+from lapwing.lab.agreement import CONFIDENCE, Check, bounded, exactly, share
 from lapwing.lab.course import drawn, noise_of, protected_students
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
@@ -34,6 +39,8 @@ from lapwing.plots import Plot
 BELIEFS: Final = (0.01, 0.1, 0.5, 0.9)
 HISTOGRAM: Final = "SELECT editor, COUNT(*) AS n FROM students GROUP BY editor"
 IN_OR_OUT, WHICH = "Bob is in", "Bob said Notepad"
+ENOUGH: Final = 1_000
+"""Worlds in which a case should occur, for it to be worth drawing."""
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -47,17 +54,34 @@ def run(settings: Settings) -> Finding:
         of_count = noise_of(session, BOB_ALONE, epsilon)
         of_histogram = noise_of(session, HISTOGRAM, epsilon)
     parts = [_about_presence(float(epsilon), of_count, belief, worlds) for belief in BELIEFS]
-    parts.append(_about_editor(float(epsilon), of_histogram, worlds))
+    seldom = 1 / (1 + exp(2 * float(epsilon)))
+    parts += [
+        _about_editor(float(epsilon), of_histogram, belief, worlds)
+        for belief in (0.5, seldom)
+        if 2 * belief * worlds >= ENOUGH
+    ]
     low, high = by_odds(0.5, float(epsilon))
     least, most = by_odds(0.5, 2 * float(epsilon))
+    claimed = seldom * exp(float(epsilon))
     return Finding.of(
         parts,
+        bounded(
+            "even belief, against e^ε times that without Bob's data", claimed, _highest(seldom, epsilon), "at least"
+        ),
+        bounded(
+            "even belief, against e^(2ε) times it",
+            seldom * exp(2 * float(epsilon)),
+            _highest(seldom, epsilon),
+            "at most",
+        ),
         *_textbook(),
         plot=_plot(float(epsilon)),
         conclusion=(
             f"One answer at ε = {float(epsilon):g} turns an even chance that Bob is in the data into {low:.4g} or "
             f"{high:.4g}, and just so often it is true. Between two things that Bob may have said, it may turn an even "
-            f"chance into {least:.4g} or {most:.4g}: to replace Bob is to remove him and to add another."
+            f"chance into {least:.4g} or {most:.4g}: to replace Bob is to remove him and to add another. So the bound "
+            f"that courses print is too small there: of a belief of {seldom:.3g}, which is what it would be without "
+            f"Bob's data, an answer makes 0.5, and e^ε times as much is {claimed:.3g}."
         ),
         sample=f"{worlds:,} worlds for each belief; {CONFIDENCE}",
     )
@@ -68,9 +92,15 @@ def by_odds(belief: float, epsilon: float) -> Interval:
     return belief / (belief + (1 - belief) * exp(epsilon)), belief / (belief + (1 - belief) * exp(-epsilon))
 
 
-def by_ratio(belief: float, epsilon: float) -> Interval:
-    """Return the ends of a belief that moves itself, like its opposite, by such a factor."""
-    return belief * exp(-epsilon), 1 - (1 - belief) * exp(-epsilon)
+def as_printed(belief: float, epsilon: float) -> Interval:
+    """Return the ends of a belief if it and its opposite moved by e^ε at most, in both directions."""
+    low = max(belief * exp(-epsilon), 1 - (1 - belief) * exp(epsilon))
+    return low, min(belief * exp(epsilon), 1 - (1 - belief) * exp(-epsilon))
+
+
+def _highest(belief: float, epsilon: Fraction) -> float:
+    """Return the highest belief about what Bob said, by the law of two cells."""
+    return by_odds(belief, 2 * float(epsilon))[1]
 
 
 def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> Part:
@@ -78,20 +108,20 @@ def _about_presence(epsilon: float, noise: DiscreteLaplace, belief: float, world
     bob = bernoulli(belief, worlds)
     answers = bob + drawn(noise, 0, worlds)
     log_odds = (np.abs(answers) - np.abs(answers - 1)) / float(noise.scale)
-    return _compared(IN_OR_OUT, belief, bob, log_odds, by_odds(belief, epsilon), by_ratio(belief, epsilon))
+    return _compared(IN_OR_OUT, belief, bob, log_odds, by_odds(belief, epsilon), as_printed(belief, epsilon))
 
 
-def _about_editor(epsilon: float, noise: DiscreteLaplace, worlds: int) -> Part:
+def _about_editor(epsilon: float, noise: DiscreteLaplace, belief: float, worlds: int) -> Part:
     """Draw what Bob said, and answer the two cells that it is about: each is 1 or 0 with noise of its own."""
-    notepad = bernoulli(0.5, worlds)
+    notepad = bernoulli(Fraction(belief), worlds)
     cells = notepad + drawn(noise, 0, worlds), ~notepad + drawn(noise, 0, worlds)
     towards = [np.abs(cell) - np.abs(cell - 1) for cell in cells]
     log_odds = (towards[0] - towards[1]) / float(noise.scale)
-    return _compared(WHICH, 0.5, notepad, log_odds, by_odds(0.5, 2 * epsilon), by_ratio(0.5, 2 * epsilon))
+    return _compared(WHICH, belief, notepad, log_odds, by_odds(belief, 2 * epsilon), as_printed(belief, epsilon))
 
 
 def _compared(
-    about: str, belief: float, true: NDArray[np.bool_], log_odds: Floats, ends: Interval, looser: Interval
+    about: str, belief: float, true: NDArray[np.bool_], log_odds: Floats, ends: Interval, printed: Interval
 ) -> Part:
     """Compare the ends with the beliefs after the answers, and these with how often they are true."""
     after = belief / (belief + (1 - belief) * np.exp(-log_odds))
@@ -104,8 +134,7 @@ def _compared(
         "low, true": float(below.mean()),
         "high, predicted": ends[1],
         "high, true": float(above.mean()),
-        "looser low": looser[0],
-        "looser high": looser[1],
+        "printed high": printed[1],
     }
     name = f"{about}, {belief:g} before"
     checks = [
@@ -118,10 +147,10 @@ def _compared(
 
 
 def _textbook() -> list[Check]:
-    """Return the ends of an even chance at ε = 1 that courses print, to two places."""
+    """Return the ends of an even chance at ε = 1, to two places: those that are true, and those that are printed."""
     printed = {
         "by the odds": (by_odds(0.5, 1.0), (0.27, 0.73)),
-        "by the ratio": (by_ratio(0.5, 1.0), (0.18, 0.82)),
+        "as printed": (as_printed(0.5, 1.0), (0.18, 0.82)),
         "between two worlds": (by_odds(0.5, 2.0), (0.12, 0.88)),
     }
     return [
@@ -133,9 +162,9 @@ def _textbook() -> list[Check]:
 
 def _plot(epsilon: float) -> Plot:
     bounds: dict[str, Callable[[float], Interval]] = {
-        "by the odds (attained)": lambda p: by_odds(p, epsilon),
-        "by the ratio (looser)": lambda p: by_ratio(p, epsilon),
-        "between two things Bob said": lambda p: by_odds(p, 2 * epsilon),
+        "whether Bob is in (attained)": lambda p: by_odds(p, epsilon),
+        "what Bob said (attained)": lambda p: by_odds(p, 2 * epsilon),
+        "as courses print it, of anything": lambda p: as_printed(p, epsilon),
     }
     ends = [
         {"before": p, "after": end, "bound": name, "end": f"{name}, {side}"}
@@ -156,4 +185,9 @@ def _plot(epsilon: float) -> Plot:
     return chart(title, width=420, height=360, **data(ends), **drawn)
 
 
-EXPERIMENT: Final = Experiment(name="posterior", title="How far may one answer move a belief?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="posterior",
+    title="How far may one answer move a belief?",
+    run=run,
+    sizes={"repetitions": range(10_000, 10_000_001)},
+)

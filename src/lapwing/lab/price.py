@@ -173,4 +173,9 @@ def _plot(epsilon: float, rows: list[Row]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="price", title="Which price brings the most, if no bid may show?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="price",
+    title="Which price brings the most, if no bid may show?",
+    run=run,
+    sizes={"repetitions": range(100, 20_001)},
+)

@@ -92,7 +92,7 @@ class Groups:
 
 def run(settings: Settings) -> Finding:
     """Decode who cheated: from counts with noise of a fixed size, and from Lapwing's under a budget."""
-    people, runs = settings.times(1_000, 300), settings.times(5, 2)
+    people, runs = settings.n or settings.asked(1_000, 300), settings.asked(5, 2)
     epsilons = ANCHORS if settings.epsilon is None else (settings.epsilon,)
     parts = _naive(people) if settings.tries("naive") else []
     if settings.tries("lapwing"):
@@ -265,5 +265,9 @@ def _plot(rows: list[Row]) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="reconstruction", title="Do many noisy counts give everybody's secret away?", run=run, attack=True
+    name="reconstruction",
+    title="Do many noisy counts give everybody's secret away?",
+    run=run,
+    attack=True,
+    sizes={"n": range(64, 2_001)},
 )

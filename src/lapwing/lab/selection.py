@@ -39,8 +39,14 @@ from lapwing.plots import Plot
 from lapwing.privacy.measures import PureDP
 
 CONDITIONS: Final = 50
-COUNTS: Final = np.array([500 - 3 * i for i in range(CONDITIONS)], dtype=np.int64)
-"""How many patients have each condition."""
+
+
+def patients(conditions: int) -> NDArray[np.int64]:
+    """Return how many patients have each condition: 500, and 3 fewer of each next one, down to none."""
+    return np.maximum(0, 500 - 3 * np.arange(conditions, dtype=np.int64))
+
+
+COUNTS: Final = patients(CONDITIONS)
 LIKELY: Final = (1, 2, 3)
 """t, of which the last, with e^(−t) = 4.98 %, is in the table."""
 UNLIKELY: Final = 0.05
@@ -64,6 +70,7 @@ class Way:
     law: Law
     factor: int
     divided: int = 1
+    conditions: int = CONDITIONS
 
     @property
     def scale(self) -> float:
@@ -72,16 +79,16 @@ class Way:
 
     def bound(self, t: float) -> float:
         """Return what the error exceeds with probability at most e^(−t)."""
-        return self.factor * self.scale * (log(CONDITIONS / self.divided) + t)
+        return self.factor * self.scale * (log(self.conditions / self.divided) + t)
 
     def hardest(self, bound: float) -> float:
         """Return the probability of an error above a bound, by the exact law, in the case where that is likeliest."""
-        return float(self.law(just_beyond(bound), self.scale)[1:].sum())
+        return float(self.law(just_beyond(bound, self.conditions), self.scale)[1:].sum())
 
 
-def just_beyond(bound: float) -> NDArray[np.int64]:
+def just_beyond(bound: float, conditions: int = CONDITIONS) -> NDArray[np.int64]:
     """Return counts of which all but the first are below it by just more than a bound."""
-    counts = np.full(CONDITIONS, -floor(bound) - 1, dtype=np.int64)
+    counts = np.full(conditions, -floor(bound) - 1, dtype=np.int64)
     counts[0] = 0
     return counts
 
@@ -89,48 +96,51 @@ def just_beyond(bound: float) -> NDArray[np.int64]:
 def run(settings: Settings) -> Finding:
     """Name the most common of 50 conditions, again and again, in five ways that cost the same."""
     epsilon, times = settings.at(Fraction(1, 10)), settings.times(10_000, 1_000)
-    compared = [_compared(way, times) for way in _ways(epsilon)]
+    conditions = settings.d or CONDITIONS
+    compared = [_compared(way, times) for way in _ways(epsilon, conditions)]
     rows = [row for row, _ in compared]
     error = {str(row["way"]): float(row["error, predicted"] or 0) for row in rows}
     return Finding.of(
         compared,
-        *_cost(epsilon),
+        *_cost(epsilon, conditions),
         *_equal_laws(),
         *_equal_draws(10 * times),
-        plot=_plot(float(epsilon), rows),
+        plot=_plot(float(epsilon), conditions, rows),
         conclusion=(
             f"At ε = {float(epsilon):g}, the condition that is named has on average "
             f"{error['permute-and-flip']:.2f} patients fewer than the most common one by permute-and-flip, "
             f"{error['exponential mechanism']:.2f} by the exponential mechanism, and {error['all noisy counts']:.2f} "
-            "if all counts are released and the largest is picked. Whoever wants one name should not pay for fifty "
-            "numbers."
+            "if all counts are released and the largest is picked. Whoever wants one name should not pay for "
+            f"{conditions} numbers."
         ),
         sample=f"{times:,} choices in each way, and {times // 5:,} in each hardest case; {CONFIDENCE}",
     )
 
 
-def _ways(epsilon: Fraction) -> tuple[Way, ...]:
+def _ways(epsilon: Fraction, conditions: int = CONDITIONS) -> tuple[Way, ...]:
     loss = PureDP(epsilon)
     noisy = laws.noisy_max_laplace
     either = ReportNoisyMax.for_loss(loss, EITHER_WAY, "laplace")
     counted = ReportNoisyMax.for_loss(loss, COUNTED, "laplace")
     # To pick the largest of released counts is to report the noisy max at the scale that releases them all.
-    every = ReportNoisyMax(scale=CONDITIONS / epsilon, noise="laplace")
+    every = ReportNoisyMax(scale=conditions / epsilon, noise="laplace")
     return (
-        Way(name="all noisy counts", mechanism=every, law=noisy, factor=2),
-        Way(name="noisy max, Laplace, 2/ε", mechanism=either, law=noisy, factor=2),
-        Way(name="noisy max, Laplace, 1/ε", mechanism=counted, law=noisy, factor=2),
+        Way(name="all noisy counts", mechanism=every, law=noisy, factor=2, conditions=conditions),
+        Way(name="noisy max, Laplace, 2/ε", mechanism=either, law=noisy, factor=2, conditions=conditions),
+        Way(name="noisy max, Laplace, 1/ε", mechanism=counted, law=noisy, factor=2, conditions=conditions),
         Way(
             name="exponential mechanism",
             mechanism=ExponentialMechanism.for_loss(loss, COUNTED),
             law=laws.exponential_mechanism,
             factor=1,
+            conditions=conditions,
         ),
         Way(
             name="permute-and-flip",
             mechanism=PermuteAndFlip.for_loss(loss, COUNTED),
             law=laws.permute_and_flip,
             factor=1,
+            conditions=conditions,
             divided=2,
         ),
     )
@@ -138,13 +148,14 @@ def _ways(epsilon: Fraction) -> tuple[Way, ...]:
 
 def _compared(way: Way, times: int) -> Part:
     """Compare the errors of a way with its exact law, and with the theorem of its utility."""
-    below = COUNTS.max() - COUNTS
-    law = np.minimum(way.law(COUNTS, way.scale), 1)
-    chosen = np.array([way.mechanism.release(COUNTS) for _ in range(times)])
+    counts = patients(way.conditions)
+    below = counts.max() - counts
+    law = np.minimum(way.law(counts, way.scale), 1)
+    chosen = np.array([way.mechanism.release(counts) for _ in range(times)])
     errors = below[chosen]
     expected = float((law * below).sum())
     more = min(1.0, float(law[below > expected].sum()))
-    certified = way.mechanism.shortfall(CONDITIONS, CONFIDENT)
+    certified = way.mechanism.shortfall(way.conditions, CONFIDENT)
     row: Row = {
         "way": way.name,
         "scale": way.scale,
@@ -165,7 +176,7 @@ def _theorem(way: Way, times: int) -> list[Check]:
     """Check P(error > bound) ≤ e^(−t) in the hardest case, by the exact law; and the law, by choosing there."""
     checks = []
     for t in LIKELY:
-        counts, beyond = just_beyond(way.bound(t)), way.hardest(way.bound(t))
+        counts, beyond = just_beyond(way.bound(t), way.conditions), way.hardest(way.bound(t))
         chosen = sum(way.mechanism.release(counts) != 0 for _ in range(times))
         name = f"hardest error above the theorem's bound at t = {t}, {way.name}"
         checks.append(bounded(f"{name}, by law", exp(-t), beyond, "at most"))
@@ -173,13 +184,13 @@ def _theorem(way: Way, times: int) -> list[Check]:
     return checks
 
 
-def _cost(epsilon: Fraction) -> list[Check]:
+def _cost(epsilon: Fraction, conditions: int = CONDITIONS) -> list[Check]:
     """Check that each way costs ε, as Lapwing's mechanisms state it."""
     sensitivities = (COUNTED, EITHER_WAY, COUNTED, COUNTED, COUNTED)
     checks = []
-    for way, sensitivity in zip(_ways(epsilon), sensitivities, strict=True):
+    for way, sensitivity in zip(_ways(epsilon, conditions), sensitivities, strict=True):
         # A patient may have all conditions: what releases each count must keep ε for the d of them.
-        several = CONDITIONS if way.name == "all noisy counts" else 1
+        several = conditions if way.name == "all noisy counts" else 1
         cost = several * way.mechanism.loss(sensitivity, "pure").amount
         checks.append(exactly(f"ε of {way.name}", float(epsilon), float(cost)))
     return checks
@@ -213,11 +224,11 @@ def _equal_draws(times: int) -> list[Check]:
     ]
 
 
-def _plot(epsilon: float, rows: list[Row]) -> Plot:
+def _plot(epsilon: float, conditions: int, rows: list[Row]) -> Plot:
     """Draw the mean error of each way: predicted as bars, observed as points."""
     predicted = numeric("error, predicted", "patients fewer than the most common condition, mean")
     return chart(
-        f"{CONDITIONS} conditions at epsilon {epsilon:g}: predicted (bars), observed (points)",
+        f"{conditions} conditions at epsilon {epsilon:g}: predicted (bars), observed (points)",
         width=420,
         **data(rows),
         encoding={"y": nominal("way", sort=None, title=None, axis={"labelLimit": 300})},
@@ -225,4 +236,9 @@ def _plot(epsilon: float, rows: list[Row]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="selection", title="Which is the most common, without a count of any?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="selection",
+    title="Which is the most common, without a count of any?",
+    run=run,
+    sizes={"d": range(2, 201), "repetitions": range(100, 100_001)},
+)

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
 
 from lapwing.errors import InvalidParameter
 from lapwing.lab import (
@@ -28,7 +31,8 @@ from lapwing.lab import (
     tracing,
     trust,
 )
-from lapwing.lab.experiment import Experiment, Finding, Settings, Target
+from lapwing.lab.experiment import SIZES, Experiment, Finding, Settings, Target
+from lapwing.lab.students import students
 from lapwing.privacy.amounts import Number, exact
 
 _ALL: tuple[Experiment, ...] = tuple(
@@ -38,7 +42,9 @@ _ALL: tuple[Experiment, ...] = tuple(
         price, inference, differencing, reconstruction, tracing, floating_point, timing, over_time, trust,
     )
 )  # fmt: skip
-_LARGEST_EPSILON = 20
+LARGEST_EPSILON: Final = 20
+LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**15), Fraction(1, 10)
+MOST_ROWS: Final = (100, 100_001)
 _PLACES = 12
 
 
@@ -47,27 +53,90 @@ def experiments() -> Mapping[str, Experiment]:
     return MappingProxyType({experiment.name: experiment for experiment in _ALL})
 
 
-def run(name: str, *, epsilon: Number | None = None, against: Target = "both", short: bool = False) -> Finding:
+def run(
+    name: str,
+    *,
+    epsilon: Number | None = None,
+    against: Target = "both",
+    short: bool = False,
+    n: int | None = None,
+    k: int | None = None,
+    d: int | None = None,
+    repetitions: int | None = None,
+    delta: Number | None = None,
+    data: pa.Table | None = None,
+) -> Finding:
     """Run one experiment.
 
     Args: epsilon: instead of its own, above 0 and 20 at most; against: what an attack is tried on, `naive`,
-        `lapwing` or `both`; short: fewer repeats.
-    Raises: InvalidParameter for an experiment that is not there, an ε out of range, or an unknown target.
+        `lapwing` or `both`; short: fewer repeats; n, k, d, repetitions, delta: instead of its own number of people, of
+        answers, of dimensions, of repeats, and δ; data: a table with the columns of `students`, instead of it. Each
+        experiment takes some of these: `experiments()[name].takes`.
+    Raises: InvalidParameter for an experiment that is not there, a figure out of range or that the experiment does not
+        take, an unknown target, or a table without a column that is needed.
     """
     by_name = experiments()
     if name not in by_name:
         raise InvalidParameter(f"There is no experiment {name!r:.40}; there are {', '.join(by_name)}.")
     if against not in ("naive", "lapwing", "both"):
         raise InvalidParameter(f"against is {against!r:.40}; it must be naive, lapwing or both.")
-    return by_name[name].run(Settings(epsilon=_epsilon(epsilon), against=against, short=short))
+    experiment = by_name[name]
+    given = {"n": n, "k": k, "d": d, "repetitions": repetitions, "delta": delta, "data": data}
+    for parameter, value in given.items():
+        if value is not None and parameter not in experiment.takes:
+            taken = ", ".join(experiment.takes) or "none of these"
+            raise InvalidParameter(f"The experiment {name} does not take {parameter}; beside epsilon it takes {taken}.")
+    sizes = {size: None if given[size] is None else _size(given[size], size, experiment.sizes[size]) for size in SIZES}
+    settings = Settings(
+        epsilon=_epsilon(epsilon), against=against, short=short, delta=_delta(delta), data=_table(data), **sizes
+    )
+    return experiment.run(settings)
+
+
+def _size(value: object, name: str, allowed: range) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        most = allowed.stop - 1
+        raise InvalidParameter(
+            f"{name} is {value!r:.40}; it must be a whole number from {allowed.start:,} to {most:,}."
+        )
+    return value
 
 
 def _epsilon(value: Number | None) -> Fraction | None:
     if value is None:
         return None
     amount = exact(value, "epsilon")
-    if not 0 < amount <= _LARGEST_EPSILON:
-        raise InvalidParameter(f"epsilon is {value}; it must be above 0, and {_LARGEST_EPSILON} at most.")
+    if not 0 < amount <= LARGEST_EPSILON:
+        raise InvalidParameter(f"epsilon is {value}; it must be above 0, and {LARGEST_EPSILON} at most.")
     if 10**_PLACES % amount.denominator:
         raise InvalidParameter(f"epsilon is {value}; it must be a decimal of {_PLACES} places at most, as a budget is.")
     return amount
+
+
+def _delta(value: Number | None) -> Fraction | None:
+    if value is None:
+        return None
+    amount = exact(value, "delta")
+    if not LEAST_DELTA <= amount <= LARGEST_DELTA:
+        raise InvalidParameter(f"delta is {value}; it must be from {float(LEAST_DELTA):g} to {float(LARGEST_DELTA):g}.")
+    return amount
+
+
+def _table(data: pa.Table | None) -> pa.Table | None:
+    """Return a table that has the columns of the students, of their types, and not too many rows."""
+    if data is None:
+        return None
+    like = students().schema
+    for column in like:
+        if column.name not in data.column_names:
+            raise InvalidParameter(f"The data have no column {column.name!r}; they need {', '.join(like.names)}.")
+    if not MOST_ROWS[0] <= data.num_rows < MOST_ROWS[1]:
+        raise InvalidParameter(f"The data have {data.num_rows:,} rows; it must be 100 to {MOST_ROWS[1] - 1:,}.")
+    try:
+        table = data.select(like.names).cast(like)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        kinds = ", ".join(f"{column.name} {column.type}" for column in like)
+        raise InvalidParameter(f"The data's columns must be of the types {kinds}.") from None
+    if any(table[column].null_count for column in like.names):
+        raise InvalidParameter("The data have empty cells; every student needs all columns.")
+    return table

@@ -167,5 +167,9 @@ def _plot(epsilon: float) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="sum", title="What does noise hide of one scholarship, and leave of all?", run=run, attack=True
+    name="sum",
+    title="What does noise hide of one scholarship, and leave of all?",
+    run=run,
+    attack=True,
+    sizes={"repetitions": range(1_000, 10_000_001)},
 )

@@ -94,16 +94,16 @@ class Counting:
 
 def run(settings: Settings) -> Finding:
     """Measure what it takes to draw noise, with a naive sampler and with Lapwing's."""
-    epsilon, draws = settings.at(USUAL), settings.times(10_000, 2_000)
+    epsilon, draws = settings.at(USUAL), settings.asked(10_000, 2_000)
     parts: list[Part] = []
     points: list[dict[str, str | float]] = []
     if settings.tries("naive"):
         naive = _naive(1 / float(epsilon), draws)
-        parts += [_judged_naive(naive, epsilon), _judged_clock(AT_ONCE, settings.times(160, 32))]
+        parts += [_judged_naive(naive, epsilon), _judged_clock(AT_ONCE, settings.asked(160, 32))]
         points += _points("coin by coin", naive)
     if settings.tries("lapwing"):
         ours = _lapwing(1 / epsilon, draws)
-        parts += [_judged(ours, epsilon), _judged_clock(AT_A_MOMENT, settings.times(160, 32))]
+        parts += [_judged(ours, epsilon), _judged_clock(AT_A_MOMENT, settings.asked(160, 32))]
         points += _points("Lapwing", ours)
     return Finding.of(
         parts,

@@ -54,18 +54,19 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Population:
-    """How likely a yes is for each attribute: public."""
+    """How likely a yes is for each attribute, and how many are in a group of it: public."""
 
     p: Floats
+    size: int = MEMBERS
 
     @classmethod
-    def drawn(cls) -> Self:
+    def drawn(cls, attributes: int | None = None, size: int = MEMBERS) -> Self:
         """Draw it, from 0.1 to 0.9."""
-        return cls(p=generator().uniform(0.1, 0.9, ATTRIBUTES))
+        return cls(p=generator().uniform(0.1, 0.9, attributes or ATTRIBUTES), size=size)
 
     def people(self, count: int) -> Bits:
         """Draw people, a row each."""
-        return (generator().random((count, ATTRIBUTES), dtype=np.float32) < self.p).astype(np.int8)
+        return (generator().random((count, self.p.size), dtype=np.float32) < self.p).astype(np.int8)
 
     def statistic(self, y: Floats, people: Bits) -> Floats:
         """Return ⟨y − p, x − p⟩ for each of them."""
@@ -90,37 +91,37 @@ class Population:
 
     def midpoint(self) -> float:
         """Return what is half-way between outsiders, 0, and members, v/n."""
-        return float((self.p * (1 - self.p)).sum()) / (2 * MEMBERS)
+        return float((self.p * (1 - self.p)).sum()) / (2 * self.size)
 
     def found(self, deviation: float) -> float:
         """Return how many members the inner product finds, by the normal law, for noise of a deviation in each mean."""
         v = self.p * (1 - self.p)
-        threshold = sqrt((ATTRIBUTES * deviation**2 + float(v.sum()) / MEMBERS) * log(1 / ALPHA) / 2)
-        spread = sqrt(deviation**2 * float(v.sum()) + float((v**2).sum()) / MEMBERS)
-        return NormalDist().cdf((float(v.sum()) / MEMBERS - threshold) / spread)
+        threshold = sqrt((self.p.size * deviation**2 + float(v.sum()) / self.size) * log(1 / ALPHA) / 2)
+        spread = sqrt(deviation**2 * float(v.sum()) + float((v**2).sum()) / self.size)
+        return NormalDist().cdf((float(v.sum()) / self.size - threshold) / spread)
 
 
 def run(settings: Settings) -> Finding:
     """Look for members by exact means, and by means of Lapwing's counts."""
     epsilon, groups = settings.at(Fraction(1)), settings.times(2_000, 400)
-    population = Population.drawn()
+    population = Population.drawn(settings.d, settings.n or MEMBERS)
     parts: list[Part] = []
     if settings.tries("naive"):
         parts += _traced("exact means", population, groups, None)
     if settings.tries("lapwing"):
-        parts.append(_engine(population, epsilon, settings.times(3, 2)))
+        parts.append(_engine(population, epsilon, settings.asked(3, 2)))
         parts += _traced(OURS, population, groups, epsilon)
     return Finding.of(
         parts,
         plot=_plot(population, epsilon, settings),
-        conclusion=_conclusion([row for row, _ in parts], float(epsilon)),
-        sample=f"{groups:,} groups of {MEMBERS}, {ATTRIBUTES:,} attributes; {CONFIDENCE}",
+        conclusion=_conclusion([row for row, _ in parts], float(epsilon), population),
+        sample=f"{groups:,} groups of {population.size}, {population.p.size:,} attributes; {CONFIDENCE}",
     )
 
 
-def _noise(epsilon: Fraction) -> DiscreteLaplace:
+def _noise(epsilon: Fraction, attributes: int) -> DiscreteLaplace:
     """Return the noise of each of the counts, which share ε."""
-    return DiscreteLaplace(scale=ATTRIBUTES / epsilon)
+    return DiscreteLaplace(scale=attributes / epsilon)
 
 
 def _means(members: Bits, epsilon: Fraction | None) -> Floats:
@@ -128,7 +129,7 @@ def _means(members: Bits, epsilon: Fraction | None) -> Floats:
     if epsilon is None:
         return exact_means(members)
     counts = members.sum(axis=0, dtype=np.int64)
-    noisy: Floats = _noise(epsilon).release(counts).astype(np.float64) / MEMBERS
+    noisy: Floats = _noise(epsilon, counts.size).release(counts).astype(np.float64) / len(members)
     return noisy
 
 
@@ -136,9 +137,9 @@ def _traced(target: str, population: Population, groups: int, epsilon: Fraction 
     """Try one member and one outsider of each group, by both statistics."""
     hits = {INNER: [0, 0], HOMER: [0, 0]}
     for _ in range(groups):
-        people = population.people(MEMBERS + 1)
-        y = _means(people[:MEMBERS], epsilon)
-        tried = people[MEMBERS - 1 :]
+        people = population.people(population.size + 1)
+        y = _means(people[: population.size], epsilon)
+        tried = people[population.size - 1 :]
         for name, t, means in (
             (INNER, population.statistic(y, tried), y),
             (HOMER, population.homer(y, tried), np.clip(y, 0.0, 1.0)),
@@ -153,7 +154,7 @@ def _judged(
     target: str, name: str, population: Population, groups: int, hits: tuple[int, int], epsilon: Fraction | None
 ) -> Part:
     what = f"{target}, {name}"
-    deviation = 0.0 if epsilon is None else _noise(epsilon).standard_deviation / MEMBERS
+    deviation = 0.0 if epsilon is None else _noise(epsilon, population.p.size).standard_deviation / population.size
     # Means that are cut off at 0 and 1, as Homer's statistic needs them, have another law.
     predicted = population.found(deviation) if epsilon is None or name == INNER else None
     most = None if epsilon is None else min(1.0, exp(epsilon) * ALPHA)
@@ -168,13 +169,13 @@ def _judged(
 def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
     """Let fair coins decide who of 50 is in the table, ask the real engine for all counts, and look for members."""
     hits, sizes, right, inside = [0, 0], [0, 0], 0, 0
-    scale = float(_noise(epsilon).scale)
+    scale = float(_noise(epsilon, population.p.size).scale)
     for _ in range(runs):
-        people = population.people(2 * MEMBERS)
-        members = generator().integers(0, 2, 2 * MEMBERS).astype(bool)
+        people = population.people(2 * population.size)
+        members = generator().integers(0, 2, 2 * population.size).astype(bool)
         counts = _counts(people[members], epsilon)
         inside += int((np.abs(counts - people[members].sum(axis=0)) <= scale).sum())
-        y = population.centred(counts / MEMBERS)
+        y = population.centred(counts / population.size)
         t = population.statistic(y, people)
         right += int(((t > population.midpoint()) == members).sum())
         for place, group in enumerate((members, ~members)):
@@ -182,21 +183,26 @@ def _engine(population: Population, epsilon: Fraction, runs: int) -> Part:
             sizes[place] += int(group.sum())
     likely = 1 - 2 * exp(-(int(scale) + 1) / scale) / (1 + exp(-1 / scale))
     checks = [
-        share("guesses right, Lapwing", at_most(float(epsilon)), right, runs * 2 * MEMBERS, "at most"),
-        share("noise within its scale, Lapwing", likely, inside, runs * ATTRIBUTES),
+        share("guesses right, Lapwing", at_most(float(epsilon)), right, runs * 2 * population.size, "at most"),
+        share("noise within its scale, Lapwing", likely, inside, runs * population.p.size),
     ]
     share_found, accused = (hit / max(1, size) for hit, size in zip(hits, sizes, strict=True))
-    predicted, most = population.found(_noise(epsilon).standard_deviation / MEMBERS), min(1.0, exp(epsilon) * ALPHA)
+    predicted, most = (
+        population.found(_noise(epsilon, population.p.size).standard_deviation / population.size),
+        min(1.0, exp(epsilon) * ALPHA),
+    )
     return _row("Lapwing", INNER, runs, accused, predicted, share_found, most), checks
 
 
 def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
     """Ask for the number of yes of every attribute, in a few questions at one price."""
-    columns = {f"a{j}": pa.array(members[:, j].astype(bool)) for j in range(ATTRIBUTES)}
+    columns = {f"a{j}": pa.array(members[:, j].astype(bool)) for j in range(members.shape[1])}
     table = pa.table({"id": pa.array(range(len(members)), pa.int64()), **columns})
     questions = [
-        "SELECT " + ", ".join(f"COUNT_IF(a{j}) AS n{j}" for j in range(first, first + COLUMNS)) + " FROM students"
-        for first in range(0, ATTRIBUTES, COLUMNS)
+        "SELECT "
+        + ", ".join(f"COUNT_IF(a{j}) AS n{j}" for j in range(first, min(first + COLUMNS, members.shape[1])))
+        + " FROM students"
+        for first in range(0, members.shape[1], COLUMNS)
     ]
     with protected_students(epsilon, table, bounds={}, domains={}) as session:
         answers = session.batch(questions, epsilon=epsilon)
@@ -206,15 +212,15 @@ def _counts(members: Bits, epsilon: Fraction) -> NDArray[np.int64]:
 _row = columns("target", "statistic", "groups", "accused", "predicted", "observed", "at most")
 
 
-def _conclusion(rows: list[Row], epsilon: float) -> str:
+def _conclusion(rows: list[Row], epsilon: float, population: Population) -> str:
     shares = {row["target"]: 100 * float(row["observed"] or 0) for row in rows if row["statistic"] == INNER}
     accused = {row["target"]: 100 * float(row["accused"] or 0) for row in rows if row["statistic"] == INNER}
     said = []
     if "exact means" in shares:
         said.append(
-            f"From {ATTRIBUTES:,} exact means over {MEMBERS} people, {shares['exact means']:.1f} % of the members are "
-            f"found, and {accused['exact means']:.1f} % of the others are wrongly accused: a table of nothing but "
-            "means tells who is in it."
+            f"From {population.p.size:,} exact means over {population.size} people, {shares['exact means']:.1f} % of "
+            f"the members are found, and {accused['exact means']:.1f} % of the others are wrongly accused: a table of "
+            "nothing but means tells who is in it."
         )
     if OURS in shares:
         said.append(
@@ -231,11 +237,11 @@ def _plot(population: Population, epsilon: Fraction, settings: Settings) -> Plot
     for target, price in (("exact means", None), ("Lapwing", epsilon)):
         if not settings.tries("naive" if price is None else "lapwing"):
             continue
-        people = population.people(4 * MEMBERS)
-        y = _means(people[:MEMBERS], price)
+        people = population.people(4 * population.size)
+        y = _means(people[: population.size], price)
         t = population.statistic(y, people) / population.threshold(y)
         points += [
-            {"score": round(float(each), 3), "who": "member" if i < MEMBERS else "outsider", "target": target}
+            {"score": round(float(each), 3), "who": "member" if i < population.size else "outsider", "target": target}
             for i, each in enumerate(t)
         ]
     tick = {"type": "tick", "thickness": 2, "color": "black"}
@@ -244,4 +250,10 @@ def _plot(population: Population, epsilon: Fraction, settings: Settings) -> Plot
     return chart("Who is above 1 is taken for a member", **data(points), facet=facet, spec={"width": 420, **scores})
 
 
-EXPERIMENT: Final = Experiment(name="tracing", title="Do many means tell who is in the group?", run=run, attack=True)
+EXPERIMENT: Final = Experiment(
+    name="tracing",
+    title="Do many means tell who is in the group?",
+    run=run,
+    attack=True,
+    sizes={"n": range(5, 101), "d": range(100, 5_001), "repetitions": range(100, 10_001)},
+)

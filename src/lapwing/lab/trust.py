@@ -8,12 +8,12 @@ l = 1/(1 + e^ε₀) leaves √(n·l(1 − l))/(1 − 2l) in the estimated count,
 """
 
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 from typing import Final
 
 import numpy as np
 
-from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean
+from lapwing.lab.agreement import CONFIDENCE, RISK, Check, exactly, mean
 from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.local import BinaryResponse, local_epsilon
@@ -25,6 +25,8 @@ from lapwing.secure.field import joined, split
 PEOPLE: Final = 10_000
 SERVERS: Final = 3
 DELTA: Final = Fraction(1, 10**6)
+ENOUGH: Final = 2_000
+"""Errors among all counts, for their mean to have the normal law."""
 SHARE: Final = Fraction(3, 10)
 """Of those who would say yes."""
 
@@ -34,11 +36,12 @@ def run(settings: Settings) -> Finding:
     epsilon = settings.at(Fraction(1))
     repeats = settings.times(1_000, 200)
     noise = DiscreteLaplace(scale=1 / epsilon)
-    truth = np.arange(PEOPLE) < int(PEOPLE * SHARE)
-    shuffled = local_epsilon(epsilon, DELTA, PEOPLE, mechanism=BinaryResponse.for_epsilon)
+    people, delta = settings.n or PEOPLE, settings.delta or DELTA
+    truth = np.arange(people) < int(people * SHARE)
+    shuffled = local_epsilon(epsilon, delta, people, mechanism=BinaryResponse.for_epsilon)
     cheap = 10 * repeats  # draws of few numbers; the others ask ten thousand people each time
     one, servers = noise.standard_deviation, sqrt(SERVERS) * noise.standard_deviation
-    local, mixed = (_deviation(each) for each in (epsilon, shuffled))
+    local, mixed = (_deviation(each, people) for each in (epsilon, shuffled))
     total = int(truth.sum())
     roads = [
         _road("curator", "the curator, with all answers", one, noise.release(np.full(cheap, total)), total),
@@ -46,7 +49,8 @@ def run(settings: Settings) -> Finding:
         _road("shuffled", "the shuffler, and that others are honest", mixed, _asked(shuffled, truth, repeats), total),
         _road("local", "nobody", local, _asked(epsilon, truth, repeats), total),
     ]
-    known = [] if epsilon != 1 else [
+    usual = epsilon == 1 and people == PEOPLE and delta == DELTA
+    known = [] if not usual else [
         exactly("local error at ε = 1", 95.95, local, 0.005),
         exactly("error with three servers at ε = 1", 2.35, servers, 0.005),
         exactly("local over three servers at ε = 1", 41, local / servers, 0.5),
@@ -58,14 +62,20 @@ def run(settings: Settings) -> Finding:
         plot=_plot([row for row, _ in roads]),
         conclusion=(
             f"The same promise costs {local / one:.0f} times the error of a trusted curator if nobody is trusted, "
-            f"{mixed / one:.1f} times with a shuffler (and a delta of 1e-6), and {servers / one:.2f} times if one of "
-            "three servers is honest, whichever it is."
+            f"{mixed / one:.1f} times with a shuffler (and a delta of {float(delta):g}), and {servers / one:.2f} times "
+            "if one of three servers is honest, whichever it is."
         ),
-        sample=f"{PEOPLE:,} people, {repeats:,} times (totals {cheap:,} times); {CONFIDENCE}",
+        sample=f"{people:,} people, {repeats:,} times (totals {cheap:,} times); {CONFIDENCE}",
     )
 
 
 def _road(road: str, trusted: str, predicted: float, counts: np.ndarray, total: int) -> Part:
+    """Compare the errors of counts with their standard deviation.
+
+    At a large ε hardly any count is wrong, and the normal law of their mean does not hold. Then an error is bounded by
+    what none of all counts exceeds. With a variance v below 1 an error of m or more has a chance of v^m at most: of
+    one discrete Laplace noise it is 2q^m/(1 + q), of three at most (m + 1)(m + 2)/2·(v/3)^m, and of lies (nl)^m/m!.
+    """
     errors = counts.astype(float) - total
     row: Row = {
         "road": road,
@@ -75,9 +85,19 @@ def _road(road: str, trusted: str, predicted: float, counts: np.ndarray, total: 
     }
     # E[x⁴] of discrete Laplace noise is (6 + 1/variance)·variance², and that of all the others is less.
     spread = sqrt(5 + 1 / predicted**2) * predicted**2
+    variance, level = predicted**2, log(counts.size / RISK)
+    rare = variance < 1 and variance * counts.size < ENOUGH
+    most = 1 + level / max(1 / level, -log(variance)) if rare else None
     checks: list[Check] = [
-        mean(f"count, {road}", total, float(counts.mean()), predicted, counts.size),
-        mean(f"squared error, {road}", predicted**2, float((errors**2).mean()), spread, counts.size),
+        mean(f"count, {road}", total, float(counts.mean()), predicted, counts.size, largest=most),
+        mean(
+            f"squared error, {road}",
+            predicted**2,
+            float((errors**2).mean()),
+            spread,
+            counts.size,
+            largest=None if most is None else most**2,
+        ),
     ]
     return row, checks
 
@@ -100,9 +120,9 @@ def _asked(epsilon: Fraction, truth: np.ndarray, repeats: int) -> np.ndarray:
     return np.asarray((said - truth.size * no) / (yes - no))
 
 
-def _deviation(epsilon: Fraction) -> float:
+def _deviation(epsilon: Fraction, people: int) -> float:
     lying = 1 / (1 + np.exp(float(epsilon)))
-    return float(sqrt(PEOPLE * lying * (1 - lying)) / (1 - 2 * lying))
+    return float(sqrt(people * lying * (1 - lying)) / (1 - 2 * lying))
 
 
 def _plot(rows: list[Row]) -> Plot:
@@ -120,4 +140,10 @@ def _plot(rows: list[Row]) -> Plot:
     )
 
 
-EXPERIMENT: Final = Experiment(name="trust", title="What does it cost to trust nobody, or only one of three?", run=run)
+EXPERIMENT: Final = Experiment(
+    name="trust",
+    title="What does it cost to trust nobody, or only one of three?",
+    run=run,
+    sizes={"n": range(1_000, 100_001), "repetitions": range(100, 5_001)},
+    takes_delta=True,
+)

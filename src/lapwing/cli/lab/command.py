@@ -3,7 +3,7 @@
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -12,17 +12,22 @@ from lapwing.chart_files import require_pictures
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, new_table, note, on_terminal, print_text, show, text
-from lapwing.cli.lab.pages import as_csv, as_document, as_page, as_tables
-from lapwing.cli.options import TableFormat, above_zero, amount
+from lapwing.cli.lab.pages import as_csv, as_derivation, as_document, as_page, as_tables
+from lapwing.cli.options import TableFormat, above_zero, amount, between
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lapwing.lab import Finding
 
 EXAMPLE: Final = """\b
 Examples:
   lapwing lab
   lapwing lab coin --epsilon 1
+  lapwing lab coin --epsilon 0.1,0.5,1,2 --plot coins.html
+  lapwing lab selection --d 100 --repetitions 2000
+  lapwing lab posterior --explain
   lapwing lab averaging --against naive --plot averaging.html
   lapwing lab all --short --html out/"""
 ALL: Final = "all"
@@ -43,9 +48,23 @@ def command(
         typer.Argument(metavar="EXPERIMENT", help="Which; `all` for all of them. Without one they are listed."),
     ] = None,
     epsilon: Annotated[
-        Fraction | None, amount(above_zero("--epsilon"), "In the place of the experiment's own.")
+        str | None,
+        typer.Option(
+            metavar="NUMBER,...", help="In the place of the experiment's own; several make one table and one chart."
+        ),
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", help="People.")] = None,
+    k: Annotated[int | None, typer.Option("--k", help="Answers, questions, or members of a group.")] = None,
+    d: Annotated[int | None, typer.Option("--d", help="Dimensions: columns or candidates.")] = None,
+    delta: Annotated[Fraction | None, amount(between("--delta"), "δ, where one is needed.")] = None,
+    repetitions: Annotated[
+        int | None, typer.Option("--repetitions", help="How often it is tried; there is no seed.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Students of your own: .parquet or .csv.")
     ] = None,
     against: Annotated[Against, typer.Option(help="What an attack is tried on.")] = Against.both,
+    explain: Annotated[bool, typer.Option("--explain", help="Print where the predictions come from.")] = False,
     short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
     form: Annotated[
         TableFormat | None, typer.Option("--format", help="Tables on a terminal, CSV in a pipe.", show_default=False)
@@ -61,26 +80,37 @@ def command(
     """Try out what differential privacy promises, and what attacks can do: predicted beside observed."""
     if students is not None:
         _write_students(students)
+    epsilons = _epsilons(epsilon)
+    given: dict[str, Any] = {"n": n, "k": k, "d": d, "delta": delta, "repetitions": repetitions}
+    given = {parameter: value for parameter, value in given.items() if value is not None}
+    if data is not None:
+        given["data"] = _read_students(data)
     if name is None:
-        if plot is not None or html is not None:
-            raise InvalidParameter("--plot and --html are for experiments: name one, or all.")
+        if plot is not None or html is not None or explain or given or epsilon:
+            raise InvalidParameter("An option is for experiments: name one, or all.")
         if students is None:
             _list()
+        return None
+    names = list(lw.lab.experiments()) if name == ALL else [name]
+    if explain:
+        show(*(part for each in names for part in as_derivation(each)))
         return None
     require_chart(plot)
     if html is not None:
         require_pictures("A page with charts")
     if plot is not None and name == ALL:
         raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
-    names = list(lw.lab.experiments()) if name == ALL else [name]
     shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
     findings: dict[str, Finding] = {}
-    for each in names:
-        findings[each] = lw.lab.run(each, epsilon=epsilon, against=against.value, short=short)
+    for place, each in enumerate(names, start=1):
+        if len(names) > 1 and shown is not TableFormat.table:
+            note("running", f"{each}, {place} of {len(names)}")
+        taken = given if name != ALL else {key: given[key] for key in given if key in lw.lab.experiments()[each].takes}
+        findings[each] = _found(each, epsilons, against=against.value, short=short, **taken)
         if shown is TableFormat.table:
             show(text(f"{each}: {lw.lab.experiments()[each].title}", "bold"), *as_tables(findings[each]))
-    if shown is TableFormat.csv:
-        print_text(as_csv(findings))
+        if shown is TableFormat.csv:  # as soon as it is there: all experiments take a minute
+            print_text(as_csv({each: findings[each]}, head=place == 1))
     if shown is TableFormat.json:
         print_text(to_json([as_document(each, finding) for each, finding in findings.items()]))
     for each, finding in findings.items():
@@ -96,12 +126,41 @@ def command(
     return None if all(finding.holds for finding in findings.values()) else SURPRISED
 
 
+def _epsilons(said: str | None) -> list[Fraction]:
+    """Read one ε, or several with commas between them, or none."""
+    return [above_zero("--epsilon")(part.strip()) for part in said.split(",")] if said is not None else []
+
+
+def _found(name: str, epsilons: list[Fraction], **settings: Any) -> "Finding":
+    """Run an experiment at its own ε, at one, or at several."""
+    if len(epsilons) > 1:
+        return lw.lab.sweep(name, epsilons, **settings)
+    return lw.lab.run(name, epsilon=epsilons[0] if epsilons else None, **settings)
+
+
 def _list() -> None:
-    table = new_table("experiment", "what it asks", "")
+    table = new_table("experiment", "what it asks", "", "takes")
     for name, experiment in lw.lab.experiments().items():
-        table.add_row(text(name), text(experiment.title), text("an attack" if experiment.attack else ""))
+        takes = " ".join(f"--{parameter}" for parameter in experiment.takes)
+        table.add_row(*map(text, (name, experiment.title, "an attack" if experiment.attack else "", takes)))
     show(Fitted(table))
-    note("next", "lapwing lab EXPERIMENT, or lapwing lab all")
+    note("next", "lapwing lab EXPERIMENT, or lapwing lab all; each takes --epsilon")
+
+
+def _read_students(file: Path) -> "pa.Table":
+    """Read a table like that of the students."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    readers = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
+    if file.suffix.lower() not in readers:
+        raise InvalidParameter(f"--data is {file.name!r:.60}; its name must end in .parquet or .csv.")
+    try:
+        return readers[file.suffix.lower()](file)
+    except FileNotFoundError:
+        raise InvalidParameter(f"--data: there is no file {str(file)!r:.100}.") from None
+    except pyarrow.ArrowInvalid:
+        raise InvalidParameter(f"--data: {file.name!r:.60} is not a table of {file.suffix}.") from None
 
 
 def _write_students(file: Path) -> None:

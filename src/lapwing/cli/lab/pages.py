@@ -29,8 +29,17 @@ def as_tables(finding: "Finding") -> tuple[RenderableType, ...]:
     for check in finding.checks:
         holds = "holds" if check.holds else "DOES NOT HOLD"
         checks.add_row(*map(text, (check.what, predicted(check), written(check.observed), holds)))
-    said = (text(""), text(finding.conclusion), text(f"({finding.sample})", "dim"), text(""))
+    said = (text(""), *map(text, finding.conclusion.split("\n")), text(f"({finding.sample})", "dim"), text(""))
     return Fitted(table), text(""), Fitted(checks), *said
+
+
+def as_derivation(name: str) -> tuple[RenderableType, ...]:
+    """Return where an experiment's predictions come from: paragraphs, and lists with a line for each point."""
+    experiment = lw.lab.experiments()[name]
+    paragraphs = experiment.derivation.strip().split("\n\n")[1:]  # the first says what the experiment is called
+    joined = (re.sub(r"\n(?!- )\s*", " ", paragraph).removeprefix("Derivation. ") for paragraph in paragraphs)
+    parts = [part for paragraph in joined for part in (text(paragraph), text(""))]
+    return text(f"{name}: {experiment.title}", "bold"), text(""), *parts, text(f"In full: docs/lab/{name}.md", "dim")
 
 
 def predicted(check: "Check") -> str:
@@ -48,11 +57,12 @@ def written(cell: str | int | float | None) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def as_csv(findings: "Mapping[str, Finding]") -> str:
+def as_csv(findings: "Mapping[str, Finding]", *, head: bool = True) -> str:
     """Return the checks of findings, a line each: what everything has in common."""
     lines = io.StringIO()
     writer = csv.writer(lines)
-    writer.writerow(("experiment", "checked", "kind", "predicted", "observed", "low", "high", "holds"))
+    if head:
+        writer.writerow(("experiment", "checked", "kind", "predicted", "observed", "low", "high", "holds"))
     for name, finding in findings.items():
         for check in finding.checks:
             ends = (value if isfinite(value) else "" for value in (check.low, check.high))
@@ -118,13 +128,13 @@ def as_page(findings: "Mapping[str, Finding]") -> str:
 
 
 def _section(name: str, title: str, finding: "Finding") -> str:
-    names = list(finding.rows[0])
+    names, said = list(finding.rows[0]), escape(finding.conclusion).replace("\n", "<br>")
     checks = [
         (check.what, predicted(check), check.observed, "holds" if check.holds else "does not hold")
         for check in finding.checks
     ]
     return (
-        f'<section id="{name}">\n<h2>{escape(title)}</h2>\n<p>{escape(finding.conclusion)}</p>\n'
+        f'<section id="{name}">\n<h2>{escape(title)}</h2>\n<p>{said}</p>\n'
         f"{as_svg(finding.plot.to_dict())}\n"
         f"{_table(names, ([row[name] for name in names] for row in finding.rows))}"
         f"{_table(('checked', 'predicted', 'observed', ''), checks)}"
