@@ -1,7 +1,7 @@
 """What may be asked about: the tables and views of a data set, as its catalog describes them. All of it is public."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.errors import QueryRefused
@@ -65,7 +65,8 @@ class TableDescription:
 
     Args: kind: "protected", "public" or "view". privacy_unit: the column, here or in the table that `link` leads to in
         the end, that says whose row it is, or "row"; None where nobody is protected, and in views. link: the table that
-        says whose rows these are, with the pairs of columns that are equal. sql: of a view.
+        says whose rows these are, with the pairs of columns that are equal. references: to tables whose rows it names,
+        with such pairs. sql: of a view.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TableDescription:
     people: int | None = None
     part: str | None = None
     link: tuple[str, Mapping[str, str]] | None = None
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sql: str | None = None
 
     @property
@@ -91,6 +93,8 @@ class TableDescription:
         if self.link is not None:
             keys = " and ".join(f"{here} = {there}" for here, there in self.link[1].items())
             parts.append(f"linked to {self.link[0]} by {keys}")
+        for to, on in self.references.items():
+            parts.append(f"refers to {to} by {' and '.join(f'{here} = {there}' for here, there in on.items())}")
         if self.part is not None:
             parts.append(f"in parts by {self.part}")
         if self.rows_at_most is not None:
@@ -185,6 +189,7 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         people=facts.get("people"),
         part=facts.get("part"),
         link=None if link is None else (link["table"], link["on"]),
+        references=facts.get("references", {}),
     )
 
 

@@ -316,7 +316,7 @@ def test_keys_that_two_rows_share_are_refused(found: Catalog, engine: DuckDB) ->
             engine.digest(named(found, name))
         assert str(raised.value) == (
             "The file orders.parquet of table orders has several rows with the same day, id, to which the link of "
-            "items leads; whose rows those are must be clear: leave one row, or link by a key that no two rows share"
+            "items leads; which row is meant must be clear: leave one row, or link by a key that no two rows share"
         )
 
 

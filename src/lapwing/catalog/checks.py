@@ -143,12 +143,11 @@ def _check_link_of(table: "Table") -> None:
     if len({there for _, there in link.on}) < len(link.on) or len({here for here, _ in link.on}) < len(link.on):
         refuse(".link.on", "a column is there more than once; write pairs of different columns")
     for here, there in link.on:
-        _check_key(table, parent, here, there)
+        check_key(table, parent, here, there, f".link.on.{spelling.key(here)}")
 
 
-def _check_key(table: "Table", parent: "Table", here: str, there: str) -> None:
+def check_key(table: "Table", parent: "Table", here: str, there: str, place: str) -> None:
     """Refuse a pair of columns that may be equal once they are cleaned, though the keys in the data are not."""
-    place = f".link.on.{spelling.key(here)}"
     child, other = _key_column(table, here, place), _key_column(parent, there, place)
     if child.type != other.type:
         reason = f"{child.type}, but {spelling.text(there)} of {spelling.text(parent.name)} is of type {other.type}"

@@ -11,6 +11,7 @@ from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
+from lapwing.catalog.reference import Reference, check_references
 from lapwing.catalog.table import Column, Link, Table
 from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
@@ -26,6 +27,7 @@ __all__ = [
     "Column",
     "Link",
     "PublicTable",
+    "Reference",
     "Table",
     "View",
 ]
@@ -104,6 +106,7 @@ class Catalog:
         public_tables: those in which nobody is protected.
         file: that it was read from, if any; two catalogs that say the same are equal wherever they are.
         views: subqueries with a name. No two tables or views share a name.
+        references: by which else than their units questions may join protected rows.
 
     Raises: CatalogError, starting with the place of what is wrong.
     """
@@ -116,16 +119,17 @@ class Catalog:
     folder: Path
     public_tables: tuple[PublicTable, ...] = ()
     views: tuple[View, ...] = ()
+    references: tuple[Reference, ...] = ()
     file: Path | None = field(default=None, compare=False)
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
     Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
     price, as long as the data of public tables are the same. It covers names, privacy units and which of them are
-    the same, links, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves out where
-    data and ledger are (data have digests of their own) and the budget (which the ledger has registered). The order
-    of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys in that
-    order.
+    the same, links, references, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves
+    out where data and ledger are (data have digests of their own) and the budget (which the ledger has registered).
+    The order of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys
+    in that order.
     """
 
     def __post_init__(self) -> None:
@@ -143,6 +147,7 @@ class Catalog:
         refuse_same_names("tables", tables)
         refuse_same_names("views", (*tables, *(view.name for view in self.views)))
         check_tables(self)
+        check_references(self)
         facts: dict[str, object] = {"tables": {table.name: table_facts(table) for table in self.tables}}
         units = {table.name: table.unit for table in self.tables if table.unit is not None}
         if units:
@@ -151,6 +156,8 @@ class Catalog:
             facts["public_tables"] = {table.name: table.facts for table in self.public_tables}
         if self.views:
             facts["views"] = {view.name: view.sql for view in self.views}
+        if self.references:
+            facts["references"] = sorted([one.table, one.to, *sorted(map(list, one.on))] for one in self.references)
         object.__setattr__(self, "digest", digest(facts))
 
     @property
@@ -161,6 +168,18 @@ class Catalog:
     def source_path(self, table: Table | PublicTable) -> Path:
         """Return the file that holds a table's rows."""
         return self.folder / table.source
+
+    def leading_to(self, table: Table) -> dict[tuple[str, ...], list[str]]:
+        """Return the keys of a table that links and references lead to, by which rows are unique, and from where."""
+        keys: dict[tuple[str, ...], list[str]] = {}
+        for other in self.tables:
+            if other.link is not None and other.link.parent.name == table.name:
+                key = tuple(sorted(there for _, there in other.link.on))
+                keys.setdefault(key, []).append(other.name)
+        for reference in self.references:
+            if reference.to == table.name:
+                keys.setdefault(reference.key, []).append(reference.table)
+        return keys
 
     def with_table(self, table: Table) -> Self:
         """Return the catalog with a table in place of the one of its name, to which links then lead."""

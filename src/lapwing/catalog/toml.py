@@ -16,7 +16,19 @@ from typing import Final, cast
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, default_step
-from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, ROW, Budget, Catalog, Link, PublicTable, Table, View
+from lapwing.catalog.model import (
+    ENGINES,
+    MEASURES,
+    NEIGHBOURING,
+    ROW,
+    Budget,
+    Catalog,
+    Link,
+    PublicTable,
+    Reference,
+    Table,
+    View,
+)
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_names import is_text
@@ -54,7 +66,8 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
         tables, views = document.section("tables"), document.section("views")
-        protected, public = _tables({name: tables.section(name) for name in tables.content})
+        sections = {name: tables.section(name) for name in tables.content}
+        protected, public = _tables(sections)
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
@@ -64,6 +77,11 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
             folder=folder,
             public_tables=public,
             views=tuple(_view(views.section(name), name) for name in views.content),
+            references=tuple(
+                _reference(section.section("references").section(to), name, to)
+                for name, section in sections.items()
+                for to in section.section("references").content
+            ),
         )
 
 
@@ -117,6 +135,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "privacy_unit",
         "unit",
         "link",
+        "references",
         "max_rows_per_unit",
         "rows_at_most",
         "people",
@@ -151,13 +170,21 @@ def _text_format(section: TomlSection) -> TextFormat | None:
 
 def _link(section: TomlSection, others: Mapping[str, Table]) -> Link:
     section.allow("table", "on")
-    on = section.section("on")
-    pairs = tuple((here, on.text(here, example="c_custkey")) for here in on.content)
-    return Link(parent=others[section.text("table", example="customer")], on=pairs)
+    on = _pairs(section.section("on"))
+    return Link(parent=others[section.text("table", example="customer")], on=on)
+
+
+def _reference(section: TomlSection, table: str, to: str) -> Reference:
+    return Reference(table=table, to=to, on=_pairs(section))
+
+
+def _pairs(section: TomlSection) -> tuple[tuple[str, str], ...]:
+    return tuple((here, section.text(here, example="c_custkey")) for here in section.content)
 
 
 def _public_table(section: TomlSection, name: str) -> PublicTable:
-    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "rows_at_most", "people", "unreadable", "part"):
+    protecting = ("privacy_unit", "unit", "link", "references", "max_rows_per_unit", "rows_at_most", "people", "part")
+    for key in (*protecting, "unreadable"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
     section.allow("source", "public", *WRITTEN, "columns")
@@ -278,6 +305,8 @@ def dumps(catalog: Catalog) -> str:
     ]
     for table in catalog.tables:
         lines += _table_lines(table)
+        for reference in catalog.references:
+            lines += _reference_lines(reference) if reference.table == table.name else []
     for public_table in catalog.public_tables:
         lines += _public_table_lines(public_table)
     for view in catalog.views:
@@ -309,6 +338,12 @@ def _table_lines(table: Table) -> list[str]:
         f"[{path}.columns]",
         *map(_column_line, table.columns),
     ]
+
+
+def _reference_lines(reference: Reference) -> list[str]:
+    path = f"tables.{spelling.key(reference.table)}.references.{spelling.key(reference.to)}"
+    why = "# Questions may join these rows with those of this key there, which must be unique, if they are of one unit."
+    return ["", why, f"[{path}]", *(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in reference.on)]
 
 
 def _text_lines(text: TextFormat | None) -> list[str]:

@@ -45,6 +45,7 @@ def as_document(table: "TableDescription") -> dict[str, object]:
         "people": table.people,
         "part": table.part,
         "link": None if table.link is None else {"table": table.link[0], "on": dict(table.link[1])},
+        "references": {to: dict(on) for to, on in table.references.items()} or None,
         "sql": table.sql,
     }
     return {

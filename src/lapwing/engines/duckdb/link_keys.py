@@ -18,9 +18,8 @@ Key = tuple[str, ...]
 
 
 def keys_of(table: Table, catalog: Catalog) -> list[Key]:
-    """Return the keys of a table that links of a catalog lead to, each in the order of its columns' names."""
-    links = [other.link for other in catalog.tables if other.link is not None]
-    return sorted({tuple(sorted(there for _, there in link.on)) for link in links if link.parent.name == table.name})
+    """Return the keys of a table that links and references lead to, each in the order of its columns' names."""
+    return sorted(catalog.leading_to(table))
 
 
 def is_repeated(key: Key, table: Table, layers: Layers, passes: int, query: Query) -> bool:
@@ -40,23 +39,18 @@ def is_repeated(key: Key, table: Table, layers: Layers, passes: int, query: Quer
 
 def not_unique(key: Key, table: Table, catalog: Catalog) -> DataFault:
     """Return the fault of a file in which rows share a key. It is for the curator, and says nothing of the rows."""
-    leading = [
-        other.name
-        for other in catalog.tables
-        if other.link is not None
-        and other.link.parent.name == table.name
-        and {there for _, there in other.link.on} == set(key)
-    ]
+    leading = catalog.leading_to(table)[key]
     return DataFault(
         f"The file {table.source} of table {table.name} has several rows with the same {', '.join(key)}, to which the "
-        f"link of {', '.join(leading)} leads; whose rows those are must be clear: leave one row, or link by a key that "
+        f"link of {', '.join(leading)} leads; which row is meant must be clear: leave one row, or link by a key that "
         "no two rows share"
     )
 
 
 def linked_columns(table: Table, catalog: Catalog) -> Sequence[str]:
-    """Return the columns of a table that links compare, in it or from below."""
+    """Return the columns of a table that links and references compare, in it or from below."""
     own = [] if table.link is None else [here for here, _ in table.link.on]
+    own += [here for one in catalog.references if one.table == table.name for here, _ in one.on]
     return [*own, *(name for key in keys_of(table, catalog) for name in key)]
 
 

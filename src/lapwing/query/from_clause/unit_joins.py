@@ -4,7 +4,7 @@ What is proven of the joined rows stands with the node (`relations.unit_join`). 
 leaves out exactly the units of the other side.
 
 The question has to say that the rows are of one unit: by the unit, or by a key that the catalog links, which names the
-unit as well (`identity`). Either way, the engine compares the units.
+unit as well, or a reference (`identity`). Either way, the engine compares the units.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from lapwing.query.from_clause.equalities import (
 )
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.relations.fresh_columns import fresh
-from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, same_unit
+from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, refers, same_unit
 from lapwing.query.relations.relation import Selection, table_of
 from lapwing.query.relations.shared_join import kinds_of_units
 from lapwing.query.relations.unit_join import UnitJoin, UnitJoinKind
@@ -79,9 +79,10 @@ def connects(bound: Input, other: Input, conditions: Sequence[exp.Expression], s
 
 
 def is_linked(pairs: Pairs, bound: Input, other: Input, scope: Scope) -> bool:
-    """Tell whether equalities imply that rows are of one unit, as the catalog links what they compare."""
+    """Tell whether the catalog links what equalities compare, so that they imply one unit, or refers by it."""
     ours, theirs = bound.selection.relation, other.selection.relation
-    return same_unit([(origin(left, ours), origin(right, theirs)) for left, right in pairs], scope.catalog)
+    origins = [(origin(left, ours), origin(right, theirs)) for left, right in pairs]
+    return same_unit(origins, scope.catalog) or refers(origins, scope.catalog)
 
 
 def unlinked(bound: Input, other: Input, scope: Scope) -> tuple[str, str]:

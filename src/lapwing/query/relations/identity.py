@@ -13,6 +13,9 @@ and of all links that lead to the same columns, are one name: equal values mean 
 So rows of two relations that are equal in columns from one name are rows of one unit, and a condition that compares
 these columns implies that the units are equal. The engine's join compares the units all the same. If the catalog's
 premise is broken, answers go wrong, but rows of different units still never meet.
+
+A *reference* names a row of another table without saying that it is the same unit's. The catalog allows joins by it all
+the same: as the units are compared, they keep what is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +25,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicRows
-from lapwing.query.relations.relation import ProtectedRows, Selection, unique_keys, unscaled
+from lapwing.query.relations.relation import ProtectedRows, Selection, unscaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,9 @@ def _ends(parent: Table, column: str, key: frozenset[str]) -> Iterator[tuple[Nam
 def _names(declared: Origin, catalog: Catalog) -> dict[Name, int]:
     """Return the names of the unit that a column is a part of, and how many columns each has."""
     names = dict(_up(declared.table, declared.column))
-    for key in unique_keys(declared.table, catalog):
+    for key in catalog.leading_to(declared.table):
         if declared.column in key:
-            names |= dict(_ends(declared.table, declared.column, key))
+            names |= dict(_ends(declared.table, declared.column, frozenset(key)))
     return names
 
 
@@ -104,6 +107,21 @@ def same_unit(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Cat
             if len(columns) == ours[name]:
                 return True
     return False
+
+
+def refers(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Catalog) -> bool:
+    """Tell whether columns that come from these are those of a reference, and the columns that it leads to."""
+    compared: dict[tuple[str, str, tuple[int, ...], tuple[int, ...]], set[tuple[str, str]]] = {}
+    for left, right in pairs:
+        if left is not None and right is not None:
+            for one, other in ((left, right), (right, left)):
+                rows = (one.table.name, other.table.name, one.way, other.way)
+                compared.setdefault(rows, set()).add((one.column, other.column))
+    return any(
+        (table, to) == (reference.table, reference.to) and columns.issuperset(reference.on)
+        for (table, to, _, _), columns in compared.items()
+        for reference in catalog.references
+    )
 
 
 def names_unit(origins: Iterable[Origin | None], catalog: Catalog) -> bool:

@@ -16,7 +16,7 @@ another file beside this one, and whatever binds and prints it. What a node prin
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
@@ -76,7 +76,7 @@ class ProtectedRows:
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether a key of the table is among the expressions: no two of its rows share one."""
         named = {value.name for value in map(unscaled, values) if isinstance(value, ColumnReference)}
-        return any(key <= named for key in unique_keys(self.table, catalog))
+        return any(named.issuperset(key) for key in catalog.leading_to(self.table))
 
 
 @lru_cache(maxsize=256)  # every question about a table asks for them several times
@@ -158,13 +158,6 @@ def unit_of(table: Table) -> str | None:
         return None if table.unit_is_row else table.privacy_unit
     above = unit_of(table.link.parent)
     return next((here for here, there in table.link.on if there == above), None) if len(table.link.on) == 1 else None
-
-
-def unique_keys(table: Table, catalog: Catalog) -> Iterator[frozenset[str]]:
-    """Return the sets of columns that are unique among the rows of a table, by the catalog's premise."""
-    for other in catalog.tables:
-        if other.link is not None and other.link.parent.name == table.name:
-            yield frozenset(there for _, there in other.link.on)
 
 
 # ---- columns --------------------------------------------------------------------------------------------------------
