@@ -1,0 +1,1 @@
+"""Debian's Chromium, driven over its own pipe, and Node: what the browser's modules are tested in."""
