@@ -221,13 +221,17 @@ def test_mixtures() -> None:
     )
 
 
-def test_discrete_gaussian_noise() -> None:
+@pytest.mark.parametrize(
+    ("variance", "sensitivity"), [(7, 2), (Fraction(1, 4), 2), (Fraction(1, 5), 4), (Fraction(1, 20), 1), (0.01, 1)]
+)
+def test_discrete_gaussian_noise(variance: Fraction, sensitivity: int) -> None:
     """Its δ from its probabilities."""
-    variance = Fraction(7)
-    total = mp.fsum(mp.exp(-mpf(x * x) / 14) for x in range(-120, 121))
-    loss = compose([(DiscreteGaussianPair(variance, 2), 1)])
-    for epsilon in (Fraction(0), TENTH, Fraction(1), Fraction(2)):
-        true = oracle.discrete_delta(lambda x: mp.exp(-mpf(x * x) / 14) / total, 2, epsilon, 100)
+    exact_variance = Fraction(str(variance))
+    twice = 2 * real(exact_variance)
+    total = mp.fsum(mp.exp(-mpf(x * x) / twice) for x in range(-120, 121))
+    loss = compose([(DiscreteGaussianPair(exact_variance, sensitivity), 1)])
+    for epsilon in (Fraction(0), TENTH, Fraction(1), Fraction(2), Fraction(5)):
+        true = oracle.discrete_delta(lambda x: mp.exp(-mpf(x * x) / twice) / total, sensitivity, epsilon, 100)
         check_delta(loss.to_delta(epsilon), true, relative=0.01)
 
 

@@ -171,7 +171,7 @@ def test_twin_rounding_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: RandomizedResponsePair(TENTH, True),
         lambda: ApproximatePair(TENTH, Fraction(1)),
         lambda: DiscreteLaplacePair(Fraction(1), 0),
-        lambda: DiscreteGaussianPair(Fraction(1, 100), 1),
+        lambda: DiscreteGaussianPair(Fraction(1, 101), 1),
         lambda: DiscreteGaussianPair(Fraction(1), 11),
         lambda: BoundedRangePair(Fraction(0)),
         lambda: SubsampledPair(LaplacePair(TENTH), Fraction(0)),

@@ -43,8 +43,8 @@ A mechanism is COUNT KIND and its numbers:
   randomized-response  epsilon=… [choices=…]
   exponential, pure    epsilon=…
   approx               epsilon=… delta=…
-Each may add rate=…, of a Poisson sample, and neighbouring=…, if its numbers hold
-for another relation than the list."""
+Each may add rate=…, of a Poisson sample, or size=… population=…, of a subset, and
+neighbouring=…, if its numbers hold for another relation than the list."""
 
 
 def command(

@@ -2,7 +2,7 @@
 
 Formulas are evaluated in python-flint's ball arithmetic, where every operation returns a ball that provably contains
 the exact result, and the ball's ends are returned as exact rationals. A caller takes the end that errs towards more
-privacy. This is the only module that knows flint.
+privacy. This is the only module that knows flint, but for `integrals`.
 """
 
 import math

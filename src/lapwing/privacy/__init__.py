@@ -13,7 +13,7 @@ Mechanisms as pairs of laws
     compose  LossDistribution  Interval          their composition, from both sides
     Pair  GaussianPair  LaplacePair  DiscreteLaplacePair  DiscreteGaussianPair
     RandomizedResponsePair  ApproximatePair  BoundedRangePair
-    SubsampledPair  MixturePair
+    SubsampledPair  SubsetPair  MixturePair
     gaussian_above                               one (μ, δ) worse than a list
     nothing_yet  RunningLoss                     a list that grows
 Answers that decide what is asked next
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.statements import Statement as Statement
     from lapwing.privacy.statements import profiles_of as profiles_of
     from lapwing.privacy.statements import statements_of as statements_of
+    from lapwing.privacy.subset_pair import SubsetPair as SubsetPair
     from lapwing.privacy.wallet import Slot as Slot
     from lapwing.privacy.wallet import Wallet as Wallet
 
@@ -113,6 +114,7 @@ _HOMES = {
     "parts": "PartsAccount",
     "profile": "Profile",
     "running": "RunningLoss nothing_yet",
+    "subset_pair": "SubsetPair",
     "wallet": "Slot Wallet",
     "loss_points": "LossPoint distribution_of losses_of",
     "statements": "ProfilePoint Statement profiles_of statements_of",

@@ -58,6 +58,9 @@ class AtomLaw:
             if weight < 2.0**-80:
                 radius += weight
                 continue
+            if not step:  # one real place
+                centres += weight
+                continue
             phases = rotations(step * position, nodes.size)
             centres += weight * phases.centres
             radius += weight * phases.radius

@@ -76,7 +76,7 @@ class DiscreteGaussianPair:
     P is centred at `sensitivity` and Q at 0, so the loss at x is (2x − sensitivity)·sensitivity/(2·variance). Integers
     beyond 14 standard deviations and the sensitivity are two pieces of their own.
 
-    Args: variance: from ¼ to 10⁶ (the law is summed point by point); sensitivity: from 1 to 10 standard deviations.
+    Args: variance: from 0.01 to 10⁶ (the law is summed point by point); sensitivity: from 1 to 10 standard deviations.
     """
 
     variance: Fraction
@@ -85,10 +85,10 @@ class DiscreteGaussianPair:
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive(self.variance, "variance"))
         whole(self.sensitivity, "sensitivity", 1)
-        if not Fraction(1, 4) <= self.variance <= 10**6 or self.sensitivity**2 > 100 * self.variance:
+        if not Fraction(1, 100) <= self.variance <= 10**6 or self.sensitivity**2 > 100 * self.variance:
             raise InvalidParameter(
                 f"variance is {short(self.variance)} and sensitivity {self.sensitivity}; the privacy loss of discrete "
-                "Gaussian noise is computed for variances from 0.25 to 1e6 and a sensitivity of at most 10 standard "
+                "Gaussian noise is computed for variances from 0.01 to 1e6 and a sensitivity of at most 10 standard "
                 "deviations: use a rounded Gaussian beyond."
             )
 
@@ -102,14 +102,16 @@ class DiscreteGaussianPair:
     def pieces(self, cells: int) -> list[Piece]:
         """Cut the integers into even runs.
 
-        Weights e^(−x²/(2·variance)) are summed as integers in units of 2⁻¹¹⁰⁰, up to a distance of `most`. The pieces
-        need them to a relative 2⁻¹⁹⁰: the farthest sum begins within 14σ + sensitivity + 3 ≤ 30σ, with a weight above
-        e^(−450) > 2⁻⁶⁵⁰, and what lies beyond `most` is below e^(−294)·(σ/28 + 2) < 2⁻⁴⁰⁰ of it.
+        Weights e^(−x²/(2·variance)) are summed as integers, up to a distance of `most`, in units of 2⁻⁴⁵⁰ of the weight
+        with which the farthest sum begins, as pieces need them to a relative 2⁻¹⁹⁰. That is at reach + sensitivity + 1.
+        What lies beyond `most` is below e^(−3·reach²/(2·variance)) ≤ e^(−294) of it for each point and falls faster
+        than a geometric series of ratio e^(−reach/variance), so it is below e^(−294)·(σ/14 + 2) < 2⁻⁴⁰⁰ of it.
         """
         shift, reach = self.sensitivity, math.isqrt(math.ceil(FAR**2 * self.variance)) + 1
         most = 2 * reach + shift
         rows = [(Fraction(x * x) / (2 * self.variance),) for x in range(most + 1)]
-        weights = [bracket.lower for bracket in fixed_points(lambda x: (-x).exp(), rows, bits=1100)]
+        bits = 450 + math.ceil(Fraction(3, 4) * (reach + shift + 1) ** 2 / self.variance)  # ¾ > log₂(e)/2
+        weights = [bracket.lower for bracket in fixed_points(lambda x: (-x).exp(), rows, bits=bits)]
         sums = list(accumulate([*reversed(weights[1:]), *weights], initial=0))
 
         def between(first: int, last: int) -> Fraction:

@@ -64,7 +64,7 @@ def spread(pieces: Iterable[Piece]) -> AtomLaw:
         else:
             masses[high] = masses.get(high, Fraction(0)) + above + p * _SLACK
         masses[low] = masses.get(low, Fraction(0)) + below + p * _SLACK
-    return _law(masses, infinite, upwards=True)
+    return law_of_masses(masses, infinite, upwards=True)
 
 
 def merge(pieces: Iterable[Piece]) -> AtomLaw:
@@ -78,7 +78,7 @@ def merge(pieces: Iterable[Piece]) -> AtomLaw:
         stays = low is not None and (high is None or low == high)
         position = low if stays and low is not None else log(p / q, bits=_POSITION_BITS).lower - _SLACK
         masses[position] = masses.get(position, Fraction(0)) + p * (1 - _SLACK)
-    return _law(masses, Fraction(0), upwards=False)
+    return law_of_masses(masses, Fraction(0), upwards=False)
 
 
 def swapped(pieces: Iterable[Piece]) -> list[Piece]:
@@ -118,8 +118,8 @@ def _mass_above(p: Fraction, q: Fraction, low: Fraction, high: Fraction | None) 
     return p * min(Fraction(1), max(Fraction(0), bounds.upper))
 
 
-def _law(masses: dict[Fraction, Fraction], infinite: Fraction, *, upwards: bool) -> AtomLaw:
-    """Return the atoms, those nearer than 2⁻⁶⁰ to the one before moved onto it: upwards or downwards."""
+def law_of_masses(masses: dict[Fraction, Fraction], infinite: Fraction, *, upwards: bool) -> AtomLaw:
+    """Return the law of masses at losses; those nearer than 2⁻⁶⁰ to the one before are moved onto it, up or down."""
     atoms: list[tuple[Fraction, Fraction]] = []
     for position in sorted(masses, reverse=upwards):
         mass = masses[position]

@@ -27,6 +27,7 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.renyi import RenyiDP
+from lapwing.privacy.subset_pair import SubsetPair
 
 Neighbouring = Literal["add_remove", "replace_one"]
 
@@ -175,9 +176,37 @@ def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
     return ListedMechanism(
         loss=lambda kind: pure(f"no smaller {kind} loss than without the sample").to_kind(kind),
         at=lambda share: subsampled(mechanism.at(min(share / rate, _MOST_SHARE)), rate),
-        curve=cache(lambda: mechanism.curve().subsampled(mechanism.pair(), rate)),
+        curve=cache(lambda: mechanism.curve().subsampled(rate, pair=mechanism.pair())),
         pair=lambda: SubsampledPair(mechanism.pair(), rate),
         has_epsilon=mechanism.has_epsilon,
         attained=mechanism.attained,
         neighbouring="add_remove",
+    )
+
+
+def in_subset(mechanism: ListedMechanism, size: int, population: int) -> ListedMechanism:
+    """Return a mechanism run on a secret subset of a fixed size. Args: mechanism: for replace_one, without a failure.
+
+    What is known of it is as for `sampled`, but that no mechanism is known to attain its pair, that of `SubsetPair`. It
+    is bound to replace_one: under add_remove the population is not known.
+    """
+
+    def pure(kind: str) -> Loss:
+        if not mechanism.has_epsilon:
+            raise InvalidParameter(f"Gaussian noise on a subset has no smaller {kind} loss than without the subset.")
+        epsilon = mechanism.at(_MOST_SHARE).epsilon
+        return subsampled(PureDP(epsilon), size=size, population=population).to_kind(kind)
+
+    def at(share: Fraction) -> ApproxDP:
+        own = mechanism.at(min(share * population / size, _MOST_SHARE))
+        return subsampled(own, size=size, population=population)
+
+    return ListedMechanism(
+        loss=pure,
+        at=at,
+        curve=cache(lambda: mechanism.curve().subsampled(size=size, population=population, pair=mechanism.pair())),
+        pair=lambda: SubsetPair(mechanism.pair(), size, population),
+        has_epsilon=mechanism.has_epsilon,
+        attained=False,
+        neighbouring="replace_one",
     )

@@ -1,9 +1,9 @@
 """A list of mechanisms for an accountant, from the numbers that people give.
 
-A mechanism's numbers hold for one neighbouring relation, by default that of the list. Two mechanisms are bound to one:
-randomized response to replace_one, as a unit without a report would be noticed, and a Poisson sample to add_remove. A
-list for replace_one may hold what is stated for add_remove: to replace a unit is to remove one and to add another, so
-that distances, ε and η double (`neighbours`). The other way there is nothing to say.
+A mechanism's numbers hold for one neighbouring relation, by default that of the list. Some are bound to one: randomized
+response to replace_one, as a unit without a report would be noticed, a Poisson sample to add_remove, and a subset of a
+fixed size to replace_one. A list for replace_one may hold what is stated for add_remove: to replace a unit is to remove
+one and to add another, so that distances, ε and η double (`neighbours`). The other way there is nothing to say.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import listed_mechanisms as mechanisms
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, written
-from lapwing.privacy.amplification import sampling_rate
+from lapwing.privacy.amplification import sampling_rate, subset_rate
 from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
 from lapwing.privacy.pairs import positive, whole
 
@@ -61,7 +61,14 @@ class Listed:
 
 
 def listed(
-    kind: str, times: int = 1, *, rate: Number = 1, neighbouring: str | None = None, **numbers: Number
+    kind: str,
+    times: int = 1,
+    *,
+    rate: Number | None = None,
+    size: Number | None = None,
+    population: Number | None = None,
+    neighbouring: str | None = None,
+    **numbers: Number,
 ) -> Listed:
     """Return a mechanism for a list, used a number of times.
 
@@ -71,8 +78,9 @@ def listed(
     Args: kind: laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or
         sigma and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
         exponential (epsilon: its bounded range), pure (epsilon), approx (epsilon, delta). A sensitivity is 1 and
-        choices are 2 unless given; rate: of a secret Poisson sample that it is run on; neighbouring: the relation that
-        its numbers hold for, that of the list unless given.
+        choices are 2 unless given; rate: of a secret Poisson sample that it is run on; or size, population: of a secret
+        subset of so many units that it is run on; neighbouring: the relation that its numbers hold for, that of the
+        list unless given.
     Raises: InvalidParameter for a kind, number or relation that is none of these.
     """
     if kind not in KINDS:
@@ -89,26 +97,49 @@ def listed(
         raise InvalidParameter(f"A {kind} was given {said}; it takes {allowed}.")
     if neighbouring is not None and neighbouring not in NEIGHBOURING:
         raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
-    sampled = sampling_rate(rate)
-    mechanism = _sampled(way.make({**way.defaults, **amounts}), sampled, kind)
+    mechanism = way.make({**way.defaults, **amounts})
     relation = next((name for name in NEIGHBOURING if name == neighbouring), None)
+    sample = {name: exact(value, name) for name, value in (("rate", rate), ("size", size), ("population", population))
+              if value is not None and not (name == "rate" and value == 1)}  # fmt: skip
+    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in {**amounts, **sample}.items())])
+    text += f" neighbouring={relation}" if relation else ""
+    if sample.keys() & {"size", "population"}:
+        mechanism, relation = _in_subset(mechanism, sample, kind, relation), None
+    elif sample:
+        mechanism = _sampled(mechanism, sampling_rate(sample["rate"]), kind)
     if relation is not None and mechanism.neighbouring not in (None, relation):
         raise InvalidParameter(
             f"A {kind} like this is bound to {mechanism.neighbouring}; it cannot be stated for {relation}."
         )
-    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in amounts.items())])
-    text += (f" rate={written(sampled)}" if sampled != 1 else "") + (f" neighbouring={relation}" if relation else "")
     return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation)
 
 
 def _sampled(mechanism: ListedMechanism, rate: Fraction, kind: str) -> ListedMechanism:
-    if rate == 1:
-        return mechanism
     if mechanism.neighbouring not in (None, "add_remove"):
         raise InvalidParameter(f"A {kind} is for replace_one and a Poisson sample for add_remove; leave out the rate.")
     if mechanism.failure:
         raise InvalidParameter(f"A {kind} with a delta cannot be run on a sample here; leave out the rate.")
     return mechanisms.sampled(mechanism, rate)
+
+
+def _in_subset(
+    mechanism: ListedMechanism, sample: Mapping[str, Fraction], kind: str, relation: str | None
+) -> ListedMechanism:
+    """Return a mechanism on a subset, of which the numbers hold for a relation: replace_one unless given."""
+    if mechanism.failure:
+        raise InvalidParameter(f"A {kind} with a delta cannot be run on a sample here; leave out size and population.")
+    if sample.keys() != {"size", "population"}:
+        raise InvalidParameter(
+            f"A sample was given {', '.join(sample)}; give the rate of a Poisson sample, or the size of a subset and "
+            "the population."
+        )
+    whole_sizes = [_integer(sample, name, 1) for name in ("size", "population")]
+    subset_rate(*whole_sizes)
+    if relation == "add_remove":
+        if mechanism.doubled is None:
+            raise InvalidParameter(f"A {kind} like this is bound to replace_one; leave out the neighbouring relation.")
+        mechanism = mechanism.doubled()
+    return mechanisms.in_subset(mechanism, *whole_sizes)
 
 
 @final

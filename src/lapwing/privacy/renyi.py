@@ -1,24 +1,26 @@
 """Rényi differential privacy: a bound on the Rényi divergence at each of some orders."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Final, NoReturn, Self, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, enclose_tightly
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly
 from lapwing.exact.floats import float_near, float_up
 from lapwing.privacy import renyi_curves
 from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, written
-from lapwing.privacy.amplification import sampling_rate
+from lapwing.privacy.amplification import chance_of, epsilon_up
 from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.pairs import MOST_SAMPLED_MU_SQUARED, GaussianPair, Pair
-from lapwing.privacy.sampled_divergence import divergences_up
+from lapwing.privacy.sampled_curves import log_moments_up
+from lapwing.privacy.sampled_divergence import sampled_log_moments_up
 from lapwing.privacy.search import minus_log
+from lapwing.privacy.subset_pair import SubsetPair
 
 _COMMON = (*(Fraction(part, 4) for part in (5, 6, 7, 8, 9, 10, 12, 14, 16, 18)), *map(Fraction, range(5, 65)))
 _SPREAD = [1 + Fraction(part, 4) * Fraction(2) ** power for power in range(-6, 21) for part in range(4, 8)]
@@ -89,33 +91,66 @@ class RenyiDP:
 
     @classmethod
     def gaussian(
-        cls, *, sigma: Number, l2: Number = 1, rate: Number = 1, orders: Iterable[Number] = DEFAULT_ORDERS
+        cls,
+        *,
+        sigma: Number,
+        l2: Number = 1,
+        rate: Number | None = None,
+        size: int | None = None,
+        population: int | None = None,
+        orders: Iterable[Number] = DEFAULT_ORDERS,
     ) -> Self:
         """Return the curve of Gaussian noise, rounded or not, on vectors at L2 distance at most `l2`: α·(l2/σ)²/2.
 
         Args: rate: of a secret Poisson sample that each use is run on, as in training by DP-SGD; then for neighbours
-            that differ by one unit added or removed.
+            that differ by one unit added or removed; size, population: of a subset that each use is run on instead;
+            then for neighbours that differ by one unit replaced, which `l2` is the distance of.
         """
         distance = non_negative(l2, "l2") / _positive(sigma, "sigma")
         whole = cls.from_function(lambda order: renyi_curves.gaussian(distance**2, order), orders)
-        sampling_rate(rate)
-        if not 0 < distance**2 <= MOST_SAMPLED_MU_SQUARED:
-            return whole  # a sample of what is hardly noisy saves nothing worth computing
-        return whole.subsampled(GaussianPair(distance**2), rate)
+        if rate is size is population is None:
+            return whole
+        is_computed = 0 < distance**2 <= MOST_SAMPLED_MU_SQUARED
+        pair = GaussianPair(distance**2) if is_computed else None
+        return whole.subsampled(rate, size=size, population=population, pair=pair)
 
-    def subsampled(self, pair: Pair, rate: Number) -> Self:
-        """Return the curve of a mechanism run on a secret Poisson sample, given this curve of it without the sample.
+    def subsampled(
+        self,
+        rate: Number | None = None,
+        *,
+        size: int | None = None,
+        population: int | None = None,
+        pair: Pair | None = None,
+    ) -> Self:
+        """Return the curve of a mechanism run on a secret sample, given this curve of it without the sample.
 
-        Guarantee: for neighbours that differ by one unit added or removed (add_remove).
-        Args: pair: the mechanism's dominating pair, for such neighbours, the same in both directions and with δ = 0;
-            rate: above 0, at most 1.
-        Source: `sampled_divergence`; the curve without a sample implies less than the pair does.
+        Guarantee: as for `privacy.subsampled`: on a Poisson sample for neighbours that differ by one unit added or
+            removed (add_remove), on a subset for one unit replaced (replace_one); this curve is for the same.
+        Args: rate: of a Poisson sample, above 0, at most 1; or size, population: of a subset; pair: the mechanism's
+            dominating pair, the same in both directions and with δ = 0, by which the curve is smaller: without it,
+            what the divergences of whole orders up to 512 imply.
+        Source: `sampled_divergence` with a pair, `sampled_curves` without; and as all moments are jointly convex,
+            1 − q + q·e^((α−1)ε(α)) bounds that of the sample.
         """
-        chance = sampling_rate(rate)
+        chance = chance_of(rate, size, population)
         if chance == 1:
             return self
-        losses = divergences_up(SubsampledPair(pair, chance), self.orders, [loss for _, loss in self.points])
-        return type(self)(dict(zip(self.orders, losses, strict=True)))
+        logs: Sequence[Fraction | None] = [None] * len(self.points)
+        if pair is not None:
+            on_sample = (
+                SubsampledPair(pair, chance)
+                if size is None or population is None
+                else SubsetPair(pair, size, population)
+            )
+            logs = sampled_log_moments_up(on_sample, self.orders)
+        if not any(log is not None for log in logs):
+            logs = log_moments_up(self.points, chance, "poisson" if size is None else "subset")
+        return type(self)(
+            {
+                order: _divergence(log, order, epsilon_up((order - 1) * loss, chance))
+                for (order, loss), log in zip(self.points, logs, strict=True)
+            }
+        )
 
     @classmethod
     def laplace(cls, *, scale: Number, l1: Number = 1, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
@@ -264,6 +299,12 @@ class RenyiDP:
     def __str__(self) -> str:
         order, loss = min(self.points, key=lambda point: abs(point[0] - 2))
         return f"ε({short(order)}) = {short(loss)} (Rényi, {len(self.points)} orders)"
+
+
+def _divergence(log_moment: Fraction | None, order: Fraction, most: Fraction) -> Fraction:
+    """Return a bound on log M over α − 1, where log M is at most `most` too, rounded up."""
+    log = most if log_moment is None else max(Fraction(0), min(most, log_moment))
+    return dyadic_up(log / (order - 1), _BITS)
 
 
 def _curve(value: RenyiDP) -> RenyiDP:

@@ -1,4 +1,4 @@
-"""Rényi divergences of mechanisms on a Poisson sample, rounded up, at all orders at once.
+"""Rényi divergences of mechanisms on a secret sample, by their pairs, rounded up, at all orders at once.
 
 Of the pair ((1 − q)Q + qP, Q) with the ratio w, the divergence of order α is log E w^α/(α − 1), and of the reverse pair
 log E w^(1−α)/(α − 1), E under Q: that is log M(α − 1)/(α − 1) for the law of either direction (`sampled_gaussian`). The
@@ -16,17 +16,19 @@ from typing import Final
 
 import numpy as np
 
-from lapwing.exact.bounds import dyadic_up
 from lapwing.exact.elementary import EXP_ERROR, EXPM1_ERROR, LOG1P_ERROR, exp, expm1, log1p
 from lapwing.exact.floats import float_up
 from lapwing.privacy.combined_pairs import SubsampledPair
+from lapwing.privacy.discrete_pairs import DiscreteGaussianPair
 from lapwing.privacy.discs import UNIT
 from lapwing.privacy.loss_laws import FloatArray, LossLaw, log_moment_up
 from lapwing.privacy.pairs import Direction, GaussianPair
+from lapwing.privacy.sampled_curves import chord
 from lapwing.privacy.sampled_gaussian import MOST_RATE, ends, losses_on, quadrature_error, steepness, step_for
+from lapwing.privacy.subset_divergence import subset_log_moments_up
+from lapwing.privacy.subset_pair import SubsetPair
 
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("remove", "add")
-_BITS = 64
 _CELLS = 1024
 _DIGITS = 60.0
 _LARGEST: Final = 1000.0
@@ -37,35 +39,35 @@ _STEEPEST = 4096.0
 _GROUPS = (4.0, 32.0, 256.0, math.inf)
 
 
-def divergences_up(pair: SubsampledPair, orders: Sequence[Fraction], whole: Sequence[Fraction]) -> list[Fraction]:
-    """Return the divergence at orders α > 1 of a mechanism on a Poisson sample, by its pair.
+def sampled_log_moments_up(pair: SubsampledPair | SubsetPair, orders: Sequence[Fraction]) -> list[Fraction | None]:
+    """Return upper bounds on (α − 1) times the divergence, at orders α > 1, of a mechanism on a sample, by its pair.
 
-    It is at most the mechanism's own: E w^α is convex in the sample's rate, and 1 at the rate 0.
+    There is none where it is beyond what is computed, and at no order if the pair's law is only known up to a chance of
+    an infinite loss, which no divergence forgives.
 
-    Guarantee: for neighbours that differ by one unit added or removed, in both directions.
-    Args: whole: the divergences without the sample.
-    Source: for Gaussian noise, Mironov, Talwar and Zhang 2019 (Rényi Differential Privacy of the Sampled Gaussian
-        Mechanism), Section 3, at whole orders.
+    Guarantee: for neighbours that differ by one unit added or removed, or for a subset replaced, in both directions.
+    Source: for Gaussian noise on a Poisson sample, Mironov, Talwar and Zhang 2019 (Rényi Differential Privacy of the
+        Sampled Gaussian Mechanism), Section 3, at whole orders.
     """
     tilts = [float_up(order - 1) for order in orders]
     if isinstance(pair.pair, GaussianPair):
-        logs: Sequence[float | Fraction] = _gaussian(pair.pair.mu_squared, pair.rate, np.array(tilts))
-    else:
-        laws = [pair.law(direction, "upper", _CELLS) for direction in _DIRECTIONS]
-        logs = [max(_log_moment(law, tilt) for law in laws) for tilt in tilts]
-    return [_divergence(log, tilt, most) for log, tilt, most in zip(logs, tilts, whole, strict=True)]
+        both = _gaussian(pair.pair.mu_squared, pair.rate, np.array(tilts))
+        if isinstance(pair, SubsetPair):
+            return subset_log_moments_up(pair.pair.mu_squared, pair.rate, tilts, both)
+        return [Fraction(log) if math.isfinite(log := max(logs)) else None for logs in both]
+    if isinstance(pair, SubsampledPair) and isinstance(pair.pair, DiscreteGaussianPair):
+        return _discrete_gaussian(pair.pair.sensitivity**2 / pair.pair.variance, pair.rate, orders)
+    laws = [pair.law(direction, "upper", _CELLS) for direction in _DIRECTIONS]
+    if any(law.infinite for law in laws):
+        return [None] * len(tilts)
+    return [max(_log_moment(law, tilt) for law in laws) for tilt in tilts]
 
 
-def _divergence(log_moment: float | Fraction, tilt: float, most: Fraction) -> Fraction:
-    """Return log M over the tilt, which was rounded up, as a divergence does not fall with its order."""
-    if isinstance(log_moment, float) and not math.isfinite(log_moment):
-        return most
-    return min(most, dyadic_up(max(Fraction(0), Fraction(log_moment) / Fraction(tilt)), _BITS))
-
-
-def _log_moment(law: LossLaw, tilt: float) -> float | Fraction:
-    """Return an upper bound on log M, which is at most the tilt times the largest loss."""
-    most = math.inf if law.most is None else law.most * Fraction(tilt)
+def _log_moment(law: LossLaw, tilt: float) -> Fraction:
+    """Return an upper bound on log M of a law with a largest loss, which is at most the tilt times that."""
+    if law.most is None:
+        raise ArithmeticError("a law without a largest loss")
+    most = law.most * Fraction(tilt)
     if tilt > _STEEPEST:
         return most
     try:
@@ -74,17 +76,34 @@ def _log_moment(law: LossLaw, tilt: float) -> float | Fraction:
         return most
 
 
-def _gaussian(mu_squared: Fraction, rate: Fraction, tilts: FloatArray) -> list[float]:
-    """Return upper bounds on log M in either direction, infinite where there are none; group by group of tilts."""
-    logs = np.full(len(tilts), math.inf)
+def _gaussian(mu_squared: Fraction, rate: Fraction, tilts: FloatArray) -> list[tuple[float, float]]:
+    """Return upper bounds on log M in each direction, infinite where there are none; group by group of tilts."""
+    logs = np.full((2, len(tilts)), math.inf)
     lowest, limit = 0.0, _LARGEST / math.sqrt(mu_squared)
     for most in _GROUPS if rate <= MOST_RATE else ():
         chosen = np.flatnonzero((tilts > lowest) & (tilts <= most) & (tilts < limit))
         if len(chosen):
-            both = (_log_moments(mu_squared, rate, powers) for powers in (tilts[chosen] + 1, -tilts[chosen]))
-            logs[chosen] = np.maximum(*both)
+            for way, powers in zip(logs, (tilts[chosen] + 1, -tilts[chosen]), strict=True):
+                way[chosen] = _log_moments(mu_squared, rate, powers)
         lowest = most
-    return [float(log) for log in logs]
+    return [(float(leaves), float(joins)) for leaves, joins in logs.T]
+
+
+def _discrete_gaussian(mu_squared: Fraction, rate: Fraction, orders: Sequence[Fraction]) -> list[Fraction | None]:
+    """Return what holds for discrete Gaussian noise: as for the continuous at whole orders, and chords between.
+
+    E r^l is the same under both laws Q for a whole l: a sum over the integers does not change as it is shifted by l
+    times the sensitivity. So E w^α is. And E w^(1−α) ≤ E w^α for a pair that is the same in both directions, where the
+    mean of f(r) is half that of f(r) + r·f(1/r): let v = 1 − q + q/r be the w of 1/r, and r ≥ 1. With b = α − ½ what is
+    claimed, w^α − w^(1−α) ≥ r(v^(1−α) − v^α), is √w·sinh(b·log w) ≥ r·√v·sinh(b·log 1/v). At α = 1 both sides are
+    q(r − 1). As w·v = 1 + q(1 − q)(r + 1/r − 2) ≥ 1, log w ≥ log 1/v, so the quotient of both sinh rises with b.
+    """
+    ends = sorted({whole for order in orders for whole in (math.floor(order), math.ceil(order)) if whole >= 2})
+    logs = _gaussian(mu_squared, rate, np.array(ends, dtype=np.float64) - 1)
+    known = [
+        (Fraction(end), Fraction(leaves)) for end, (leaves, _) in zip(ends, logs, strict=True) if leaves < math.inf
+    ]
+    return [chord(known, order) if known and order <= known[-1][0] else None for order in orders]
 
 
 def _log_moments(mu_squared: Fraction, rate: Fraction, powers: FloatArray) -> FloatArray:

@@ -1,0 +1,90 @@
+"""The dominating pair of a mechanism that is run on a subset of fixed size, drawn without replacement."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.bounds import enclose_tightly
+from lapwing.privacy import discretisation
+from lapwing.privacy.amplification import subset_rate
+from lapwing.privacy.atoms import AtomLaw
+from lapwing.privacy.discretisation import Piece
+from lapwing.privacy.loss_laws import LossLaw
+from lapwing.privacy.pairs import Direction, Pair, Side, pieces_of
+
+_UNCOVERED = Fraction(1, 1 << 100)
+_SLACK = Fraction(1, 1 << 100)
+_BITS = 128
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SubsetPair:
+    """A mechanism run on a uniformly drawn subset of `size` of the `population` units. Neighbouring is replace_one.
+
+    Let q = size/population, and H the curve of the mechanism's pair under replace_one. On the subset it is at most
+    q·H(1 + (x − 1)/q) at x = e^ε ≥ 1 (`amplification`, the proof for a fixed size), and 1 − x + x·(that at 1/x) at
+    x < 1, as replacing goes both ways. This is the curve of a pair: each loss l > 0 of the mechanism's, with masses p
+    and r = p·e^(−l), becomes the loss log(1 + q(e^l − 1)) with the masses qp + (1 − q)r and r; there is its mirror,
+    with both swapped; and all else is at the loss 0. What is left for that is not negative, as p + r ≤ 1 over all l > 0
+    in a symmetric pair, so r ≤ ½.
+
+    Above: atoms of a law above the mechanism's, each mass and loss then rounded up; whatever is at 0 or not, H stays
+    above if all masses sum to 1 at least. Below alike. No mechanism is known to attain all of it.
+
+    Args: pair: a symmetric pair with finite losses, of the mechanism under replace_one; size, population: public.
+    Source: Balle, Barthe and Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022, Theorem 11.
+    """
+
+    pair: Pair
+    size: int
+    population: int
+
+    def __post_init__(self) -> None:
+        subset_rate(self.size, self.population)
+        if not self.pair.symmetric or sum(piece.p for piece in pieces_of(self.pair, 8)) < 1 - _UNCOVERED:
+            raise InvalidParameter(
+                "Only a pair that is the same in both directions, with δ = 0, can be run on a subset; draw one subset, "
+                "and put what is added on top of it beside it."
+            )
+
+    symmetric = True
+    closed = False
+
+    @property
+    def rate(self) -> Fraction:
+        """The chance of a unit to be in the subset."""
+        return subset_rate(self.size, self.population)
+
+    def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
+        """Return a law above or below that of the loss."""
+        pieces = pieces_of(self.pair, cells)
+        if side == "upper":
+            return _in_subset(discretisation.spread(pieces), self.rate, up=True)
+        return _in_subset(discretisation.merge(pieces), self.rate, up=False)
+
+    def pieces(self, cells: int) -> list[Piece]:
+        """Refuse: a sample of a subset, or a choice among subsets, has no theorem here."""
+        raise InvalidParameter(
+            "What is run on a subset of fixed size cannot be sampled once more; put it beside other mechanisms."
+        )
+
+
+def _in_subset(law: AtomLaw, rate: Fraction, *, up: bool) -> AtomLaw:
+    """Return the law on the subset of a pair with this law, above it or below."""
+    slack = 1 + _SLACK if up else 1 - _SLACK
+    masses: dict[Fraction, Fraction] = {}
+    rest = 1 - rate * law.infinite
+    for loss, p in zip(law.positions, law.masses, strict=True):
+        if loss <= 0:
+            continue
+        r = p * enclose_tightly(lambda at: (-at).exp(), loss, bits=_BITS).upper
+        on_subset = enclose_tightly(lambda at, q: (q * at.expm1()).log1p(), loss, rate, bits=_BITS)
+        above, below = rate * p + (1 - rate) * r, r
+        high, low = (on_subset.upper, -on_subset.lower) if up else (on_subset.lower, -on_subset.upper)
+        masses[high] = masses.get(high, Fraction(0)) + above * slack
+        masses[low] = masses.get(low, Fraction(0)) + below * slack
+        rest -= (above + below) * (1 - _SLACK if up else 1 + _SLACK)
+    masses[Fraction(0)] = max(Fraction(0), rest) * slack
+    return discretisation.law_of_masses(masses, rate * law.infinite * slack, upwards=up)
