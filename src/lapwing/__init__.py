@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lapwing import lab as lab
+    from lapwing import learn as learn
     from lapwing import local as local
     from lapwing import mechanisms as mechanisms
     from lapwing import noise as noise
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("lab", "local", "mechanisms", "noise", "privacy")
+_MODULES = ("lab", "learn", "local", "mechanisms", "noise", "privacy")
 _HOMES = {
     "answer": "Answer",
     "client": "Pending RemoteAnswer RemoteSession",

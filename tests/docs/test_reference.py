@@ -84,6 +84,8 @@ PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
+INNER: Final = {"model_", "features_", "target_", "values_", "of_matrix", "window"}
+"""What estimators hold or do for each other."""
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {
     "Subqueries": window_functions.WINDOW_FUNCTIONS.keys(),
@@ -118,6 +120,12 @@ def public(kind: type) -> list[str]:
     return [name for name in dir(kind) if not name.startswith("_")]
 
 
+def shown(estimator: type) -> list[str]:
+    """Return what an estimator takes, and what it has once it is fit, without what all of them have."""
+    taken = [field.name for field in fields(estimator) if field.init or field.name.endswith("_")]
+    return [name for name in {*taken, *public(estimator)} - INNER if name != "fit"]
+
+
 def test_public_names() -> None:
     assert not unmentioned(lw.__all__, page("python.md"))
 
@@ -135,6 +143,8 @@ def test_public_names() -> None:
         ("Losses", {name for kind in LOSSES for name in public(kind)}),
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
         ("lapwing.privacy", [f"lapwing.privacy.{name}" for name in dir(lw.privacy)]),
+        ("lapwing.learn", lw.learn.__all__),
+        ("lapwing.learn", {name for one in lw.learn.__all__ for name in shown(getattr(lw.learn, one))}),
         ("lapwing.privacy", {field.name for kind in PRIVACY_RECORDS for field in fields(kind)}),
     ],
 )

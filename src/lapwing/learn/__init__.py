@@ -1,0 +1,38 @@
+"""Models of protected tables, charged to the same ledger as questions, with exact noise.
+
+Estimators have scikit-learn's manners, but for one: `fit` takes a session, a table, columns and a price in the place of
+rows. A name is imported when it is first used (PEP 562).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lapwing.learn.linear import LinearRegression as LinearRegression
+    from lapwing.learn.logistic import LogisticRegression as LogisticRegression
+    from lapwing.learn.naive_bayes import CategoricalNB as CategoricalNB
+    from lapwing.learn.naive_bayes import GaussianNB as GaussianNB
+    from lapwing.learn.pca import PCA as PCA
+    from lapwing.learn.scaling import StandardScaler as StandardScaler
+
+_HOMES = {
+    "CategoricalNB": "naive_bayes",
+    "GaussianNB": "naive_bayes",
+    "LinearRegression": "linear",
+    "LogisticRegression": "logistic",
+    "PCA": "pca",
+    "StandardScaler": "scaling",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lapwing.learn' has no attribute {name!r}")
+    return getattr(import_module(f"lapwing.learn.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,101 @@
+"""Sums over units of what each contributes, clipped unit by unit, with exact Gaussian noise.
+
+Theory of operation. Training is a list of vectors, each f(D) = Σ_u clip(v_u), where v_u is made of the rows of unit u
+and of what was released before, as exact integers. `clip` shortens a vector to length C: each entry is multiplied by
+C/r and rounded toward zero, where r is the whole number at or above the length. Rounding toward zero makes no entry
+longer, so that ‖clip(v)‖ ≤ C·‖v‖/r ≤ C, exactly. (To nearest could pass C.) The noise is added afterwards, to the sum.
+
+Guarantee: neighbours that differ by a unit's presence move f by clip(v_u), at most C; by replacement by at most 2C. All
+else is bit by bit the same: v_u are integers, and sums of integers do not depend on the order. With noise round(N(0,
+σ²)) on every entry a release is (C/σ)-GDP, and (C²/2σ²)-zCDP (`mechanisms.rounded_gaussian`). A list of them, each
+chosen in the light of those before, is √Σ(C_i/σ_i)²-GDP, ρ adding up likewise (Dong, Roth and Su 2022, theorem 4; Bun
+and Steinke 2016, lemma 2.3). So σ_i is chosen for a part of the loss, and the parts add up to at most 1. `Releases` has
+so many parts and no more: a release that was not paid is refused.
+"""
+
+from fractions import Fraction
+from typing import Final, cast, final
+
+import numpy as np
+
+from lapwing.errors import BudgetExhausted, InvalidParameter
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.learn.unit_rows import Integers, UnitRows
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.measures import Loss, PureDP
+
+MOST_LENGTH: Final = 1 << 31
+"""A vector's length stays below, so that its square, and an entry times a bound, fit 63 bits."""
+
+
+def clip(vectors: Integers, bound: int) -> Integers:
+    """Shorten whole vectors, a row each, shorter than MOST_LENGTH, to a length of at most `bound`, each by itself."""
+    lengths = _length_up(vectors)
+    long = lengths > bound
+    clipped = vectors.copy()
+    clipped[long] = np.sign(vectors[long]) * (np.abs(vectors[long]) * bound // lengths[long, None])
+    return clipped
+
+
+def _length_up(vectors: Integers) -> Integers:
+    """Return the least whole number at or above the length of each row, exactly: a double's root is off by less."""
+    squares = (vectors * vectors).sum(axis=1)
+    roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
+    for step in (-1, 0, 1):
+        candidates = np.maximum(roots + step, 0)
+        if step == -1:
+            found = roots + 2
+        found = np.where((candidates * candidates >= squares) & (candidates < found), candidates, found)
+    return cast(Integers, found)
+
+
+@final
+class Releases:
+    """Releases that are paid: vectors that leave, each with the noise that its part of the loss asks for.
+
+    Args: loss: what was charged for all; parts: of each kind of release how often it is used and its part of the loss
+        each time, together at most 1; replaced: whether neighbours replace a unit.
+    """
+
+    def __init__(
+        self, loss: Loss, parts: dict[str, tuple[int, Fraction]], *, replaced: bool, entropy: Entropy = SYSTEM
+    ) -> None:
+        if isinstance(loss, PureDP):
+            raise InvalidParameter(PURE)
+        if sum((times * part for times, part in parts.values()), Fraction(0)) > 1:
+            raise InvalidParameter("The parts of a price are more than the price; this is a bug in Lapwing.")
+        self._loss = loss
+        self._parts = {name: part for name, (_, part) in parts.items()}
+        self._left = {name: times for name, (times, _) in parts.items()}
+        self._replaced = replaced
+        self._entropy = entropy
+
+    def noise(self, name: str, bound: int, entries: int) -> RoundedGaussian:
+        """Return the noise of a kind of release, of vectors of so many entries, clipped to a bound."""
+        part = self._loss.from_amount(self._loss.amount * self._parts[name])
+        moved = (2 * bound if self._replaced else bound) ** 2
+        return RoundedGaussian.for_loss(part, Sensitivity.from_l2_squared(moved, entries=entries))
+
+    def release(self, name: str, rows: UnitRows, contributions: Integers, *, reach: int, bound: int) -> Integers:
+        """Return the sum over units of what their rows contribute together, clipped unit by unit, with noise.
+
+        Args: contributions: a whole vector of each row; reach: what no entry of a unit's sum passes, by the meaning of
+            these numbers; bound: of the length of a unit's vector, in the same parts.
+        Raises: BudgetExhausted if no such release is left.
+        """
+        if self._left.get(name, 0) < 1:
+            raise BudgetExhausted("Training asked for more releases than were paid; this is a bug in Lapwing.")
+        self._left[name] -= 1
+        size = contributions.shape[1]
+        if bound < 1 or size * reach**2 >= MOST_LENGTH**2 or bound >= MOST_LENGTH:
+            raise InvalidParameter("Vectors are too long to be clipped exactly; this is a bug in Lapwing.")
+        by_unit = np.clip(rows.summed(contributions), -reach, reach)
+        exact = clip(by_unit, bound).sum(axis=0, dtype=np.int64)
+        return cast(Integers, self.noise(name, bound, size).release(exact, self._entropy))
+
+
+PURE: Final = (
+    "Gaussian noise keeps no pure loss, so that this needs a gdp or zcdp ledger; naive Bayes and linear regression "
+    "work in a pure one. Nothing was charged."
+)

@@ -1,0 +1,70 @@
+"""Training: the price is charged, then rows are read, then what was paid is released, in this order.
+
+Guarantee: `paid_rows` commits the whole loss to the ledger before the engine reads a row; who fits a model gets the
+rows together with the `Releases` that this loss pays for, and lets nothing else of them out. What can be refused is
+refused
+before: columns, parameters, data that are not the ledger's version.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lapwing.catalog.model import Table
+from lapwing.errors import InvalidParameter
+from lapwing.learn.columns import Category, Feature
+from lapwing.learn.noisy_sums import PURE, Releases
+from lapwing.learn.unit_rows import Reading, UnitRows, reading_of
+from lapwing.privacy.amounts import Number
+from lapwing.privacy.measures import Loss, PureDP
+from lapwing.query.bind import bind
+from lapwing.release.release import current_digests
+
+if TYPE_CHECKING:
+    from lapwing.session import Session
+
+Parts = dict[str, tuple[int, Fraction]]
+"""Of each kind of release how often it is used, and its part of the price each time."""
+
+
+def reading(
+    session: "Session",
+    table: Table,
+    features: Sequence[Feature],
+    target: Feature | str | None = None,
+    classes: Sequence[Category] = (),
+    *,
+    where: str | None,
+) -> Reading:
+    """Return what is to be read, free of charge. Raises: QueryRefused, InvalidParameter."""
+    access = session._access()  # a session's parts, which nobody but the library is to take
+
+    return reading_of(
+        table,
+        features,
+        target,
+        classes,
+        where,
+        lambda text: bind(text, access.catalog, access.public, (), capabilities=access.engine.capabilities),
+    )
+
+
+def paid_rows(
+    session: "Session", what: Reading, parts: Parts, *, epsilon: Number, label: str
+) -> tuple[UnitRows, Releases, Loss]:
+    """Charge a price, read the rows, and return them with the releases that it pays for, and what was charged.
+
+    Raises: InvalidParameter in a pure ledger; DataChanged, DataStopped, BudgetExhausted (nothing charged); EngineFault
+        (charged).
+    """
+    price = session.price(epsilon)
+    if isinstance(price, PureDP):
+        raise InvalidParameter(PURE)
+    access = session._access()
+    releases = Releases(
+        price, parts, replaced=access.catalog.budget.neighbouring == "replace_one", entropy=access.entropy
+    )
+    access.engine.prepare(what.question)
+    digests = dict(current_digests(what.question.lineage, access.engine, access.ledger.seen()))
+    charged = session.spend(price, label)
+    return what.read(access.engine, digests), releases, charged
