@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lapwing import learn as learn
     from lapwing import local as local
     from lapwing import mechanisms as mechanisms
+    from lapwing import monitors as monitors
     from lapwing import noise as noise
     from lapwing import privacy as privacy
     from lapwing.answer import Answer as Answer
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("lab", "learn", "local", "mechanisms", "noise", "privacy")
+_MODULES = ("lab", "learn", "local", "mechanisms", "monitors", "noise", "privacy")
 _HOMES = {
     "answer": "Answer",
     "client": "Pending RemoteAnswer RemoteSession",

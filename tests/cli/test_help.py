@@ -20,6 +20,8 @@ COMMANDS = [
     ("guarantee",),
     ("account",),
     ("lab",),
+    ("monitor",),
+    *(("monitor", act) for act in ("create", "list", "show", "run", "watch", "stop", "export")),
     ("secure",),
     *(("secure", act) for act in ("join", "init", "serve", "send", "close", "result")),
     ("data",),

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 import lapwing as lw
-from lapwing import errors, secure
+from lapwing import errors, monitors, secure
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
@@ -223,6 +223,11 @@ def test_ledger_kinds() -> None:
 
 def test_names_of_secure_sums() -> None:
     assert not unmentioned(secure.__all__, section(page("secure.md"), "Names in Python"))
+
+
+def test_names_of_monitors() -> None:
+    described = section(page("python.md"), "lapwing.monitors")
+    assert not unmentioned([*monitors.__all__, *public(monitors.Monitor), *public(monitors.Tick)], described)
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:

@@ -40,6 +40,7 @@ SECTIONS: Final = {
         "init": ("init", "Write a catalog for a file of yours."),
         "data": ("data", "Check, accept and close the data; look at faults."),
         "index": ("index", "Keep rows ready for questions."),
+        "monitor": ("monitor", "Release numbers again and again as events come in."),
         "ledger": ("ledger", "Verify, copy and restore the record of spending."),
     },
     "Service": {

@@ -6,6 +6,7 @@ from lapwing.engines.registry import (
     FILE_ENGINE,
     open_checking_engine,
     open_engine,
+    open_event_reader,
     open_indexed_engine,
     open_public_tables,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "digests",
     "open_checking_engine",
     "open_engine",
+    "open_event_reader",
     "open_indexed_engine",
     "open_public_tables",
 ]

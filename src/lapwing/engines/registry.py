@@ -9,7 +9,9 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import CatalogError
 
 if TYPE_CHECKING:
+    from lapwing.catalog.model import Table
     from lapwing.engines.data_check import CheckingEngine
+    from lapwing.engines.event_rows import EventQuestion, EventReader
 
 FILE_ENGINE: Final = "duckdb"
 """What a catalog calls the engine that reads files beside it."""
@@ -53,3 +55,15 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
             f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
         )
     return DuckDB(catalog)
+
+
+def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion") -> "EventReader":
+    """Return what reads the events of a table one by one, for monitors. It is to be closed.
+
+    Raises: CatalogError if the catalog's engine cannot.
+    """
+    from lapwing.engines.duckdb.event_rows import DuckDBEvents  # here: it is for monitors alone
+
+    if catalog.engine != FILE_ENGINE:
+        raise CatalogError(f'dataset.engine = "{catalog.engine}" reads no events; only "{FILE_ENGINE}" does.')
+    return DuckDBEvents(table, question, catalog.folder)

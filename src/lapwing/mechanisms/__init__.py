@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.continual.buffered import BufferedToeplitz as BufferedToeplitz
     from lapwing.mechanisms.continual.gaussian import ContinualGaussian as ContinualGaussian
     from lapwing.mechanisms.continual.participation import Events as Events
+    from lapwing.mechanisms.continual.participation import OncePerCell as OncePerCell
     from lapwing.mechanisms.continual.participation import Stays as Stays
     from lapwing.mechanisms.continual.planning import continual_mechanism as continual_mechanism
     from lapwing.mechanisms.continual.tree import ContinualLaplace as ContinualLaplace
@@ -66,6 +67,7 @@ _HOMES = {
     "GroupView": "group",
     "IntervalExponential": "interval_exponential",
     "Mechanism": "additive",
+    "OncePerCell": "continual.participation",
     "PartitionSelection": "partitions",
     "PermuteAndFlip": "selection",
     "PoissonSample": "subsampling",

@@ -11,9 +11,12 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Final
 
+from lapwing.catalog.model import Catalog
 from lapwing.errors import BudgetExhausted, InvalidParameter
 from lapwing.exact.entropy import read_exactly
+from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Charge
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.filters import Refused
@@ -32,6 +35,38 @@ def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = Fraction(0)
     Raises: InvalidParameter, BudgetExhausted, DataStopped, DataChanged. Nothing is charged then.
     """
     require_label(why)
+    return charge_outside(
+        loss,
+        why,
+        # of its own: what was spent answers no question
+        key=sha256(b"SPENT " + read_exactly(access.entropy, 16)).hexdigest(),
+        question=f"SPENT FOR {why}",
+        kept=_KEPT,
+        catalog=access.catalog,
+        ledger=access.ledger,
+        principal=access.principal,
+        limits=access.limits,
+        delta=delta,
+    )
+
+
+def charge_outside(
+    loss: Loss,
+    why: str,
+    *,
+    key: str,
+    question: str,
+    kept: str,
+    catalog: Catalog,
+    ledger: Ledger,
+    principal: str,
+    limits: LimitsNow | None = None,
+    delta: Fraction = Fraction(0),
+) -> Loss:
+    """Charge a loss under a key, and return what was charged; as `spend`.
+
+    Args: question: what the history calls it; kept: what stands in the ledger where the answer to a question does.
+    """
     if not isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP):
         raise InvalidParameter(
             f"A loss of {type(loss).__name__} cannot be charged; give lw.PureDP(epsilon), lw.GaussianDP(mu) or "
@@ -39,21 +74,19 @@ def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = Fraction(0)
         )
     if not loss.amount:
         raise InvalidParameter("A loss of 0 needs no charge. Nothing was charged.")
-    ledger, state = access.ledger, access.ledger.seen()
-    charged = loss.to_kind(access.catalog.budget.measure).rounded_up()
+    state = ledger.seen()
+    charged = loss.to_kind(catalog.budget.measure).rounded_up()
     charge = Charge(
-        key=sha256(
-            b"SPENT " + read_exactly(access.entropy, 16)
-        ).hexdigest(),  # of its own: what was spent answers no question
-        question=f"SPENT FOR {why}",
+        key=key,
+        question=question,
         loss=charged,
-        catalog_digest=access.catalog.digest,
-        principal=access.principal,
+        catalog_digest=catalog.digest,
+        principal=principal,
         delta=delta,
         version=state.version,
         wording={"text": why},
     )
-    outcome = ledger.charge_all([charge], access.limits)
+    outcome = ledger.charge_all([charge], limits)
     if not isinstance(outcome, tuple):
         if delta > (rest := state.delta_room(None)):
             raise BudgetExhausted(
@@ -65,5 +98,5 @@ def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = Fraction(0)
         raise BudgetExhausted(
             f"'{why}' costs {price} % of the budget, of which {room} % is left: {left} too much. Nothing was charged."
         )
-    ledger.record_answer(outcome[0].sequence, _KEPT)
+    ledger.record_answer(outcome[0].sequence, kept)
     return charged

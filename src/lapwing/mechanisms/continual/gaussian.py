@@ -102,7 +102,7 @@ class ContinualGaussian:
         return square_root_up(self.norm**2 * self.matrix.sensitivity_squared(self.participation))
 
     def _drift_at(self, bits: int) -> Fraction:
-        entries = self.participation.cells * self.matrix.ticks
+        entries = self.participation.cells * int(self.norm**2) * self.matrix.ticks
         return square_root_up(Fraction(entries)) * self.drift / (1 << bits)
 
     @cached_property

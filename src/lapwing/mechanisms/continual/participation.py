@@ -93,6 +93,35 @@ class Events:
 
 @final
 @dataclass(frozen=True, slots=True)
+class OncePerCell:
+    """At most `most` events of a unit, no two of them in the same cell: as each person is first seen in a cell once.
+
+    Columns of different cells have inner product 0, so squares add up, and each is largest at tick 0.
+    """
+
+    most: int
+
+    def __post_init__(self) -> None:
+        _require_whole("most", self.most)
+
+    @property
+    def cells(self) -> int:
+        """In how many cells at most."""
+        return self.most
+
+    @property
+    def steps(self) -> int:
+        """Each event is one."""
+        return self.most
+
+    def sensitivity_squared(self, inner: Inner, ticks: int, *, roughly: bool = False) -> float:
+        """Return `most` times G(0, 0)."""
+        start = np.zeros(1)
+        return self.most * float(inner(start, start)[0])
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Stays:
     """At most `most` stays of a unit, one after the other; each adds 1 to a cell as it begins, and −1 as it ends.
 

@@ -1,0 +1,266 @@
+"""`lapwing monitor`: numbers that are released again and again while events come in, for one price."""
+
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    CatalogFile,
+    TableFormat,
+    above_zero,
+    amount,
+    between,
+    examples,
+)
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lapwing.answer import Answer
+    from lapwing.monitors import Monitor, Tick
+
+FIRST: Final = examples(
+    'lapwing monitor create density "SELECT cell, COUNT(*) AS people FROM moves GROUP BY cell',
+    "  EVERY '15 minutes' FOR '1 day' PRESENT WITHIN '1 hour'\" --time at --epsilon 1",
+    "lapwing monitor run density",
+)
+CONFIDENCE: Final = Fraction(95, 100)
+
+app = typer.Typer(help="Release numbers again and again while events come in.", epilog=FIRST, rich_markup_mode=None)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the monitor.", show_default=False)]
+Level = Annotated[
+    Fraction | None, amount(between("--confidence"), "Of the intervals; 0.95 unless given.", show_default=False)
+]
+
+
+class LateOption(StrEnum):
+    """What becomes of an event that comes after its tick was released."""
+
+    next = "next"
+    drop = "drop"
+
+
+@app.callback()
+def monitor() -> None:
+    """Release numbers again and again while events come in, for one price that is paid at the beginning."""
+
+
+def _optional(about: str, *names: str, metavar: str = "TEXT") -> Any:
+    return typer.Option(*names, metavar=metavar, help=about, show_default=False)
+
+
+@app.command(epilog=FIRST, short_help="Make a monitor, and pay for its whole horizon.")
+def create(
+    name: Name,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="SQL over one table, with EVERY … FOR …", show_default=False)
+    ],
+    epsilon: Annotated[
+        Fraction, amount(above_zero("--epsilon"), "The price of all ticks together.", show_default=False)
+    ],
+    time: Annotated[str, _optional("The column that says when an event happened.", metavar="COLUMN")],
+    most: Annotated[
+        int | None,
+        _optional("Events of one person that count in all, or stays; the table's rows unless given.", metavar="COUNT"),
+    ] = None,
+    per_tick: Annotated[int | None, _optional("Events of one person that count at one tick.", metavar="COUNT")] = None,
+    every: Annotated[
+        str | None, _optional("The period, like '15 minutes', if the question does not say EVERY.")
+    ] = None,
+    horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None,
+    starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None,
+    over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None,
+    present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False,
+    within: Annotated[str | None, _optional("With --present: gone if nothing is heard for so long.")] = None,
+    lateness: Annotated[str | None, _optional("How long after its end a tick is released.")] = None,
+    late: Annotated[LateOption, typer.Option(help="Where an event counts that comes later still.")] = LateOption.next,
+    source: Annotated[
+        str | None, _optional("sqlite:FILE?table=T&key=K, or service; the table's files unless given.", "--from")
+    ] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Make a monitor, and charge the loss of its whole horizon (for the curator). Run it, and it releases."""
+    from lapwing.monitors import create_monitor
+
+    with create_monitor(
+        catalog,
+        name,
+        question,
+        epsilon=epsilon,
+        time=time,
+        most=most,
+        per_tick=per_tick,
+        every=every,
+        horizon=horizon,
+        starting=starting,
+        over=over,
+        present=present,
+        within=within,
+        lateness=lateness,
+        late=late.value,
+        source=source,
+    ) as made:
+        show(_facts(made))
+
+
+@app.command("list", epilog=examples("lapwing monitor list"), short_help="List monitors, and how they stand.")
+def list_(catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """List the monitors of a data set, and say how each stands."""
+    from lapwing.errors import LapwingError
+    from lapwing.monitors import list_monitors, open_monitor
+
+    table = new_table("monitor", "state", "question")
+    for name in list_monitors(catalog):
+        try:
+            with open_monitor(catalog, name) as found:
+                table.add_row(text(name), text(found.state()), text(found.definition.text))
+        except LapwingError as error:
+            table.add_row(text(name), text(str(error)), text(""))
+    show(Fitted(table))
+
+
+@app.command("show", epilog=examples("lapwing monitor show density"), short_help="Show the newest tick; free.")
+def show_(
+    name: Name,
+    tick: Annotated[int | None, _optional("Of this number; the newest unless given.", metavar="NUMBER")] = None,
+    confidence: Level = None,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Intervals that hold together, at all ticks of the horizon.")
+    ] = False,
+    consistent: Annotated[
+        bool, typer.Option("--consistent", help="Counts that are not negative, with the same total.")
+    ] = False,
+    form: Annotated[TableFormat, typer.Option("--format", help="How to write it.")] = TableFormat.table,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Show what a monitor is, and what it has released at one tick. Free."""
+    from lapwing.monitors import open_monitor
+
+    with open_monitor(catalog, name) as found:
+        newest = found.released if tick is None else tick
+        if tick is not None and not 1 <= tick <= found.released:
+            raise InvalidParameter(f"--tick is {tick}; {found.released:,} ticks were released, from 1 on.")
+        shown = next(found.ticks(newest - 1)) if newest else None
+        if form is TableFormat.table:
+            show(_facts(found))
+        if shown is not None:
+            level = confidence or CONFIDENCE
+            level = shown.each(level) if simultaneous else level
+            _print(shown, shown.consistent() if consistent else shown.answer, level, form)
+
+
+@app.command(epilog=examples("lapwing monitor run density"), short_help="Run it: release each tick when it is due.")
+def run(
+    name: Name,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Take all ticks as due now, for events of the past.")
+    ] = False,
+    commit: Annotated[int, typer.Option(metavar="COUNT", help="Ticks that are made durable together, if due.")] = 1,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Read events as they come and release each tick when it is due, until the horizon is reached (for the curator).
+
+    Ends with Ctrl-C; run it again, and it goes on: ticks that were missed are made up in order.
+    """
+    from lapwing.monitors import open_monitor
+
+    with open_monitor(catalog, name) as found:
+        if not replay:
+            note("running", f"{found.definition.text}; tick {found.released + 1:,} of {found.schedule.ticks:,} is next")
+        try:
+            for tick in found.run(replay=replay, commit=commit, waiting=lambda why: note("waiting", why)):
+                if not replay:
+                    behind = found.schedule.due_at(_now()) - tick.number
+                    said = f"; behind by {behind:,} ticks" if behind > 0 else ""
+                    print_text(f"tick {tick.number:,} at {tick.time:%Y-%m-%d %H:%M:%S} UTC is released{said}\n")
+        except KeyboardInterrupt:  # how it is told to end
+            note("ended", f"after tick {found.released:,}; nothing is lost, and nothing is released twice")
+            return
+        note("ended", found.state())
+
+
+@app.command(epilog=examples("lapwing monitor watch density"), short_help="Watch ticks as they are released; free.")
+def watch(
+    name: Name,
+    confidence: Level = None,
+    poll: Annotated[
+        Fraction | None, amount(above_zero("--poll"), "Seconds between two looks; 1 unless given.", show_default=False)
+    ] = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Show a chart of the newest tick that follows what is released, by whatever process. Ends with Ctrl-C. Free."""
+    from lapwing.cli.live_chart import LiveChart
+    from lapwing.monitors import open_monitor
+
+    with open_monitor(catalog, name) as found, LiveChart(found, confidence or CONFIDENCE) as chart:
+        try:
+            for tick in found.follow(poll=float(poll or 1)):
+                chart.show(tick)
+        except KeyboardInterrupt:
+            return
+
+
+@app.command(epilog=examples("lapwing monitor stop density"), short_help="Release nothing more, for ever.")
+def stop(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """End a monitor for ever (for the curator). What was charged stays charged, and what was released can be read."""
+    from lapwing.monitors import open_monitor
+
+    with open_monitor(catalog, name) as found:
+        found.stop()
+        note("stopped", f"after tick {found.released:,} of {found.schedule.ticks:,}")
+
+
+@app.command(
+    epilog=examples("lapwing monitor export density -o density.parquet"), short_help="Write all ticks to a file; free."
+)
+def export(
+    name: Name,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help=".parquet, .arrow or .csv.", show_default=False)
+    ],
+    confidence: Level = None,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Write all ticks that were released as one table, with the ends of the intervals. Free."""
+    from lapwing.monitors import open_monitor
+    from lapwing.monitors.exporting import export_ticks, require_form
+
+    require_form(output)
+    with open_monitor(catalog, name) as found:
+        number = export_ticks(found, output, confidence or CONFIDENCE)
+    note("written", f"{number:,} ticks to {output}")
+
+
+def _now() -> int:
+    from lapwing.monitors.monitor import system_clock
+
+    return system_clock()
+
+
+def _facts(found: "Monitor") -> "Table":
+    """Return what is public about a monitor, for people."""
+    from lapwing.monitors.describing import described
+
+    return labelled(*described(found))
+
+
+def _print(tick: "Tick", answer: "Answer", level: Fraction, form: TableFormat) -> None:
+    from lapwing.cli.answer_formats import as_csv, as_json, as_table
+
+    if form is TableFormat.csv:
+        print_text(as_csv(answer, level))
+    elif form is TableFormat.json:
+        print_text(as_json(answer, level))
+    else:
+        show(
+            text(""),
+            text(f"tick {tick.number:,} at {tick.time:%Y-%m-%d %H:%M:%S} UTC", "bold"),
+            as_table(answer, level),
+        )
+        note("intervals", f"at {float(100 * level):.10g} % each; read it as often as you like: it is paid for")

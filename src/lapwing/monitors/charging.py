@@ -1,0 +1,63 @@
+"""What a monitor costs, in the data set's ledger: the loss of its whole horizon, before any event is read.
+
+Guarantee: the loss is durable in the ledger before a tick is released. It is charged for ever: a monitor that is
+stopped early gets nothing back. Events that come later are of the same people, so that this charge, those of questions
+about any version of the data, and those of other monitors add up in one filter.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Final
+
+from lapwing.catalog.model import Catalog
+from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.opening import open_ledger
+from lapwing.ledger.owners import owners_of
+from lapwing.ledger.parts import Parts
+from lapwing.monitors.definition import Definition
+from lapwing.opening import principal, registration
+from lapwing.release.spending import charge_outside
+
+_NO_DATA: Final = sha256(b"events that are to come").hexdigest()
+"""Stands for the data of a ledger that begins with a monitor. Questions need a version that is accepted."""
+
+
+def pay(definition: Definition, catalog: Catalog) -> None:
+    """Charge a monitor.
+
+    Raises: BudgetExhausted, DataStopped, CatalogMismatch, LedgerFault. Nothing is charged then.
+    """
+    said = f"MONITOR {definition.name}: {definition.text}"
+    with _ledger(catalog) as ledger:
+        charge_outside(
+            definition.loss,
+            said,
+            key=definition.key,
+            question=said,
+            kept=json.dumps({"format": "monitor", "definition": definition.to_record()}),
+            catalog=catalog,
+            ledger=ledger,
+            principal=principal(),
+        )
+
+
+def is_charged(definition: Definition, catalog: Catalog) -> bool:
+    """Tell whether a monitor was charged, as seen by the current version of the data."""
+    with _ledger(catalog) as ledger:
+        return bool(ledger.answers(definition.key))
+
+
+@contextmanager
+def _ledger(catalog: Catalog) -> Iterator[Ledger]:
+    owners = owners_of(catalog)
+    ledger = open_ledger(
+        catalog.ledger, catalog.folder, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
+    )
+    try:
+        if ledger.state().version == 0:
+            ledger.accept({table.name: _NO_DATA for table in catalog.tables}, principal(), owners)
+        yield ledger
+    finally:
+        ledger.close()

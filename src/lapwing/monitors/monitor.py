@@ -1,0 +1,391 @@
+"""Monitors: made once, for a price; run by one process at a time; read by whoever may see answers."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, final
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load
+from lapwing.engines import open_event_reader, open_public_tables
+from lapwing.errors import CatalogMismatch, DataFault, InvalidParameter
+from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
+from lapwing.ledger.mark import path_of, read_text
+from lapwing.monitors.charging import is_charged, pay
+from lapwing.monitors.definition import Definition, require_name
+from lapwing.monitors.mechanism_records import record_of
+from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
+from lapwing.monitors.running import Run
+from lapwing.monitors.schedule import Schedule, read_schedule
+from lapwing.monitors.sources import INBOX, open_source, require_source
+from lapwing.monitors.store import SUFFIX, Store
+from lapwing.monitors.tick import Reader, Tick
+from lapwing.privacy.amounts import Number
+from lapwing.query.quote import request
+
+if TYPE_CHECKING:
+    from lapwing.monitors.sending import Sent
+
+POLL: Final = 1.0
+"""Seconds between two looks at a source, or at a file that another process writes."""
+Clock = Callable[[], int]
+
+
+def system_clock() -> int:
+    """Return the time in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def create_monitor(
+    catalog: str | Path | Catalog,
+    name: str,
+    question: str,
+    *,
+    epsilon: Number,
+    time: str,
+    most: int | None = None,
+    per_tick: int | None = None,
+    every: str | None = None,
+    horizon: str | None = None,
+    starting: str | None = None,
+    over: str | None = None,
+    present: bool = False,
+    within: str | None = None,
+    lateness: str | None = None,
+    late: str = "next",
+    source: str | None = None,
+) -> "Monitor":
+    """Make a monitor, and charge the loss of its whole horizon. The curator's act.
+
+    Args:
+        question: SQL over one table, grouped by columns with listed values, with `EVERY '15 minutes' FOR '1 day'` at
+            its end, or these as options: every, horizon, starting, over (a window), present, within.
+        epsilon: the price: all ticks together are (epsilon, delta)-private, with the budget's delta.
+        time: the column that says when an event happened.
+        most: events of one unit that count in the horizon, `max_rows_per_unit` of the table unless given; with present,
+            stays. per_tick: events of it that count at one tick.
+        lateness: how long after its end a tick is released; late: "next" to count an event that comes later still in
+            the next tick, "drop" to leave it out.
+        source: "sqlite:FILE?table=T&key=K", or "service" for events that are sent; the table's files unless given.
+
+    Guarantee: charged durably before this returns, and before any event is read. What the monitor releases, at all
+        ticks together, is as private as that for the budget's neighbours, also if events follow from what was released.
+    Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataStopped; nothing is charged then.
+    """
+    described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
+    require_name(name)
+    if source is not None:
+        require_source(source)
+    text, schedule = read_schedule(
+        question,
+        every=every,
+        horizon=horizon,
+        starting=starting,
+        over=over,
+        present=present,
+        within=within,
+        lateness=lateness,
+        late=late,
+        now=system_clock(),
+    )
+    definition = Definition(
+        name=name,
+        question=text.strip(),
+        schedule=schedule,
+        time=time,
+        most=1 << 19 if most is None else most,
+        per_tick=per_tick,
+        source=source,
+        loss=request(epsilon, described.budget),
+        identity=read_exactly(SystemEntropy(), 16).hex(),
+    )
+    definition, plan = _planned(definition, described, limited=most is not None)
+    path = path_for(described, name)
+    _discard_unpaid(path, described)
+    facts = {
+        "definition": definition.to_text(),
+        "mechanisms": json.dumps([record_of(stream.mechanism) for stream in plan.streams]),
+        "table": plan.table.digest,
+        "state": "new",
+    }
+    store = Store.created(path, facts)
+    try:
+        pay(definition, described)
+        store.set_fact("state", "paid")
+    except BaseException:
+        store.close()
+        _remove(path)
+        raise
+    return Monitor(described, definition, plan, store)
+
+
+def _planned(definition: Definition, catalog: Catalog, *, limited: bool) -> tuple[Definition, MonitorPlan]:
+    """Return a definition with the most events of a unit that the table says, if it says nothing, and its plan."""
+    public = open_public_tables(catalog)
+    try:
+        if not limited:
+            table = table_of_question(definition, catalog, public)
+            definition = replace(definition, most=table.max_rows_per_unit)
+        return definition, planned(definition, catalog, public)
+    finally:
+        public.close()
+
+
+def open_monitor(catalog: str | Path | Catalog, name: str) -> "Monitor":
+    """Open a monitor, to run it or to read what it has released.
+
+    Raises: InvalidParameter if there is none, or it was not paid for; CatalogMismatch if its table has changed since;
+        Fault if its file is damaged, or an older copy.
+    """
+    described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
+    require_name(name)
+    store = Store.opened(path_for(described, name))
+    try:
+        facts = store.facts()
+        definition = Definition.from_record(json.loads(facts["definition"]))
+        if facts["state"] == "new":
+            if not is_charged(definition, described):
+                raise InvalidParameter(f"The monitor {name} was not paid for, as making it was cut off. Make it again.")
+            store.set_fact("state", "paid")
+        public = open_public_tables(described)
+        try:
+            plan = planned(definition, described, public, json.loads(facts["mechanisms"]))
+        finally:
+            public.close()
+        if plan.table.digest != facts["table"]:
+            raise CatalogMismatch(
+                f"Table {plan.table.name} is not what it was when the monitor {name} was made: names, types, bounds or "
+                "values differ. Write it as it was, or make another monitor."
+            )
+    except BaseException:
+        store.close()
+        raise
+    return Monitor(described, definition, plan, store)
+
+
+def list_monitors(catalog: str | Path | Catalog) -> list[str]:
+    """Return the names of a data set's monitors."""
+    described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
+    folder = path_for(described, "x").parent
+    return sorted(path.name.removesuffix(SUFFIX) for path in folder.glob(f"[a-z0-9]*{SUFFIX}"))
+
+
+def path_for(catalog: Catalog, name: str) -> Path:
+    """Return where the file of a monitor is: beside the ledger."""
+    ledger = catalog.ledger_path.absolute()
+    return ledger.with_name(f"{ledger.name}.monitors") / f"{name}{SUFFIX}"
+
+
+def _discard_unpaid(path: Path, catalog: Catalog) -> None:
+    """Remove the file of a monitor of which making was cut off before it was paid for: it has released nothing."""
+    if not path.exists():
+        mark = read_text(path_of(path).read_bytes()) if path_of(path).exists() else None
+        if mark is not None and mark.sequence == 0:  # made before the file, which then was not
+            path_of(path).unlink()
+        return
+    store = Store.opened(path)
+    try:
+        facts = store.facts()
+        unpaid = facts["state"] == "new"
+        unpaid = unpaid and not is_charged(Definition.from_record(json.loads(facts["definition"])), catalog)
+    finally:
+        store.close()
+    if unpaid:
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", path_of(path).name):
+        with suppress(FileNotFoundError):
+            path.with_name(name).unlink()
+
+
+@final
+class Monitor:
+    """A monitor: what it is, what it has released, and for the curator, what runs it.
+
+    Made by `create_monitor` and `open_monitor`; to be closed, as by a `with` statement.
+    """
+
+    def __init__(self, catalog: Catalog, definition: Definition, plan: MonitorPlan, store: Store) -> None:
+        self.catalog = catalog
+        self.definition = definition
+        self._plan, self._store = plan, store
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.definition.name
+
+    @property
+    def schedule(self) -> Schedule:
+        """When it releases."""
+        return self.definition.schedule
+
+    @property
+    def plan(self) -> MonitorPlan:
+        """What is released: cells, streams and their mechanisms. All of it is public."""
+        return self._plan
+
+    @property
+    def released(self) -> int:
+        """How many ticks were released."""
+        return self._store.newest().sequence
+
+    def state(self, now: int | None = None) -> str:
+        """Say in one line how it stands: by the clock, the ticks that were released, and the source's faults.
+
+        Args: now: in microseconds since 1970.
+        """
+        now, schedule, done = system_clock() if now is None else now, self.schedule, self.released
+        facts = self._store.facts()
+        due = schedule.due_at(now)
+        if done == schedule.ticks:
+            return f"over: all {done:,} ticks are released"
+        if facts["state"] == "stopped":
+            return f"stopped after tick {done:,} of {schedule.ticks:,}"
+        if facts.get("waiting"):
+            return f"waiting at tick {done + 1:,} of {schedule.ticks:,}: {facts['waiting']}"
+        if now < schedule.start and not done:
+            return f"not begun: tick 1 of {schedule.ticks:,} is due when its period is over"
+        if due > done:
+            return f"behind by {due - done:,} of {schedule.ticks:,} ticks; the next is {done + 1:,}"
+        if due < done:
+            return f"ahead: tick {done:,} was released and the clock says that it is not due; the next waits for it"
+        return f"on time at tick {done:,} of {schedule.ticks:,}"
+
+    # ---- reading what was released -----------------------------------------------------------------------------------
+
+    def ticks(self, after: int = 0) -> Iterator[Tick]:
+        """Yield the ticks that were released after one of this number, in order; free."""
+        reader = Reader(self._plan, self.schedule)
+        for released in self._store.ticks():
+            if released.number > after:
+                yield reader.read(released.released)
+            else:
+                reader.passed(released.released)
+
+    def __iter__(self) -> Iterator[Tick]:
+        return self.ticks()
+
+    def follow(self, after: int = 0, *, poll: float = POLL) -> Iterator[Tick]:
+        """Yield ticks as they are released, by whatever process, until the last one; free.
+
+        Args: poll: seconds between two looks.
+        """
+        reader, seen = Reader(self._plan, self.schedule), 0
+        while True:
+            for released in self._store.ticks(seen):
+                seen = released.number
+                if seen > after:
+                    yield reader.read(released.released)
+                else:
+                    reader.passed(released.released)
+            if seen == self.schedule.ticks or self._store.facts()["state"] == "stopped":
+                return
+            time.sleep(poll)
+
+    async def __aiter__(self) -> AsyncIterator[Tick]:
+        """Follow it without blocking other tasks."""
+        ticks = self.follow()
+        while (tick := await asyncio.to_thread(next, ticks, None)) is not None:
+            yield tick
+
+    # ---- running it: the curator's acts ------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        replay: bool = False,
+        commit: int = 1,
+        clock: Clock = system_clock,
+        wait: Callable[[float], None] = time.sleep,
+        entropy: Entropy | None = None,
+        waiting: Callable[[str], None] | None = None,
+    ) -> Iterator[Tick]:
+        """Run it, and yield each tick once it is released and durable, until the horizon is reached.
+
+        Args:
+            replay: take all ticks as due now, for events of the past.
+            commit: ticks that are made durable together where several are due.
+            clock: the time in microseconds since 1970; wait: lets seconds pass.
+            waiting: called with the reason when ticks have to wait for the source.
+
+        Raises: InvalidParameter if another process runs it, or it was stopped; Fault.
+        """
+        if isinstance(commit, bool) or not isinstance(commit, int) or commit < 1:
+            raise InvalidParameter(f"commit is {commit!r:.60}; it must be a whole number of ticks from 1.")
+        if self._store.facts()["state"] == "stopped":
+            raise InvalidParameter(f"The monitor {self.name} was stopped, for ever. What it released stays.")
+        schedule, folder = self.schedule, self.catalog.folder
+        reader = open_event_reader(self.catalog, self._plan.table, self._plan.reading)
+        try:
+            with self._store.held():
+                path = (folder / self._plan.table.source).absolute()
+                source = open_source(self.definition.source, path, folder, self._store, reader.scratch)
+                run = Run(self.definition, self._plan, self._store, source, reader, entropy or SystemEntropy())
+                shown = Reader(self._plan, schedule)
+                for released in self._store.ticks():
+                    shown.passed(released.released)
+                while run.tick < schedule.ticks and self._store.facts()["state"] != "stopped":
+                    due = schedule.ticks if replay else schedule.due_at(clock())
+                    if not self._ingested(run, waiting):
+                        wait(POLL)
+                        continue
+                    if due <= run.tick:
+                        wait(min(POLL, max(0.0, (schedule.due(run.tick + 1) - clock()) / 1e6)) or POLL / 1000)
+                        continue
+                    for released in run.release(min(due, run.tick + commit)):
+                        yield shown.read(released.released)
+        finally:
+            reader.close()
+
+    def _ingested(self, run: Run, waiting: Callable[[str], None] | None) -> bool:
+        """Read what is new; while that is impossible, say so, and let ticks wait."""
+        before = self._store.facts().get("waiting", "")
+        try:
+            run.ingest()
+        except DataFault as fault:
+            if str(fault) != before:
+                self._store.set_fact("waiting", str(fault))
+                if waiting is not None:
+                    waiting(str(fault))
+            return False
+        if before:
+            self._store.set_fact("waiting", "")
+        return True
+
+    def stop(self) -> None:
+        """Release nothing more, for ever: what was charged stays charged, and what was released can be read."""
+        self._store.set_fact("state", "stopped")
+
+    def send(self, events: "list[dict[str, object]]") -> "Sent":
+        """Take events that are sent, each with an `id`; what came before under the id of the same unit is passed over.
+
+        Raises: InvalidParameter if the monitor does not take events, or one of them is none; none is taken then.
+        """
+        from lapwing.monitors.sending import send
+
+        if self.definition.source != INBOX:
+            raise InvalidParameter(f"The monitor {self.name} reads its events elsewhere, and takes none that are sent.")
+        return send(events, self._plan.table, self._store)
+
+    def close(self) -> None:
+        """Close its file."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Monitor {self.name}: {self.definition.text}>"

@@ -1,0 +1,224 @@
+"""From a monitor's text to the mechanisms that answer it, for the loss that its horizon may have.
+
+Nothing private is read here, and nothing is charged. The question is bound by the machinery of all questions. Of it the
+measures are taken, each of which becomes a stream: a vector of changes at each tick, an entry a cell.
+
+What a unit can do to a stream, for `most` = m, is its participation (`mechanisms.continual.participation`); `counting`
+sees to it that no unit does more.
+
+    COUNT, SUM            m events, each adds at most the largest value to one cell
+    COUNT(DISTINCT unit)  so far: m cells, in each of which it is counted once
+                          of single ticks: m pairs of a tick and a cell
+                          of w ticks: m stays of w ticks or more in a cell, which may overlap in different cells
+    PRESENT               m stays, one after the other
+
+With `replace_one`, a unit is removed and another added: the mechanism is made for a part of the loss, of which a group
+of two has the whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from lapwing.catalog.model import Catalog, Table
+from lapwing.engines.base import PublicTables
+from lapwing.engines.event_rows import EventQuestion
+from lapwing.errors import Fault, InvalidParameter, QueryRefused
+from lapwing.mechanisms.continual.participation import Events, OncePerCell, Participation, Stays
+from lapwing.mechanisms.continual.planning import ContinualMechanism, continual_mechanism
+from lapwing.monitors.definition import Definition
+from lapwing.monitors.mechanism_records import mechanism_from
+from lapwing.privacy.measures import Loss, PureDP
+from lapwing.query.bind import bind
+from lapwing.query.expressions.expression import Constant, Expression
+from lapwing.query.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.plan import Plan
+from lapwing.query.relations.relation import ProtectedRows
+from lapwing.release.cells import cells_of
+
+WIDEST: Final = 1 << 60
+"""Values of sums are smaller than this in size, in steps."""
+MOST_CELLS: Final = 100_000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What one measure becomes: counts in cells that change from tick to tick.
+
+    Args: kind: how events are counted, a name in `counting.KINDS` or `rows`; range: the least and the greatest that one
+        event adds to a cell, in steps.
+    """
+
+    measure: Measure
+    kind: str
+    range: tuple[int, int]
+    mechanism: ContinualMechanism
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorPlan:
+    """What a monitor does.
+
+    Args: cells: their keys, in order; reading: what is read of each event.
+    """
+
+    plan: Plan
+    table: Table
+    cells: tuple[tuple[Constant, ...], ...]
+    streams: tuple[Stream, ...]
+    reading: EventQuestion
+    loss: Loss
+
+
+def planned(
+    definition: Definition, catalog: Catalog, public: PublicTables, records: Sequence[Mapping[str, Any]] | None = None
+) -> MonitorPlan:
+    """Return what a definition means.
+
+    Args: records: of the mechanisms that it was made with (`mechanism_records`); None to find the best.
+
+    Guarantee: what its mechanisms release together, of streams that obey `counting`, loses at most `definition.loss`.
+    Raises: QueryRefused, with a reason, for what cannot be watched.
+    """
+    plan, schedule = bind(definition.question, catalog, public), definition.schedule
+    table = _table(plan)
+    _require_time(table, definition.time)
+    question = plan.question
+    cells = cells_of(question)
+    if len(cells) > MOST_CELLS:
+        raise QueryRefused(f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}")
+    if schedule.present:
+        _require_presence(plan, table)
+    each = _part(definition.loss, len(question.measures), catalog.budget.neighbouring)
+    streams = tuple(
+        _stream(measure, definition, table, each, None if records is None else records[place])
+        for place, measure in enumerate(question.measures)
+    )
+    return MonitorPlan(
+        plan=plan,
+        table=table,
+        cells=cells,
+        streams=streams,
+        reading=EventQuestion(
+            time=definition.time,
+            where=question.where,
+            keys=question.keys,
+            values=tuple(map(_value, question.measures)),
+            unlisted=schedule.present,
+        ),
+        loss=definition.loss,
+    )
+
+
+def table_of_question(definition: Definition, catalog: Catalog, public: PublicTables) -> Table:
+    """Return the table that a definition is about."""
+    return _table(bind(definition.question, catalog, public))
+
+
+def _table(plan: Plan) -> Table:
+    """Return the table that is watched, or refuse what is asked of it."""
+    question = plan.question
+    if plan.composition is not None or plan.constants or not isinstance(question.selection.relation, ProtectedRows):
+        raise QueryRefused(
+            "A monitor watches the events of one table, without joins and subqueries",
+            remedy="Write SELECT …, COUNT(*) FROM table WHERE … GROUP BY ….",
+        )
+    table = question.selection.relation.table
+    if table.link is not None or table.part is not None:
+        raise QueryRefused(f"{table.name} is linked or in parts; a monitor watches a table with a unit of its own")
+    if question.private_keys:
+        names = ", ".join(key.name for key in question.private_keys)
+        raise QueryRefused(
+            f"The values of {names} are not public, so nobody knows which cells there are",
+            remedy="List its values in the catalog.",
+        )
+    if question.sets or question.combined or plan.searches or question.choosing:
+        raise QueryRefused(
+            "A monitor has one GROUP BY of columns with listed values, and bounds that the catalog gives",
+            remedy="Leave grouping sets, expressions that share a column, and AUTO out.",
+        )
+    if plan.asked.epsilon is not None or plan.asked.shares or plan.explain:
+        raise QueryRefused("A monitor is priced as a whole", remedy="Give its epsilon beside the question.")
+    return table
+
+
+def _require_time(table: Table, name: str) -> None:
+    column = table.column(name)
+    if column is None or column.type != "timestamp":
+        stamps = ", ".join(each.name for each in table.columns if each.type == "timestamp") or "none"
+        raise InvalidParameter(
+            f"time is {name!r:.60}; it must be a timestamp of {table.name} that the catalog declares: {stamps}."
+        )
+
+
+def _require_presence(plan: Plan, table: Table) -> None:
+    if len(plan.question.measures) != 1 or plan.question.measures[0] not in (Count(), CountUnits()):
+        raise QueryRefused(
+            "PRESENT counts people where they are, and nothing else", remedy="Write SELECT cell, COUNT(*) … PRESENT."
+        )
+    if table.unit_is_row:
+        raise QueryRefused("PRESENT follows a person from event to event, and here each row is a unit of its own")
+
+
+def _part(loss: Loss, among: int, neighbouring: str) -> Loss:
+    """Return the loss that one of several mechanisms may have, for one unit that is added or removed."""
+    amount = loss.amount / among
+    if neighbouring == "replace_one":
+        amount /= 2 if isinstance(loss, PureDP) else 4  # amounts of the others are squares: μ² and ρ
+    return loss.from_amount(amount)
+
+
+def _stream(
+    measure: Measure, definition: Definition, table: Table, loss: Loss, record: Mapping[str, Any] | None
+) -> Stream:
+    schedule, inside, window = definition.schedule, (-1, 1), definition.schedule.window
+    participation: Participation
+    if schedule.present:
+        kind, participation = "present", Stays(definition.most)
+    elif isinstance(measure, CountUnits):
+        kind, participation, window = _people(definition)
+        if table.unit_is_row or measure.where is not None:
+            why = "Each row is a unit of its own here" if table.unit_is_row else "People are counted with a condition"
+            raise QueryRefused(why, remedy="Write COUNT(*)." if table.unit_is_row else "Put it into WHERE.")
+    elif isinstance(measure, Count | Sum) and measure.clamp is None and not getattr(measure, "averaged", False):
+        kind = "rows"
+        participation = Events(definition.most, definition.per_tick)
+        inside = measure.row_range
+    else:
+        raise QueryRefused(
+            f"A monitor does not watch {measure.construct}",
+            remedy="It watches COUNT, SUM, COUNT(DISTINCT person), and what is computed of them, such as AVG.",
+        )
+    norm = max(-inside[0], inside[1], 1)
+    if norm >= WIDEST:
+        raise QueryRefused("The bounds of a sum are too wide for a monitor", remedy="Narrow them in the catalog.")
+    if record is None:
+        mechanism = continual_mechanism(loss, schedule.ticks, participation, window=window, norm=norm)
+    else:
+        mechanism = mechanism_from(record, participation, norm)
+    if mechanism.loss(loss.kind).amount > loss.amount:  # whatever found it, or kept it
+        raise Fault("A mechanism of the monitor loses more than what was charged for it. It is stopped.")
+    return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism)
+
+
+def _people(definition: Definition) -> tuple[str, Participation, int | None]:
+    """Return how different people are counted, what one of them can do, and the window of the mechanism."""
+    most, schedule = definition.most, definition.schedule
+    if definition.per_tick is not None:
+        raise QueryRefused("per_tick limits events, and COUNT(DISTINCT person) counts people", remedy="Leave it out.")
+    if schedule.window is None:
+        return "people so far", OncePerCell(most), None
+    if schedule.window > 1:
+        return "people in window", Stays(most), None
+    # No two of a unit are of the same tick and cell. In one cell they are m at most, at different ticks; if there are
+    # fewer ticks than that, several cells fill up, and all at one tick of one cell is more than that.
+    return "people in tick", Events(most, 1 if most <= schedule.ticks else None), 1
+
+
+def _value(measure: Measure) -> tuple[Expression, int | None] | None:
+    if isinstance(measure, Sum):
+        return measure.argument, measure.origin
+    argument = measure.argument if isinstance(measure, Count) else None
+    return None if argument is None else (argument, None)

@@ -1,0 +1,174 @@
+"""When a monitor releases, and what of the past each release is about: read from the end of its text, or from options.
+
+    SELECT cell, COUNT(*) AS people FROM moves GROUP BY cell
+    EVERY '15 minutes' FOR '1 day' STARTING '2026-03-02 00:00' PRESENT WITHIN '1 hour'
+
+All of it is public. Tick t, from 1, is about events with start + (t − 1)·period ≤ time < start + t·period, and is
+released at the end of that, or `lateness` after it. Times are UTC, in microseconds since 1970.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Self, final
+
+from lapwing.errors import InvalidParameter, QueryRefused
+
+_UNITS: Final = {
+    "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
+}  # fmt: skip
+_DURATION: Final = re.compile(r"\s*([0-9]{1,9})\s*(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+_QUOTED: Final = r"'([^']*)'"
+_CLAUSES: Final = re.compile(
+    rf"\s+EVERY\s+{_QUOTED}\s+FOR\s+{_QUOTED}(?:\s+STARTING\s+{_QUOTED})?(?:\s+OVER\s+{_QUOTED})?"
+    rf"(?P<present>\s+PRESENT(?:\s+WITHIN\s+{_QUOTED})?)?\s*;?\s*\Z",
+    re.IGNORECASE,
+)
+_HOW: Final = "SELECT … EVERY '15 minutes' FOR '1 day' [STARTING '…'] [OVER '…'] [PRESENT [WITHIN '…']]"
+MOST_TICKS: Final = 1 << 24
+SECOND: Final = 1_000_000
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def duration(text: str, what: str) -> int:
+    """Read a duration like `15 minutes`, in microseconds.
+
+    Raises: InvalidParameter.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise InvalidParameter(
+            f"{what} is {text!r:.60}; write it like '30 seconds', '15 minutes', '2 hours' or '1 day'."
+        )
+    return int(found[1]) * _UNITS[found[2].casefold()] * SECOND
+
+
+def duration_text(microseconds: int) -> str:
+    """Write a duration as `duration` reads it."""
+    seconds = microseconds // SECOND
+    name, size = next((name, size) for name, size in reversed(_UNITS.items()) if seconds % size == 0)
+    return f"{seconds // size} {name}{'s' if seconds != size else ''}"
+
+
+def moment(text: str, what: str) -> int:
+    """Read a date or a time in ISO 8601, UTC unless it says otherwise, in microseconds since 1970."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidParameter(f"{what} is {text!r:.60}; write a time like '2026-03-02 08:00'.") from None
+    return ((read if read.tzinfo else read.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+def moment_text(microseconds: int) -> str:
+    """Write a time in UTC."""
+    return (EPOCH + timedelta(microseconds=microseconds)).isoformat(sep=" ").removesuffix("+00:00")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Which ticks there are, and what each is about.
+
+    Args: start, period, lateness: in microseconds; ticks: how many, from 1; window: the last so many ticks are counted,
+        None for all since the start; present: whether people are counted where they are and not where something
+        happened; within: ticks after which somebody of whom nothing was heard is nowhere, None for never.
+        late: whether an event that comes after its tick was released is counted in the next, or left out.
+    """
+
+    start: int
+    period: int
+    ticks: int
+    window: int | None = None
+    present: bool = False
+    within: int | None = None
+    lateness: int = 0
+    late: str = "next"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.ticks <= MOST_TICKS:
+            raise InvalidParameter(f"There would be {self.ticks:,} ticks; a monitor has from 1 to {MOST_TICKS:,}.")
+        if self.present and self.window is not None:
+            raise InvalidParameter("PRESENT counts people who are there at a tick, so OVER has no meaning beside it.")
+        if self.late not in ("next", "drop"):
+            raise InvalidParameter(f"late is {self.late!r:.60}; it must be 'next' or 'drop'.")
+
+    def end_of(self, tick: int) -> int:
+        """Return the time up to which a tick's events happen."""
+        return self.start + tick * self.period
+
+    def due(self, tick: int) -> int:
+        """Return when a tick is released."""
+        return self.end_of(tick) + self.lateness
+
+    def due_at(self, now: int) -> int:
+        """Return how many ticks are due at a time."""
+        return max(0, min(self.ticks, (now - self.lateness - self.start) // self.period))
+
+    def to_record(self) -> dict[str, object]:
+        """Return it as JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_record` wrote."""
+        return cls(**record)
+
+    def __str__(self) -> str:
+        parts = [
+            f"EVERY '{duration_text(self.period)}' FOR '{duration_text(self.period * self.ticks)}'",
+            f"STARTING '{moment_text(self.start)}'",
+            *([f"OVER '{duration_text(self.window * self.period)}'"] if self.window is not None else []),
+            *(["PRESENT"] if self.present else []),
+            *([f"WITHIN '{duration_text(self.within * self.period)}'"] if self.within is not None else []),
+        ]
+        return " ".join(parts)
+
+
+def read_schedule(
+    text: str,
+    *,
+    every: str | None = None,
+    horizon: str | None = None,
+    starting: str | None = None,
+    over: str | None = None,
+    present: bool = False,
+    within: str | None = None,
+    lateness: str | None = None,
+    late: str = "next",
+    now: int,
+) -> tuple[str, Schedule]:
+    """Return the question without its clauses, and the schedule that clauses or options say.
+
+    Raises: QueryRefused for a text that says EVERY in another way; InvalidParameter for durations that do not fit.
+    """
+    found = _CLAUSES.search(text)
+    if found is not None:
+        if any((every, horizon, starting, over, present, within)):
+            raise InvalidParameter("The question says EVERY itself; leave the options for it out.")
+        every, horizon, starting, over, within = found[1], found[2], found[3], found[4], found[6]
+        present, text = found["present"] is not None, text[: found.start()]
+    elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
+        raise QueryRefused("EVERY is not written as it can be read", remedy=f"Write {_HOW}.")
+    if every is None or horizon is None:
+        raise InvalidParameter(f"A monitor needs a period and a horizon. Write {_HOW}, or give them as options.")
+    if within is not None and not present:
+        raise InvalidParameter("WITHIN goes with PRESENT: it says after what time somebody counts as gone.")
+    period = duration(every, "EVERY")
+
+    def ticks(given: str, what: str) -> int:
+        length = duration(given, what)
+        if length % period:
+            raise InvalidParameter(f"{what} is {given!r:.60}, which is no multiple of the period, {every!r:.60}.")
+        return length // period
+
+    return text, Schedule(
+        start=-(-now // period) * period if starting is None else moment(starting, "STARTING"),
+        period=period,
+        ticks=ticks(horizon, "FOR"),
+        window=None if over is None else ticks(over, "OVER"),
+        present=present,
+        within=None if within is None else ticks(within, "WITHIN"),
+        lateness=0 if lateness is None else duration(lateness, "lateness"),
+        late=late,
+    )

@@ -1,0 +1,301 @@
+"""The file of one monitor: what it was told, what it keeps of each unit, and what it has released. It is private.
+
+Theory of operation. One SQLite file, for its owner alone (mode 0600), beside the ledger; and `<file>.mark`, which holds
+the number and the hash of the newest tick. All that happens for a tick happens in one transaction: the events that
+arrived for it are used up, what is kept of units changes, the mechanism's state moves on, and what is released is
+written. It is durable before anybody sees it (write-ahead log, full sync). So if the machine dies at any moment, a tick
+has either been released, with all that follows, or nothing of it has happened, and it is made anew with noise that
+nobody has seen. No tick is released twice, and none is left out.
+
+Each tick is sealed by a hash over the one before. The mark moves after the commit; a file whose newest tick is behind
+its mark, or another one, was put there from a copy. Going on from it would release ticks again with other noise: it is
+a fault. Who puts back file and mark together is not noticed.
+
+The mark is also how a monitor is held by one process alone, with a lock that the kernel drops when it dies.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple, Self, final
+
+from lapwing.drafts import sync_folder
+from lapwing.errors import Fault, InvalidParameter
+from lapwing.ledger import new_mark
+from lapwing.ledger.entries import GENESIS
+from lapwing.ledger.mark import Mark, path_of, read_text, text_of
+from lapwing.monitors.counting import Kept
+
+SUFFIX: Final = ".db"
+_SCHEMA: Final = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE sources (name TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE people (number INTEGER PRIMARY KEY, unit TEXT NOT NULL)",
+    "CREATE TABLE kept (counting INTEGER, unit INTEGER, cell INTEGER, used INTEGER, place INTEGER, seen INTEGER,"
+    " time INTEGER, PRIMARY KEY (counting, unit, cell)) WITHOUT ROWID",
+    "CREATE TABLE arrived (number INTEGER PRIMARY KEY, tick INTEGER NOT NULL, events BLOB NOT NULL)",
+    "CREATE INDEX arrived_tick ON arrived (tick)",
+    "CREATE TABLE states (stream INTEGER PRIMARY KEY, state BLOB NOT NULL)",
+    "CREATE TABLE ticks (number INTEGER PRIMARY KEY, released BLOB NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE inbox (number INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL)",
+    "CREATE TABLE sent (unit TEXT, id TEXT, PRIMARY KEY (unit, id)) WITHOUT ROWID",
+    "CREATE TABLE alerts (name TEXT PRIMARY KEY, definition TEXT NOT NULL, state TEXT NOT NULL) WITHOUT ROWID",
+)
+_VERSION: Final = 1
+_PATIENCE: Final = 30.0
+
+
+class Released(NamedTuple):
+    """What was released of a tick: public."""
+
+    number: int
+    released: bytes
+    hash: str
+
+
+@final
+class Store:
+    """The file of a monitor, open for reading; for writing while it is `held`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def created(cls, path: Path, facts: Mapping[str, str]) -> Self:
+        """Make the file of a monitor that there is not yet, and its mark before it.
+
+        Raises: InvalidParameter if there is one.
+        """
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() or path_of(path).exists():
+            raise InvalidParameter(
+                f"There is a monitor {path.stem} already. Nothing was charged. Give it another name, or stop that one "
+                "and remove its files."
+            )
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            connection = sqlite3.connect(draft, isolation_level=None)
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute("COMMIT")
+            connection.close()
+            new_mark.create(path)
+            os.link(draft, path)
+        finally:
+            os.unlink(draft)
+        sync_folder(path.parent)
+        return cls.opened(path)
+
+    @classmethod
+    def opened(cls, path: Path) -> Self:
+        """Open the file of a monitor.
+
+        Raises: InvalidParameter if there is none; Fault if it is damaged, or older than its mark.
+        """
+        if not path.exists():
+            if path_of(path).exists() and _marked(path).sequence:
+                raise Fault(
+                    f"The file {path.name} of a monitor is missing, and its mark says that it has released ticks. It "
+                    "is stopped: going on without would release them again with other noise. Restore the file."
+                )
+            raise InvalidParameter(f"There is no monitor {path.stem} in {path.parent.name}.")
+        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            with _faults(path):
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                    raise Fault(f"The file {path.name} was not written by a monitor of this version of Lapwing.")
+            store = cls(path, connection)
+            store._require_newest()
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, str]:
+        """Return what was written when the monitor was made, and since."""
+        return dict(self._connection.execute("SELECT name, value FROM facts").fetchall())
+
+    def newest(self) -> Mark:
+        """Return the number and the hash of the newest tick; 0 before the first."""
+        row = self._connection.execute("SELECT number, hash FROM ticks ORDER BY number DESC LIMIT 1").fetchone()
+        return Mark(0, GENESIS) if row is None else Mark(*row)
+
+    def ticks(self, after: int = 0) -> Iterator[Released]:
+        """Yield what was released after a tick, in order; it is read a thousand ticks at a time."""
+        while rows := self._connection.execute(
+            "SELECT number, released, hash FROM ticks WHERE number > ? ORDER BY number LIMIT 1000", (after,)
+        ).fetchall():
+            yield from (Released(*row) for row in rows)
+            after = rows[-1][0]
+
+    def sources(self) -> dict[str, str]:
+        """Return up to where each source was read."""
+        return dict(self._connection.execute("SELECT name, place FROM sources").fetchall())
+
+    def people(self) -> list[str]:
+        """Return the identities of units, by their numbers."""
+        return [unit for (unit,) in self._connection.execute("SELECT unit FROM people ORDER BY number")]
+
+    def kept(self, counting: int) -> list[Kept]:
+        """Return what is kept of units by a way of counting."""
+        rows = self._connection.execute(
+            "SELECT unit, cell, used, place, seen, time FROM kept WHERE counting = ?", (counting,)
+        )
+        return [Kept(*row) for row in rows]
+
+    def states(self) -> dict[int, bytes]:
+        """Return the state of each stream's mechanism."""
+        return dict(self._connection.execute("SELECT stream, state FROM states").fetchall())
+
+    def arrived(self, tick: int) -> list[bytes]:
+        """Return the events that arrived for a tick, in pieces."""
+        rows = self._connection.execute("SELECT events FROM arrived WHERE tick = ? ORDER BY number", (tick,))
+        return [events for (events,) in rows]
+
+    def inbox(self) -> list[tuple[int, str]]:
+        """Return events that were sent and are not read yet."""
+        return self._connection.execute("SELECT number, event FROM inbox ORDER BY number").fetchall()
+
+    def alerts(self) -> list[tuple[str, str, str]]:
+        """Return name, definition and state of each alert."""
+        return self._connection.execute("SELECT name, definition, state FROM alerts ORDER BY name").fetchall()
+
+    # ---- writing -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the monitor alone: only one process runs it.
+
+        Raises: InvalidParameter if another one does.
+        """
+        with open(path_of(self.path), "r+b", buffering=0) as mark:
+            try:
+                fcntl.flock(mark.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InvalidParameter(f"The monitor {self.path.stem} is run by another process.") from None
+            self._require_newest()
+            yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write all that is written inside, durably, or nothing of it."""
+        with _faults(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Write a fact."""
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def set_source(self, name: str, place: str) -> None:
+        """Write up to where a source was read."""
+        self._connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", (name, place))
+
+    def add_people(self, first: int, units: Sequence[str]) -> None:
+        """Give units numbers, from `first` on."""
+        self._connection.executemany("INSERT INTO people VALUES (?, ?)", enumerate(units, first))
+
+    def add_arrived(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Put events by for their ticks."""
+        self._connection.executemany("INSERT INTO arrived (tick, events) VALUES (?, ?)", pieces)
+
+    def use_up(self, first: int, last: int) -> None:
+        """Remove the events of ticks that are released."""
+        self._connection.execute("DELETE FROM arrived WHERE tick BETWEEN ? AND ?", (first, last))
+
+    def keep(self, counting: int, rows: Iterable[Kept]) -> None:
+        """Write what is kept of units."""
+        statement = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?)"
+        self._connection.executemany(statement, ((counting, *row) for row in rows))
+
+    def set_state(self, stream: int, state: bytes) -> None:
+        """Write the state of a mechanism."""
+        self._connection.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (stream, state))
+
+    def add_tick(self, number: int, released: bytes, previous: str) -> str:
+        """Write what is released, and return its hash."""
+        digest = hash_of(number, released, previous)
+        self._connection.execute("INSERT INTO ticks VALUES (?, ?, ?)", (number, released, digest))
+        return digest
+
+    def add_sent(self, unit: str, name: str) -> bool:
+        """Note that a unit's event of this name came; tell whether it is the first of it."""
+        cursor = self._connection.execute("INSERT OR IGNORE INTO sent VALUES (?, ?)", (unit, name))
+        return cursor.rowcount == 1
+
+    def add_to_inbox(self, events: Iterable[str]) -> None:
+        """Put events by that were sent."""
+        self._connection.executemany("INSERT INTO inbox (event) VALUES (?)", ((event,) for event in events))
+
+    def empty_inbox(self, last: int) -> None:
+        """Remove events up to one of them, which were read."""
+        self._connection.execute("DELETE FROM inbox WHERE number <= ?", (last,))
+
+    def set_alert(self, name: str, definition: str, state: str) -> None:
+        """Write an alert."""
+        self._connection.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?)", (name, definition, state))
+
+    def advance_mark(self) -> None:
+        """Move the mark to the newest tick, which is durable; who calls this holds the monitor."""
+        with open(path_of(self.path), "r+b", buffering=0) as mark:
+            os.pwrite(mark.fileno(), text_of(self.newest()), 0)
+
+    def _require_newest(self) -> None:
+        mark, newest = _marked(self.path), self.newest()
+        row = self._connection.execute("SELECT hash FROM ticks WHERE number = ?", (mark.sequence,)).fetchone()
+        if mark.sequence > newest.sequence or (mark.sequence and (row is None or row[0] != mark.hash)):
+            raise Fault(
+                f"The file {self.path.name} of a monitor is older than its mark: a copy was put in its place. It is "
+                "stopped, as going on would release ticks again with other noise. Restore the newest with its mark."
+            )
+
+
+def hash_of(number: int, released: bytes, previous: str) -> str:
+    """Return the hash that seals a tick, and all ticks before it."""
+    return sha256(f"lapwing tick 1 {number} {previous}\n".encode() + released).hexdigest()
+
+
+def _marked(path: Path) -> Mark:
+    try:
+        mark = read_text(path_of(path).read_bytes())
+    except FileNotFoundError:
+        mark = None
+    if mark is None:
+        raise Fault(
+            f"The mark {path_of(path).name} of a monitor is missing or damaged, so its file may be an old copy. It is "
+            "stopped. Restore the newest file with its mark."
+        )
+    return mark
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
+        raise Fault(f"The file {path.name} of a monitor cannot be used ({name}). No tick was released.") from error

@@ -1,0 +1,193 @@
+"""What a monitor has released, as people read it. All of it is post-processing of what is public."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, final
+
+import numpy as np
+
+from lapwing.answer import Answer
+from lapwing.answer.presentation import EndArray
+from lapwing.answer.python_values import Cell
+from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms.continual.gaussian import ContinualGaussian
+from lapwing.mechanisms.continual.planning import ContinualMechanism
+from lapwing.mechanisms.continual.saved import from_bytes
+from lapwing.monitors.planning import MonitorPlan
+from lapwing.monitors.schedule import EPOCH, Schedule
+from lapwing.privacy.amounts import Number, probability
+from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.release.cells import columns_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONFIDENCE: Final = 0.95
+
+
+@final
+@dataclass(frozen=True)
+class TickNoise:
+    """What an estimate of one tick errs by, in whole steps: the noise of this tick and of those before it, rounded."""
+
+    name: ClassVar[str] = "correlated noise"
+    mechanism: ContinualMechanism
+    tick: int
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise that is drawn at each tick."""
+        mechanism = self.mechanism
+        return mechanism.sigma if isinstance(mechanism, ContinualGaussian) else mechanism.scale
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the estimate."""
+        return self.mechanism.standard_deviation(self.tick)
+
+    def half_width(self, confidence: Number) -> int:
+        """Return an h with P(|estimate − truth| ≤ h) ≥ confidence; half a step of it is for rounding to whole steps."""
+        tail = 1 - probability(confidence, "confidence")
+        return ceil(self.mechanism.half_width(self.tick, tail) + 0.5)
+
+    def record(self) -> list[str]:
+        """Return the tick; a monitor's file has the rest."""
+        return [str(self.tick)]
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> NoReturn:
+        """Refuse: no stored answer has this noise."""
+        raise NotImplementedError(parameters)
+
+
+@final
+class Tick:
+    """What was released at one tick.
+
+    `answer` is the table, of which every reading is free; `begins` and `time` are when the tick's events happened, UTC.
+
+    Args: number: from 1; values: the estimates of each stream, in whole steps.
+    """
+
+    def __init__(self, number: int, schedule: Schedule, plan: MonitorPlan, values: Sequence[IntArray]) -> None:
+        self.number = number
+        self.begins = _time(schedule.end_of(number - 1))
+        self.time = _time(schedule.end_of(number))
+        self.answer = answer_of(plan, number, values)
+        self._plan, self._ticks, self._values = plan, schedule.ticks, values
+
+    def __repr__(self) -> str:
+        return f"<Tick {self.number} at {self.time:%Y-%m-%d %H:%M:%S}: {len(self.answer)} rows>"
+
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        return iter(self.rows())
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return a list of dicts, as `Answer.rows`."""
+        return self.answer.rows()
+
+    def interval(
+        self, confidence: Number = CONFIDENCE, *, simultaneous: bool = False
+    ) -> dict[str, tuple[EndArray, EndArray]]:
+        """Return the ends of an interval in every row, of every noisy column, as `Answer.interval`.
+
+        Args: simultaneous: let all intervals of all ticks of the horizon hold together with this confidence.
+        """
+        level = probability(confidence, "confidence")
+        return self.answer.interval(self.each(level) if simultaneous else level)
+
+    def each(self, level: Fraction) -> Fraction:
+        """Return the confidence of each interval at which all of the horizon hold.
+
+        Of Gaussian noise however correlated, intervals around 0 hold together with at least the product of their
+        confidences (Šidák 1967): each has the N-th root, rounded up. Of other noise, and of what is computed of several
+        numbers, each has an N-th of the chance to fail.
+        """
+        outputs = [output.value for output in self._plan.plan.outputs if measures_of(output.value)]
+        number = max(1, len(outputs)) * len(self._plan.cells) * self._ticks
+        plain = all(isinstance(value, MeasureValue) for value in outputs)
+        gaussian = all(isinstance(stream.mechanism, ContinualGaussian) for stream in self._plan.streams)
+        if not (plain and gaussian):
+            return 1 - (1 - level) / number
+        fails = Fraction(float(-np.expm1(np.log(float(level)) / number)))  # 1 − level^(1/number), to 15 digits
+        return 1 - fails * (1 - Fraction(1, 10**9))
+
+    def consistent(self) -> Answer:
+        """Return counts that can be true together, beside the raw ones: not negative, and adding up to the same total.
+
+        It is the nearest such table (a projection on a simplex), rounded to whole numbers. What is added is that small
+        counts are too large on average, and large ones too small. Sums that may be negative stay as they are. Intervals
+        are those of the raw numbers.
+        """
+        values = []
+        for stream, numbers in zip(self._plan.streams, self._values, strict=True):
+            signed = stream.kind == "rows" and stream.range[0] < 0
+            values.append(numbers if signed else nearest_counts(numbers))
+        return answer_of(self._plan, self.number, values)
+
+    def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
+        """Return a PyArrow table, as `Answer.to_arrow`, that begins with the columns `tick` and `time`."""
+        import pyarrow as pa  # here: few ticks leave as Arrow
+
+        table = self.answer.to_arrow(confidence)
+        stamps = pa.array([self.time] * len(table), pa.timestamp("us", tz="UTC"))
+        table = table.add_column(0, "time", stamps)
+        return table.add_column(0, "tick", pa.array([self.number] * len(table), pa.int64()))
+
+
+def _time(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def answer_of(plan: MonitorPlan, number: int, values: Sequence[IntArray]) -> Answer:
+    """Return the answer of a tick, of whole numbers for each stream."""
+    return Answer(
+        plan=plan.plan,
+        mechanisms=[TickNoise(stream.mechanism, number) for stream in plan.streams],
+        values=values,
+        keys=columns_of(plan.cells, len(plan.plan.question.keys)),
+        cost=plan.loss.nothing(),
+        stored=True,
+    )
+
+
+def nearest_counts(numbers: IntArray) -> IntArray:
+    """Return whole numbers ≥ 0 with the sum of these, or 0 if that is below, which are nearest to them."""
+    total = int(max(0, numbers.sum()))
+    if total == 0:
+        return np.zeros(len(numbers), dtype=np.int64)
+    falling = np.sort(numbers.astype(np.float64))[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    last = np.flatnonzero(falling > excess)
+    moved = np.maximum(numbers.astype(np.float64) - (excess[last[-1]] if len(last) else 0), 0)
+    counts = np.floor(moved).astype(np.int64)
+    missing = total - int(counts.sum())
+    if 0 < missing <= len(counts):
+        counts[np.argsort(counts - moved, kind="stable")[:missing]] += 1
+    return counts
+
+
+@final
+class Reader:
+    """Makes ticks of what was released, one after the other from the first."""
+
+    def __init__(self, plan: MonitorPlan, schedule: Schedule) -> None:
+        self._plan, self._schedule = plan, schedule
+        self._estimates = [stream.mechanism.estimates(len(plan.cells)) for stream in plan.streams]
+        self.tick = 0
+
+    def passed(self, released: bytes) -> Sequence[IntArray]:
+        """Take what was released of the next tick, and return its estimates in whole steps."""
+        self.tick += 1
+        arrays = from_bytes(released)
+        return [
+            np.rint(estimates.advance(array)).astype(np.int64)
+            for estimates, array in zip(self._estimates, arrays, strict=True)
+        ]
+
+    def read(self, released: bytes) -> Tick:
+        """Take what was released of the next tick, and return it."""
+        return Tick(self.tick + 1, self._schedule, self._plan, self.passed(released))

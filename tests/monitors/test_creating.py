@@ -1,0 +1,250 @@
+"""What a monitor costs, when, and what cannot be watched."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.catalog.toml import load
+from lapwing.mechanisms.continual.gaussian import ContinualGaussian
+from lapwing.mechanisms.continual.tree import ContinualLaplace
+from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monitor
+from lapwing.monitors import monitor as monitors
+from lapwing.monitors.charging import pay
+from tests.support.monitors.city import EVERY, events_of, make_city, write_events
+
+QUESTION = f"SELECT cell, COUNT(*) AS n FROM moves GROUP BY cell {EVERY}"
+
+
+def made(catalog: Path, question: str = QUESTION, name: str = "m", **options: Any) -> Monitor:
+    given: dict[str, Any] = {"epsilon": 1, "time": "at"} | options
+    return create_monitor(catalog, name, question, **given)
+
+
+def spent(catalog: Path) -> Fraction:
+    with monitors_ledger(catalog) as ledger:
+        amount: Fraction = ledger.state().account.spent.amount
+        return amount
+
+
+def monitors_ledger(catalog: Path) -> Any:
+    from lapwing.monitors.charging import _ledger
+
+    return _ledger(load(catalog))
+
+
+def test_the_whole_horizon_is_charged_before_anything_is_read(tmp_path: Path) -> None:
+    city = make_city(tmp_path, epsilon=3)
+    with made(city) as monitor:  # there is no event yet
+        loss = monitor.definition.loss
+        assert loss.to_delta(epsilon=1) <= 1.000001e-6
+        assert spent(city) == loss.rounded_up().amount
+        write_events(tmp_path, "a", events_of())
+        list(monitor.run(replay=True))
+        assert spent(city) == loss.rounded_up().amount
+    with lw.connect(city) as session, pytest.raises(lw.DataChanged):
+        session.sql("SELECT COUNT(*) AS n FROM moves", epsilon=1)  # until the curator accepts the files
+    assert "MONITOR m: SELECT cell" in str(open_session_history(city))
+
+
+def open_session_history(catalog: Path) -> object:
+    with lw.connect(catalog) as session:
+        return session.budget().history
+
+
+@pytest.mark.parametrize(
+    ("delta", "neighbouring", "units"), [(1e-6, "add_remove", 1), (1e-6, "replace_one", 2), (0, "add_remove", 1),
+                                         (0, "replace_one", 2)]
+)  # fmt: skip
+def test_mechanisms_lose_what_is_charged_and_no_more(
+    tmp_path: Path, delta: float, neighbouring: str, units: int
+) -> None:
+    city = make_city(tmp_path, epsilon=3, delta=delta, neighbouring=neighbouring)
+    with made(city, f"SELECT cell, COUNT(*) AS n, SUM(pay) AS s FROM moves GROUP BY cell {EVERY}") as monitor:
+        loss = monitor.definition.loss
+        losses = [stream.mechanism.loss(loss.kind).for_group(units) for stream in monitor.plan.streams]
+        assert sum(each.amount for each in losses) <= loss.amount
+        assert float(sum(each.amount for each in losses)) == pytest.approx(float(loss.amount), rel=1e-9)
+        kinds = {type(stream.mechanism) for stream in monitor.plan.streams}
+        assert kinds == {ContinualGaussian if delta else ContinualLaplace}
+        assert [stream.mechanism.norm for stream in monitor.plan.streams] == [1, 9]
+
+
+def test_what_is_released_differs_between_neighbours_by_what_was_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbour replay: one person more, and the inputs of every mechanism move within what its noise is made for."""
+    events = events_of(number=300)
+    question = (
+        "SELECT cell, COUNT(*) AS n, SUM(pay) AS s, COUNT(DISTINCT person) AS p FROM moves WHERE pay < 9 GROUP BY cell "
+        + EVERY
+    )
+
+    def inputs(folder: str, kept: list[Any]) -> list[Any]:
+        taken: list[Any] = []
+        honest = ContinualGaussian.start
+
+        def start(mechanism: ContinualGaussian, cells: int) -> Any:
+            sums = honest(mechanism, cells)
+            values = list[Any]()
+            taken.append((mechanism, values))
+            advance = sums.advance
+
+            class Spy:
+                mechanism = sums.mechanism
+
+                @property
+                def tick(self) -> int:
+                    return sums.tick
+
+                def advance(self, changes: Any, entropy: Any) -> Any:
+                    values.append(np.asarray(changes, dtype=float))
+                    return advance(changes, entropy)
+
+                def to_bytes(self) -> bytes:
+                    return sums.to_bytes()
+
+            return Spy()
+
+        monkeypatch.setattr(ContinualGaussian, "start", start)
+        city = make_city(tmp_path / folder)
+        write_events(city.parent, "a", kept[: len(kept) // 2])
+        write_events(city.parent, "b", kept[len(kept) // 2 :])
+        with made(city, question, most=3, epsilon=5) as monitor:
+            list(monitor.run(replay=True))
+        monkeypatch.setattr(ContinualGaussian, "start", honest)
+        return taken
+
+    whole = inputs("whole", events)
+    moved = 0
+    for person in ("p1", "p2", "p3"):
+        without = inputs(person, [event for event in events if event.person != person])
+        for (mechanism, one), (_, other) in zip(whole, without, strict=True):
+            buffers = [float(w) for w in mechanism.matrix.omegas], [float(t) for t in mechanism.matrix.thetas]
+            difference = np.array(one) - np.array(other)
+            released = np.array(
+                [
+                    difference[t]
+                    + sum(
+                        (sum(w * th ** (t - k - 1) for w, th in zip(*buffers, strict=True)) * difference[k])
+                        for k in range(t)
+                    )
+                    for t in range(len(difference))
+                ]
+            )
+            moved += bool(difference.any())
+            assert float((released**2).sum()) <= float(mechanism.sensitivity_squared)
+    assert moved == 9
+
+
+def test_a_budget_that_is_too_small_leaves_nothing_behind(tmp_path: Path) -> None:
+    city = make_city(tmp_path, epsilon=0.5)
+    with pytest.raises(lw.BudgetExhausted, match="Nothing was charged"):
+        made(city, epsilon=0.6)
+    assert list_monitors(city) == []
+    made(city, epsilon=0.4).close()
+    with pytest.raises(lw.InvalidParameter, match=r"There is a monitor m already\. Nothing was charged"):
+        made(city, epsilon=0.01)
+
+
+def test_a_death_before_the_charge_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    city = make_city(tmp_path, epsilon=3)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(monitors, "pay", die)
+    monkeypatch.setattr(monitors, "_remove", lambda _path: None)  # as if the process were gone
+    with pytest.raises(KeyboardInterrupt):
+        made(city)
+    monkeypatch.undo()
+    assert spent(city) == 0
+    with pytest.raises(lw.InvalidParameter, match="was not paid for"):
+        open_monitor(city, "m")
+    with made(city) as monitor:
+        assert monitor.released == 0
+
+
+def test_a_death_after_the_charge_is_not_charged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    city = make_city(tmp_path, epsilon=3)
+
+    def pay_and_die(*given: Any) -> None:
+        pay(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(monitors, "pay", pay_and_die)
+    monkeypatch.setattr(monitors, "_remove", lambda _path: None)
+    with pytest.raises(KeyboardInterrupt):
+        made(city)
+    monkeypatch.undo()
+    before = spent(city)
+    assert before > 0
+    with open_monitor(city, "m") as monitor:
+        assert next(monitor.run(replay=True)).number == 1
+    assert spent(city) == before
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "said"),
+    [
+        ("SELECT COUNT(*) AS n FROM moves a JOIN moves b ON a.person = b.person", {}, "one table|columns"),
+        ("SELECT person, COUNT(*) AS n FROM moves GROUP BY person", {}, "person|each unit"),
+        ("SELECT COUNT(*) AS n FROM (SELECT person, SUM(pay) AS s FROM moves GROUP BY person)", {}, "one table|person"),
+        ("SELECT cell, COUNT(*) AS n FROM moves GROUP BY ROLLUP (cell)", {}, "one GROUP BY"),
+        ("SELECT MEDIAN(pay) AS m FROM moves", {}, "does not watch"),
+        ("SELECT COUNT(DISTINCT pay) AS m FROM moves", {}, "does not watch"),
+        ("SELECT SUM(pay, epsilon => 1) AS m FROM moves", {}, "priced as a whole"),
+        ("SELECT SUM(pay) AS m FROM moves", {"present": True}, "PRESENT counts people"),
+        ("SELECT COUNT(DISTINCT person) AS m FROM moves", {"per_tick": 2}, "per_tick limits events"),
+        (
+            "SELECT COUNT(*) AS m FROM moves",
+            {"time": "pay"},
+            "must be a timestamp of moves that the catalog declares: at",
+        ),
+        ("SELECT COUNT(*) AS m FROM moves", {"most": 0}, "whole number from 1"),
+        ("SELECT COUNT(*) AS m FROM moves", {"source": "http://x"}, "no source of events"),
+        ("SELECT COUNT(*) AS m FROM moves", {"epsilon": 0}, "epsilon"),
+        ("SELECT nothing AS m FROM moves", {}, "nothing"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(tmp_path: Path, question: str, options: dict[str, Any], said: str) -> None:
+    city = make_city(tmp_path)
+    schedule = {"every": "10 minutes", "horizon": "1 hour"}
+    with pytest.raises((lw.QueryRefused, lw.InvalidParameter), match=said):
+        made(city, question, **schedule, **options)
+    assert not (tmp_path / "moves.lapwing.db.monitors").exists()
+    assert not (tmp_path / "moves.lapwing.db").exists()
+
+
+@pytest.mark.parametrize("name", ["", "A", "../x", "a b", "-a", "x" * 64])
+def test_names_that_are_none_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(lw.InvalidParameter, match="no name of a monitor"):
+        made(make_city(tmp_path), name=name)
+
+
+def test_a_catalog_that_means_something_else_is_refused(tmp_path: Path) -> None:
+    city = make_city(tmp_path)
+    made(city).close()
+    city.write_text(city.read_text().replace('"west"', '"east"'))
+    with pytest.raises(lw.CatalogMismatch, match="not what it was"):
+        open_monitor(city, "m")
+
+
+def test_a_mechanism_that_loses_more_than_was_charged_is_refused(tmp_path: Path) -> None:
+    """The planted bug: a scale that somebody made smaller in the file."""
+    city = make_city(tmp_path)
+    with made(city) as monitor:
+        facts = monitor._store.facts()
+        text = facts["mechanisms"].replace('"sigma": "', '"sigma": "1/')
+        text = text.split('"sigma": "1/')[0] + '"sigma": "1/1000"' + text.split('"sigma": "1/')[1].partition('"')[2]
+        monitor._store.set_fact("mechanisms", text)
+    with pytest.raises(lw.Fault, match="loses more than what was charged"):
+        open_monitor(city, "m")
+
+
+def test_there_is_no_such_monitor(tmp_path: Path) -> None:
+    with pytest.raises(lw.InvalidParameter, match="There is no monitor m"):
+        open_monitor(make_city(tmp_path), "m")
