@@ -92,6 +92,33 @@ QUESTIONS = (
     "WHERE r = 1",
     "SELECT COUNT(*) FROM orders JOIN items ON iok = ok AND price > total - 30",
 )
+MARKS = (
+    "SELECT COUNT(*) FROM orders WHERE total > 30 OR EXISTS (SELECT 1 FROM items WHERE iok = ok AND price > 10)",
+    "SELECT kind, COUNT(*) FROM orders WHERE NOT (total > 30 AND EXISTS (SELECT 1 FROM items WHERE iok = ok)) "
+    "GROUP BY kind",
+    "SELECT COUNT(*) FROM orders WHERE total > 40 OR ok IN (SELECT iok FROM items WHERE price > 15)",
+    "SELECT COUNT(*) FROM customer WHERE site = 'n' OR ck NOT IN (SELECT ock FROM orders WHERE kind = 'a')",
+    "SELECT COUNT(*), SUM(total) FROM orders WHERE EXISTS (SELECT 1 FROM items WHERE iok = ok AND tag = 1) "
+    "OR EXISTS (SELECT 1 FROM items WHERE iok = ok AND tag = 2 AND price > total - 40)",
+    "SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders, items WHERE ck = ock AND iok = ok "
+    "AND price > 9)",
+    "SELECT COUNT(*) FROM customer c WHERE NOT EXISTS (SELECT * FROM tags, items, orders WHERE c.ck = ock AND iok = ok "
+    "AND tid = tag AND label = 'x') OR EXISTS (SELECT * FROM orders JOIN items ON iok = ok "
+    "WHERE c.ck = ock AND price > 9)",
+)
+"""Where a row has a match is asked beside other conditions, or of several tables together."""
+FULL = (
+    "SELECT COUNT(*), COUNT(ok), COUNT(iok), SUM(price), SUM(total) FROM orders FULL JOIN items "
+    "ON iok = ok AND price > 5",
+    "SELECT COUNT(*), SUM(total) FROM items FULL OUTER JOIN orders ON iok = ok AND total > 10 "
+    "WHERE price IS NULL OR total IS NULL",
+    "SELECT COUNT(*), COUNT(site) FROM customer RIGHT JOIN orders ON ck = ock AND site = 'n'",
+    "SELECT COUNT(*), SUM(a.total), SUM(b.total) FROM (SELECT ock, ok, total FROM orders WHERE kind = 'a') a "
+    "FULL JOIN (SELECT ock, ok, total FROM orders WHERE kind <> 'c') b USING (ock, ok)",
+    "SELECT COUNT(DISTINCT ock), SUM(n), SUM(m) FROM (SELECT ock, COUNT(*) AS n FROM orders WHERE kind = 'a' "
+    "GROUP BY ock) FULL JOIN (SELECT ock, COUNT(*) AS m FROM orders WHERE total > 20 GROUP BY ock) c USING (ock)",
+)
+ALL = (*QUESTIONS, *MARKS, *FULL)
 REFUSED = {
     "SELECT COUNT(*) FROM orders JOIN items ON tag = ok": "ON orders.ok = items.iok",
     "SELECT COUNT(*) FROM customer, orders": "Nothing says what rows of 'orders' are joined with",
@@ -101,6 +128,9 @@ REFUSED = {
     "SELECT MEDIAN(n) FROM (SELECT tag, COUNT(*) AS n FROM items GROUP BY tag)": "over the rows of the answer",
     "SELECT COUNT(*) FROM orders WHERE ok NOT IN (SELECT iok FROM items)": "NOT EXISTS",
     "SELECT COUNT(*) FROM orders WHERE total IN (SELECT price FROM items)": "pairs rows of one unit",
+    "SELECT COUNT(*) FROM orders WHERE NOT (total > 1 AND ok IN (SELECT iok FROM items))": "NOT EXISTS",
+    "SELECT COUNT(*) FROM orders WHERE total > 1 OR EXISTS (SELECT 1 FROM items WHERE tag = ok)": "rows of one unit",
+    "SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders, items WHERE ck = ock)": "Nothing says what rows",
     "SELECT COUNT(*) FROM tags, tags t": "Begin with a protected table",
     "SELECT MAX(n) FROM (SELECT o.ok, MAX(total) AS n FROM customer c JOIN orders o ON ck = ock GROUP BY o.kind)": (
         "'ok' is neither a key nor inside an aggregate"
@@ -202,7 +232,7 @@ def _moved(one: dict[Any, Any], other: dict[Any, Any], count: int) -> list[list[
 def test_answers_are_those_of_sql(tmp_path: Path, seed: int) -> None:
     found = tables(Random(seed), dirty=False)
     with shop(tmp_path, found, roomy=True) as world:
-        for text in QUESTIONS:
+        for text in ALL:
             check_meaning(world, text, found)
 
 
@@ -250,7 +280,7 @@ def test_what_a_subquery_shows_and_nothing_reads_is_no_part_of_the_plan(tmp_path
 
 @pytest.mark.parametrize(("seed", "units"), one_in(3, [(0, 3), (0, 6), (1, 6)], many=True))
 def test_no_unit_moves_a_measure_by_more_than_is_claimed(tmp_path: Path, seed: int, units: int) -> None:
-    check_neighbours(tmp_path, tables(Random(seed), dirty=True), QUESTIONS, units)
+    check_neighbours(tmp_path, tables(Random(seed), dirty=True), ALL, units)
 
 
 def crowded() -> Tables:
@@ -296,6 +326,41 @@ def test_twin_a_key_that_is_believed_unique_and_is_not_is_found(
         check_neighbours(tmp_path, crowded(), PAIRS, units=3)
 
 
+@pytest.mark.parametrize(("text", "rows"), [(MARKS[0], 4), (MARKS[4], 4), (FULL[0], 4 + 8 + 8), (FULL[2], 4)])
+def test_rows_of_a_unit_after_marks_and_full_joins(tmp_path: Path, text: str, rows: int) -> None:
+    with shop(tmp_path, tables(Random(0), dirty=False)) as world:
+        assert world.plan(text).question.selection.rows_per_unit == rows
+
+
+def test_twin_a_mark_that_looks_at_rows_of_others_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tables(Random(0), dirty=False)
+    text = (
+        "SELECT COUNT(*) FROM orders a WHERE total < 0 OR EXISTS (SELECT 1 FROM orders WHERE ock = a.ock AND ok = 100)"
+    )
+    _losing(r'ours\.unit = theirs\."?holder"?', "TRUE", monkeypatch)
+    with pytest.raises(AssertionError):
+        check_neighbours(tmp_path, found, [text])
+
+
+def test_twin_a_mark_that_forgets_the_key_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tables(Random(0), dirty=False)
+    text = "SELECT COUNT(*) FROM orders WHERE total > 45 OR EXISTS (SELECT 1 FROM items WHERE iok = ok AND price > 17)"
+    _losing(r"ours\.on0 = theirs\.on0", "TRUE", monkeypatch)
+    with shop(tmp_path, found, roomy=True) as world, pytest.raises(AssertionError):
+        check_meaning(world, text, found)
+
+
+def _losing(lost: str, instead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sql_relations._joined_by_unit
+
+    def changed(node: Any, unit: str) -> str:
+        text = re.sub(lost, instead, real(node, unit))
+        assert text != real(node, unit)
+        return text
+
+    monkeypatch.setattr(sql_relations, "_joined_by_unit", changed)
+
+
 def test_rows_that_match_nothing_are_not_told_by_what_they_lack(tmp_path: Path) -> None:
     """A LEFT JOIN to one row of a unit leaves the unit's other rows, and all of them meet a further join."""
     with shop(tmp_path, crowded()) as world:
@@ -315,14 +380,6 @@ def test_long_lists_of_tables_are_refused_at_once(tmp_path: Path) -> None:
 
 def test_twin_an_identity_that_is_lost_in_a_join_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Joined on nothing but what the text says, rows meet those of others."""
-    real = sql_relations._joined_by_unit
-
-    def lost(node: Any, unit: str) -> str:
-        text = real(node, unit)
-        changed = re.sub(r'ON ours\.unit = theirs\."?holder"?', "ON TRUE", text)
-        assert changed != text
-        return changed
-
-    monkeypatch.setattr(sql_relations, "_joined_by_unit", lost)
+    _losing(r'ON ours\.unit = theirs\."?holder"?', "ON TRUE", monkeypatch)
     with pytest.raises(AssertionError):
         check_neighbours(tmp_path, crowded(), PAIRS, units=3)

@@ -307,6 +307,9 @@ def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
     further = [identifier(column.name) for column in node.added] if node.kind in ("inner", "left") else []
     shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
     on = f"ours.{unit} = theirs.{holder}{equal}{condition}"
+    if node.mark is not None:
+        found = f"EXISTS (SELECT 1 FROM {theirs} WHERE {on}) AS {identifier(node.mark.name)}"
+        return f"(SELECT {_items([*shown, found])} FROM {ours})"
     return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
 
 

@@ -1,37 +1,94 @@
-"""Bind WHERE: a condition on a row; IN and EXISTS over public rows become joins that keep or leave out rows."""
+"""Bind WHERE: a condition on a row; IN and EXISTS become joins that keep or leave out rows.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Under OR, or in a larger condition, IN and EXISTS over protected rows of the same units become marks: a join that keeps
+all rows, with a column that says which of them have a match (`relations.unit_join`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal as Choice
 
 from sqlglot import exp
 
+from lapwing.errors import QueryRefused
 from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.rows import RowScope, is_column
+from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
 from lapwing.query.from_clause.equalities import equal
 from lapwing.query.from_clause.public_joins import check_name, equalities, joined, split
-from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
-from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, paired, unlinked
+from lapwing.query.from_clause.scope import Binder, Input, PublicInput, RowsBinder, Scope, rows_of
+from lapwing.query.from_clause.unit_joins import bind_unit_join, check_units, is_linked, marked, paired, unlinked
 from lapwing.query.relations.size import require_bounded_size
 
 
-def bind_where(parts: Sequence[exp.Expression], bound: Input, scope: Scope, *, subquery: Binder, item: Binder) -> Input:
-    """Bind the conditions of WHERE, given how subqueries and the items of a FROM clause are bound."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Binders:
+    """How a subquery, an item of a FROM clause, and a FROM clause of several items are bound."""
+
+    subquery: Binder
+    item: Binder
+    several: RowsBinder
+
+
+def bind_where(
+    parts: Sequence[exp.Expression],
+    bound: Input,
+    scope: Scope,
+    *,
+    subquery: Binder,
+    item: Binder,
+    several: RowsBinder,
+) -> Input:
+    """Bind the conditions of WHERE, given how subqueries and FROM clauses are bound."""
     rows = rows_of(bound, scope)
     memberships = [node for node in parts if _is_membership(node)]
+    marking = [node for node in parts if node not in memberships and any(_nested(node))]
     for node in parts:
-        if node not in memberships:
+        if node not in memberships and node not in marking:
             bound = replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
-    subquery, item = _once(subquery), _once(item)
-    binders = [partial(_membership, node, scope=scope, subquery=subquery, item=item) for node in memberships]
+    binders = _Binders(subquery=_once(subquery), item=_once(item), several=several)
+    for node in marking:
+        bound = _with_marks(node, bound, scope, binders)
+    asked = [partial(_membership, node, scope=scope, binders=binders) for node in memberships]
     # Each keeps rows by their own columns alone. So their order does not matter, nor how often one stands there.
-    ordered = {str(binder(bound).selection): binder for binder in binders}
+    ordered = {str(binder(bound).selection): binder for binder in asked}
     for _, binder in sorted(ordered.items(), key=lambda named: named[0]):
         bound = binder(bound)
         require_bounded_size(bound.selection, memberships[0], scope.nowhere)
     return bound
+
+
+def _with_marks(node: exp.Expression, bound: Input, scope: Scope, binders: _Binders) -> Input:
+    """Keep the rows for which a condition is true in which IN and EXISTS stand beside others."""
+    sources, prepared = bound.sources, {}
+    for inner, monotone in _nested(node):
+        if isinstance(inner, exp.Exists):
+            select = _select_of(inner, rows_of(bound, scope))
+            clause = select.args.get("from_")
+            joined_inside = bool(select.args.get("joins"))
+            if clause is None or not (joined_inside or isinstance(binders.item(clause.this, scope), Input)):
+                continue  # of public rows it is refused where the condition is bound
+            bound, prepared[id(inner)] = marked(_exists(inner, False, bound, scope, binders))
+        elif isinstance(binders.subquery(inner.args["query"], scope), Input):
+            if not monotone and not rows_of(bound, scope).is_unit(inner.this):
+                # What is NULL in SQL where nothing matches is FALSE in a mark, which NOT would turn into TRUE.
+                reason = "IN over protected rows stands for itself or under AND and OR"
+                raise rows_of(bound, scope).refusal(inner, reason, "Write NOT EXISTS (SELECT 1 FROM … WHERE …).")
+            bound, prepared[id(inner)] = marked(_in(inner, False, bound, scope, binders.subquery))
+        require_bounded_size(bound.selection, inner, scope.nowhere)
+    rows = RowScope(text=scope.text, sources=sources, prepared=prepared)
+    return replace(bound, selection=filtered(bound.selection, bound_condition(node, rows, "WHERE")))
+
+
+def _nested(node: exp.Expression, monotone: bool = True) -> Iterator[tuple[exp.Expression, bool]]:
+    """Yield IN and EXISTS in a condition, outside of subqueries, and whether nothing but AND and OR is above them."""
+    if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
+        yield node, monotone
+    elif not isinstance(node, exp.Query):
+        monotone = monotone and isinstance(node, exp.And | exp.Or | exp.Paren)
+        for child in node.iter_expressions():
+            yield from _nested(child, monotone)
 
 
 def _once(bind: Binder) -> Binder:
@@ -46,11 +103,11 @@ def _once(bind: Binder) -> Binder:
     return bound
 
 
-def _membership(node: exp.Expression, bound: Input, scope: Scope, subquery: Binder, item: Binder) -> Input:
+def _membership(node: exp.Expression, bound: Input, scope: Scope, binders: _Binders) -> Input:
     inner, denied = _inner(node)
     if isinstance(inner, exp.Exists):
-        return _exists(inner, denied, bound, scope, item)
-    return _in(inner, denied, bound, scope, subquery)
+        return _exists(inner, denied, bound, scope, binders)
+    return _in(inner, denied, bound, scope, binders.subquery)
 
 
 def _inner(node: exp.Expression) -> tuple[exp.Expression, bool]:
@@ -111,28 +168,35 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
     return paired("semi", bound, other, [pair], [], scope)
 
 
-def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, item: Binder) -> Input:
+def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, binders: _Binders) -> Input:
     rows = rows_of(bound, scope)
     rows.only(node, "this")
-    select = node.this
-    while isinstance(select, exp.Subquery):
-        rows.only(select, "this")
-        select = select.this
+    select = _select_of(node, rows)
     clause = select.args.get("from_")
-    other = item(clause.this, scope) if clause is not None else None
+    other = binders.item(clause.this, scope) if clause is not None else None
     if not isinstance(select, exp.Select) or other is None:
         raise rows.refusal(select, "EXISTS takes a subquery over a public table", "Write EXISTS (SELECT 1 FROM …).")
-    if isinstance(other, PublicInput):
+    if isinstance(other, PublicInput) and not select.args.get("joins"):
         check_name(select, bound, other, rows)
-    rows.only(select, "expressions", "from_", "where")
+    rows.only(select, "expressions", "from_", "joins", "where")
     _check_shown(select, rows)
     where = select.args.get("where")
     if where is not None:
         rows.only(where, "this")
     conditions = conjuncts(where.this, rows) if where is not None else []
+    joins = select.args.get("joins") or []
+    if joins:
+        sides = [other, *(binders.item(join.this, scope) for join in joins)]
+        theirs = RowScope(text=scope.text, sources=tuple(one for side in sides for one in rows_of(side, scope).sources))
+        own = [part for part in conditions if _names_only(part, theirs)]
+        other, conditions = (
+            binders.several(select, own, scope),
+            [part for part in conditions if not any(part is one for one in own)],
+        )
     kind: Choice["semi", "anti"] = "anti" if denied else "semi"
     if isinstance(other, Input):
-        return bind_unit_join(select, kind, bound, other, conditions, scope)
+        theirs = rows_of(other, scope)
+        return bind_unit_join(select, kind, bound, other, [_qualified(part, theirs) for part in conditions], scope)
     if not conditions:
         raise rows.refusal(select, "EXISTS without a condition does not depend on the row", "Compare with a column.")
     pairs, rest = equalities(conditions, bound, other, scope)
@@ -141,6 +205,43 @@ def _exists(node: exp.Expression, denied: bool, bound: Input, scope: Scope, item
         reason = "EXISTS takes conditions on the public table and equalities with a row's columns"
         raise rows.refusal(outside[0], reason)
     return joined(bound, other, kind, pairs, scope)
+
+
+def _select_of(node: exp.Expression, rows: RowScope) -> exp.Expression:
+    """Return the SELECT of an EXISTS, out of its parentheses."""
+    select: exp.Expression = node.this
+    while isinstance(select, exp.Subquery):
+        rows.only(select, "this")
+        select = select.this
+    return select
+
+
+def _names_only(node: exp.Expression, rows: RowScope) -> bool:
+    """Tell whether a condition is about these rows alone: names inside a subquery mean what is there, if they can."""
+    for column in node.find_all(exp.Column):
+        try:
+            if not rows.is_unit(column):
+                rows.column(column)
+        except QueryRefused:
+            if column.parent_select is node.parent_select:
+                return False
+    return True
+
+
+def _qualified(node: exp.Expression, rows: RowScope) -> exp.Expression:
+    """Return a condition whose bare names say that they mean these rows, where they may: SQL looks there first."""
+    node = node.copy()
+    for column in node.find_all(exp.Column):
+        if not is_column(column) or column.args.get("table") is not None:
+            continue
+        owners = [
+            source
+            for source in rows.sources
+            if any(same_name(column.this, name) for name in (*source.columns, source.unit or ""))
+        ]
+        if len(owners) == 1:
+            column.set("table", exp.to_identifier(owners[0].name, quoted=True))
+    return node
 
 
 def _check_shown(select: exp.Select, rows: RowScope) -> None:

@@ -14,6 +14,7 @@ from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
+from lapwing.query.from_clause.full_joins import bind_full_join, bind_right_join
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join
 from lapwing.query.from_clause.unit_joins import bind_unit_join, connects, join_using
@@ -49,7 +50,7 @@ def bind_join(
     Args: mirrored: whether the public table stands before the join, and the protected one after it.
     """
     result = _bound_join(node, bound, public, scope, mirrored)
-    side = _side(node, mirrored)
+    side = _side(node, mirrored) if isinstance(public, PublicInput) else ""
     own = frozenset(column.name for column in bound.selection.relation.columns)
     dark = bound.dark if side != "RIGHT" else own if bound.dark is None else own & bound.dark
     sources = (result.sources[-1], *result.sources[:-1]) if mirrored else result.sources
@@ -98,10 +99,11 @@ def _of_units(node: exp.Expression, bound: Input, other: Input, scope: Scope) ->
     """Bind a join with rows of the same protected table."""
     side, kind = (str(node.args.get(part) or "").upper() for part in ("side", "kind"))
     join = KINDS.get((side, kind))
-    if join is None or join == "not_in" or side == "RIGHT":
-        asked = f"{side} {kind}".strip()
-        reason = f"{asked} JOIN of a protected table is not answered"
-        raise rows_of(bound, scope).refusal(node, reason, "Use JOIN or LEFT JOIN, with the other side first.")
+    if side in ("RIGHT", "FULL") and kind in ("", "OUTER") and bound.dark is None:
+        return (bind_right_join if side == "RIGHT" else bind_full_join)(node, bound, other, scope)
+    if join is None or join == "not_in":
+        reason = f"{side} {kind}".strip() + " JOIN of a protected table is not answered"
+        raise rows_of(bound, scope).refusal(node, reason, "Use JOIN, LEFT, RIGHT or FULL JOIN.")
     if node.args.get("using"):
         return join_using(node, join, bound, other, node.args["using"], scope)
     on = node.args.get("on")

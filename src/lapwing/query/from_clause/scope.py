@@ -4,7 +4,7 @@ Most questions are about one protected table, and some of its rows. What is made
 bound in `subqueries`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -66,6 +66,8 @@ class PublicInput:
 
 Binder = Callable[[exp.Expression, Scope], Input | PublicInput]
 """Binds what FROM names, or a subquery."""
+RowsBinder = Callable[[exp.Select, Sequence[exp.Expression], Scope], Input]
+"""Binds WITH, FROM and JOIN of a SELECT, and conditions in the place of its WHERE."""
 
 
 def rows_of(bound: Input | PublicInput, scope: Scope) -> RowScope:

@@ -38,7 +38,7 @@ from lapwing.suggestions import meant
 def bind_composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
     """Bind the WITH, FROM, JOIN and WHERE clauses of a question, whatever they have."""
     first, scope = _first(select, scope)
-    bound = _from(select, first, scope)
+    bound = _from(select, first, _conditions(select, scope), scope)
     if bound.dark is not None:
         check_aggregates(select, rows_of(bound, scope), bound.dark)
     return bound, scope
@@ -54,25 +54,35 @@ def _first(select: exp.Select, scope: Scope) -> tuple[Input | PublicInput, Scope
     return _item(clause.this, scope), scope
 
 
-def _from(select: exp.Select, first: Input | PublicInput, scope: Scope) -> Input:
-    """Bind the JOIN and WHERE clauses of a SELECT."""
+def _conditions(select: exp.Select, scope: Scope) -> Sequence[exp.Expression]:
+    """Return what stands in WHERE, joined by AND."""
+    clause = select.args.get("where")
+    if clause is None:
+        return []
+    scope.nowhere.only(clause, "this")
+    return conjuncts(clause.this, scope.nowhere)
+
+
+def _joined_rows(select: exp.Select, where: Sequence[exp.Expression], scope: Scope) -> Input:
+    """Bind what an EXISTS has in FROM, and those of its conditions that are about that alone."""
+    first, scope = _first(select, scope)
+    return _from(select, first, where, scope)
+
+
+def _from(select: exp.Select, first: Input | PublicInput, where: Sequence[exp.Expression], scope: Scope) -> Input:
+    """Bind the JOIN clauses of a SELECT, and conditions."""
     joins = list(select.args.get("joins") or [])
     if len(joins) >= MOST_NESTED:
         raise scope.nowhere.refusal(select, f"FROM has more than {MOST_NESTED} tables", "Use fewer.")
-    clause = select.args.get("where")
-    where: Sequence[exp.Expression] = []
-    if clause is not None:
-        scope.nowhere.only(clause, "this")
-        where = conjuncts(clause.this, scope.nowhere)
     if any(map(is_listed, joins)) or (scope.sharing and joins and all(map(is_inner, joins))):
 
         def asked(part: exp.Expression, rows: Input) -> Input:
-            return bind_where([part], rows, scope, subquery=unnamed, item=_item)
+            return bind_where([part], rows, scope, subquery=unnamed, item=_item, several=_joined_rows)
 
         bound, where = bind_listed(select, first, joins, where, scope, _item, asked)
     else:
         bound = _joined(select, first, joins, scope)
-    bound = bind_where(where, bound, scope, subquery=unnamed, item=_item)
+    bound = bind_where(where, bound, scope, subquery=unnamed, item=_item, several=_joined_rows)
     require_bounded_size(bound.selection, select, scope.nowhere)
     return bound
 
@@ -287,7 +297,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
 
 
 def _protected_subquery(node: exp.Select, first: Input | PublicInput, name: str, scope: Scope) -> Input:
-    bound = _from(node, first, scope)
+    bound = _from(node, first, _conditions(node, scope), scope)
     rows = rows_of(bound, scope)
     if is_aggregated(node):
         selection, rows = bind_aggregates(node, bound.selection, rows, scope.catalog)

@@ -16,8 +16,9 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import logic
-from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.expressions.types import BOOLEAN
 from lapwing.query.from_clause.conditions import conjunction, filtered
 from lapwing.query.from_clause.equalities import (
     Pairs,
@@ -210,6 +211,18 @@ def _is_unit(node: exp.Expression, rows: RowScope, others: RowScope) -> bool:
         return named and not others.is_unit(node)
     except QueryRefused:
         return named
+
+
+def marked(bound: Input) -> tuple[Input, ColumnReference]:
+    """Return a semi-join as a mark join, which keeps all rows, and the column that says which it would have kept.
+
+    Whether a row is kept is TRUE or FALSE, as that of EXISTS; of IN it is FALSE where SQL has NULL, too.
+    """
+    relation = bound.selection.relation
+    if not isinstance(relation, UnitJoin) or relation.kind != "semi":
+        raise TypeError(f"{relation.construct} is no semi-join")
+    (mark,) = fresh("m", [BOOLEAN], relation, relation.other.relation)
+    return replace(bound, selection=Selection(relation=replace(relation, kind="mark", mark=mark))), mark
 
 
 def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope: Scope) -> tuple[Input, RowScope]:

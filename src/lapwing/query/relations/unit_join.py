@@ -3,10 +3,10 @@
 Unit-local: it pairs rows of one unit with each other, and both sides are unit-local, whichever tables they rest on:
 R(D) = ⋃_u (R₁(D_u) ⋈ R₂(D_u)), where D_u are the unit's rows in all of them. A unit with k₁ and k₂ rows has at most
 k₁·k₂ of them, in a LEFT JOIN k₁·max(k₂, 1), and in a semi- or anti-join, which keeps or leaves out rows of the left
-side, k₁. Where no two rows of a side agree in what the join compares (`identity.at_most_one`), each row of the other
-side meets one of it at most: then there are no more rows than the other side has, and in a LEFT JOIN no more than both
-sides have together. Which pairs match is a function of their values, so that the bag of them does not depend on any
-order.
+side, k₁; so it has in a mark join, which says of each row of the left side whether it would be kept. Where no two rows
+of a side agree in what the join compares (`identity.at_most_one`), each row of the other side meets one of it at most:
+then there are no more rows than the other side has, and in a LEFT JOIN no more than both sides have together. Which
+pairs match is a function of their values, so that the bag of them does not depend on any order.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import TwoSources
 from lapwing.query.relations.node import Definition
 
-UnitJoinKind = Choice["inner", "left", "semi", "anti"]
+UnitJoinKind = Choice["inner", "left", "semi", "anti", "mark"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +28,15 @@ class UnitJoin(TwoSources):
 
     Args: condition: over the source's columns and the added ones, for the kinds in which it is not a condition on the
         result; matches: the most rows of the other side that a row of the source equals, matched: the most rows of the
-        source that one of the other side equals, both within a unit.
+        source that one of the other side equals, both within a unit; mark: of a mark join, the column that is TRUE in
+        rows with a match and FALSE in others.
     """
 
     kind: UnitJoinKind
     matches: int
     matched: int
     condition: Expression | None = None
+    mark: ColumnReference | None = None
 
     construct = "joins of a unit's rows"
 
@@ -42,6 +44,7 @@ class UnitJoin(TwoSources):
         pairs = "".join(f" AND {left} = {right}" for left, right in self.on)
         condition = f" AND {self.condition}" if self.condition is not None else ""
         other = f"{named(self.added, self.shown)} FROM {self.other}"
+        other += "" if self.mark is None else f" AS {self.mark}"
         return f"({self.source} {self.kind.upper()} JOIN ({other}) ON unit{pairs}{condition})"
 
     @property
@@ -53,7 +56,8 @@ class UnitJoin(TwoSources):
     def columns(self) -> tuple[ColumnReference, ...]:
         """The source's columns, then what is shown of the other rows."""
         own = self.source.relation.columns
-        return (*own, *self.added) if self.kind in ("inner", "left") else own
+        further = self.added if self.kind in ("inner", "left") else ()
+        return (*own, *further, *(() if self.mark is None else (self.mark,)))
 
     @property
     def rows_per_unit(self) -> int:
@@ -66,6 +70,8 @@ class UnitJoin(TwoSources):
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""
+        if column == self.mark:
+            return ()
         if column not in self.added:
             return (Definition(column, self.source.relation, way=(0,)),)
         value = self.shown[self.added.index(column)]
