@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lapwing import generalisation as generalisation
+    from lapwing import holdout as holdout
     from lapwing import lab as lab
     from lapwing import learn as learn
     from lapwing import local as local
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("lab", "learn", "local", "mechanisms", "monitors", "noise", "privacy")
+_MODULES = ("generalisation", "holdout", "lab", "learn", "local", "mechanisms", "monitors", "noise", "privacy")
 _HOMES = {
     "answer": "Answer",
     "client": "Pending RemoteAnswer RemoteSession",

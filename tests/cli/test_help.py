@@ -19,6 +19,7 @@ COMMANDS = [
     ("budget", "raise"),
     ("guarantee",),
     ("account",),
+    ("holdout",),
     ("lab",),
     ("monitor",),
     *(("monitor", act) for act in ("create", "list", "show", "run", "watch", "stop", "export")),

@@ -83,6 +83,7 @@ LOSSES: Final = (
 PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
+HOLDOUT_RECORDS: Final = (lw.holdout.HoldoutAnswer, lw.holdout.Outlook)
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 INNER: Final = {"model_", "features_", "target_", "values_", "of_matrix", "window"}
 """What estimators hold or do for each other."""
@@ -145,6 +146,10 @@ def test_public_names() -> None:
         ("lapwing.privacy", [f"lapwing.privacy.{name}" for name in dir(lw.privacy)]),
         ("lapwing.learn", lw.learn.__all__),
         ("lapwing.learn", {name for one in lw.learn.__all__ for name in shown(getattr(lw.learn, one))}),
+        ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
+        ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
+        ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),
+        ("lapwing.holdout", {f.name for kind in HOLDOUT_RECORDS for f in fields(kind)}),
         ("lapwing.privacy", {field.name for kind in PRIVACY_RECORDS for field in fields(kind)}),
     ],
 )

@@ -56,6 +56,7 @@ SECTIONS: Final = {
         "local": ("local.app", "Ask where nobody is trusted: respondents add noise."),
         "secure": ("secure", "Add up answers so that no single server sees one."),
         "account": ("account", "Show what a list of mechanisms loses together."),
+        "holdout": ("holdout", "Show how many questions a sample answers for a population."),
         "lab": ("lab.command", "Try out what privacy promises, and attacks."),
     },
 }
