@@ -9,27 +9,42 @@ import pyarrow as pa
 
 from lapwing.errors import InvalidParameter
 from lapwing.lab import (
+    auditing,
     averaging,
     budgets,
     coin,
+    collusion,
     differencing,
     dimensions,
+    extremes,
     floating_point,
     group,
     histogram,
     inference,
+    insurance,
+    k_anonymity,
+    median,
+    mistakes,
     names,
     noise,
     one_query,
     over_time,
     posterior,
     price,
+    price_in_sql,
+    privacy_loss,
+    pseudonyms,
+    query_limit,
     reconstruction,
+    risk,
     selection,
+    sticky_noise,
     sums,
+    tails,
     timing,
     tracing,
     trust,
+    unicity,
 )
 from lapwing.lab.experiment import SIZES, Experiment, Finding, Settings, Target
 from lapwing.lab.students import students
@@ -38,8 +53,10 @@ from lapwing.privacy.amounts import Number, exact
 _ALL: tuple[Experiment, ...] = tuple(
     module.EXPERIMENT
     for module in (
-        coin, noise, one_query, averaging, posterior, budgets, histogram, sums, group, names, dimensions, selection,
-        price, inference, differencing, reconstruction, tracing, floating_point, timing, over_time, trust,
+        coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
+        budgets, collusion, query_limit, histogram, sums, group, names, dimensions, risk, median, selection, price,
+        price_in_sql, pseudonyms, unicity, k_anonymity, auditing, sticky_noise, differencing, reconstruction, tracing,
+        floating_point, timing, over_time, trust,
     )
 )  # fmt: skip
 LARGEST_EPSILON: Final = 20
