@@ -9,11 +9,14 @@ A list fixed in advance
     statements_of  Statement                     all methods side by side
     profiles_of  ProfilePoint                    δ over ε
     losses_of  LossPoint                         the law of the loss
+    sensitivity_of_matrix                        of correlated noise: banded, trees
+    from_dp_event  to_dp_event  from_opendp      lists from and for other accountants
 Mechanisms as pairs of laws
     compose  LossDistribution  Interval          their composition, from both sides
     Pair  GaussianPair  LaplacePair  DiscreteLaplacePair  DiscreteGaussianPair
     RandomizedResponsePair  ApproximatePair  BoundedRangePair
     SubsampledPair  SubsetPair  MixturePair
+    arrays_of  LossArrays  ArrayPair             as arrays, out and in
     gaussian_above                               one (μ, δ) worse than a list
     nothing_yet  RunningLoss                     a list that grows
 Answers that decide what is asked next
@@ -53,13 +56,20 @@ if TYPE_CHECKING:
     from lapwing.privacy.filters import Refused as Refused
     from lapwing.privacy.filters import charge as charge
     from lapwing.privacy.filters import fits as fits
+    from lapwing.privacy.interchange import from_dp_event as from_dp_event
+    from lapwing.privacy.interchange import from_opendp as from_opendp
+    from lapwing.privacy.interchange import to_dp_event as to_dp_event
     from lapwing.privacy.listing import Listed as Listed
     from lapwing.privacy.listing import listed as listed
+    from lapwing.privacy.loss_arrays import ArrayPair as ArrayPair
+    from lapwing.privacy.loss_arrays import LossArrays as LossArrays
+    from lapwing.privacy.loss_arrays import arrays_of as arrays_of
     from lapwing.privacy.loss_distribution import LossDistribution as LossDistribution
     from lapwing.privacy.loss_distribution import compose as compose
     from lapwing.privacy.loss_points import LossPoint as LossPoint
     from lapwing.privacy.loss_points import distribution_of as distribution_of
     from lapwing.privacy.loss_points import losses_of as losses_of
+    from lapwing.privacy.matrix_sensitivity import sensitivity_of_matrix as sensitivity_of_matrix
     from lapwing.privacy.neighbours import replaced as replaced
     from lapwing.privacy.odometers import Odometer as Odometer
     from lapwing.privacy.odometers import Reading as Reading
@@ -104,8 +114,11 @@ _HOMES = {
     "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
     "dominating_gaussian": "gaussian_above",
     "filters": "Account Granted Refused charge fits",
+    "interchange": "from_dp_event from_opendp to_dp_event",
     "listing": "Listed listed",
+    "loss_arrays": "ArrayPair LossArrays arrays_of",
     "loss_distribution": "LossDistribution compose",
+    "matrix_sensitivity": "sensitivity_of_matrix",
     "neighbours": "replaced",
     "odometers": "Odometer Reading as_if_cap",
     "pairs": "ApproximatePair BoundedRangePair GaussianPair LaplacePair Pair RandomizedResponsePair",

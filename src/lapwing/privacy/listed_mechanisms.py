@@ -161,6 +161,38 @@ def any_private(epsilon: Fraction, failure: Fraction) -> ListedMechanism:
     )
 
 
+def zero_concentrated(rho: Fraction) -> ListedMechanism:
+    """Return any ρ-zCDP mechanism, of which nothing else is known. Args: rho: > 0."""
+    stated = ZeroConcentratedDP(rho)
+
+    def pair() -> Pair:
+        raise InvalidParameter("A ρ bounds divergences and is no law of a loss; give the mechanism that has it.")
+
+    return ListedMechanism(
+        loss=stated.to_kind,
+        at=lambda share: ApproxDP(Fraction(stated.to_epsilon(delta=share)), share),
+        curve=lambda: RenyiDP.from_loss(stated),
+        pair=pair,
+        doubled=lambda: zero_concentrated(4 * rho),
+        has_epsilon=False,
+    )
+
+
+def renyi_private(stated: RenyiDP) -> ListedMechanism:
+    """Return any mechanism with a Rényi curve, of which nothing else is known."""
+
+    def pair() -> Pair:
+        raise InvalidParameter("A Rényi curve is no law of a loss; give the mechanism that has it.")
+
+    return ListedMechanism(
+        loss=stated.to_kind,
+        at=lambda share: ApproxDP(Fraction(stated.to_epsilon(delta=share)), share),
+        curve=lambda: stated,
+        pair=pair,
+        has_epsilon=False,
+    )
+
+
 def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
     """Return a mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
 

@@ -17,7 +17,9 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, exact, non_negative, written
 from lapwing.privacy.amplification import sampling_rate, subset_rate
 from lapwing.privacy.listed_mechanisms import ListedMechanism, Neighbouring
+from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.pairs import positive, whole
+from lapwing.privacy.renyi import RenyiDP
 
 NEIGHBOURING: Final[tuple[Neighbouring, ...]] = ("add_remove", "replace_one")
 
@@ -32,13 +34,15 @@ class Listed:
     """A mechanism of a list; made by `listed`.
 
     Args: text: as it was given; mechanism: what it loses; times: how many such, from 1; neighbouring: the relation that
-        its numbers hold for, that of the list if None.
+        its numbers hold for, that of the list if None; kind, numbers: as they were given, without defaults.
     """
 
     text: str
-    mechanism: ListedMechanism = field(compare=False)  # the text says which it is
+    mechanism: ListedMechanism = field(compare=False)  # the other fields say which it is
     times: int
     neighbouring: Neighbouring | None
+    kind: str
+    numbers: tuple[tuple[str, Fraction], ...]
 
     def stated_for(self, neighbouring: Neighbouring) -> ListedMechanism:
         """Return the mechanism for the relation of a list.
@@ -55,13 +59,14 @@ class Listed:
             )
         if self.mechanism.doubled is None:
             raise InvalidParameter(
-                f"{self.text!r} is run on a Poisson sample, which is for add_remove; make the list one for add_remove."
+                f"{self.text!r} is stated for add_remove, and what it loses as a unit is replaced is not known; make "
+                "the list one for add_remove."
             )
         return self.mechanism.doubled()
 
 
 def listed(
-    kind: str,
+    kind: str | Loss | ApproxDP | RenyiDP,
     times: int = 1,
     *,
     rate: Number | None = None,
@@ -77,17 +82,21 @@ def listed(
 
     Args: kind: laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or
         sigma and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
-        exponential (epsilon: its bounded range), pure (epsilon), approx (epsilon, delta). A sensitivity is 1 and
-        choices are 2 unless given; rate: of a secret Poisson sample that it is run on; or size, population: of a secret
+        exponential (epsilon: its bounded range), tree (sigma, steps and sensitivity: sums of all steps so far by a
+        binary tree with Gaussian noise on each node, if a unit is in one step), pure (epsilon), approx (epsilon,
+        delta), zcdp (rho); or a loss, for any mechanism that has it. A sensitivity is 1 and choices are 2 unless given;
+        rate: of a secret Poisson sample that it is run on; or size, population: of a secret
         subset of so many units that it is run on; neighbouring: the relation that its numbers hold for, that of the
         list unless given.
     Raises: InvalidParameter for a kind, number or relation that is none of these.
     """
+    if not isinstance(kind, str):
+        if numbers or not rate is size is population is None:
+            raise InvalidParameter("A loss takes no numbers and no sample; give the kind of the mechanism for that.")
+        return _of_loss(kind, times, neighbouring)
     if kind not in KINDS:
         raise InvalidParameter(f"The kind is {kind!r:.60}; it must be one of {', '.join(KINDS)}.")
-    whole(times, "the number of times", 1)
-    if times > _MOST_TIMES:
-        raise InvalidParameter(f"The number of times is above {_MOST_TIMES:,}; it must be at most that.")
+    relation = _checked(times, neighbouring)
     amounts = {name: exact(value, name) for name, value in numbers.items()}
     ways = KINDS[kind]
     way = next((way for way in ways if way.takes(amounts)), None)
@@ -95,13 +104,11 @@ def listed(
         said = ", ".join(amounts) or "no number"
         allowed = " or ".join(way.described() for way in ways)
         raise InvalidParameter(f"A {kind} was given {said}; it takes {allowed}.")
-    if neighbouring is not None and neighbouring not in NEIGHBOURING:
-        raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
     mechanism = way.make({**way.defaults, **amounts})
-    relation = next((name for name in NEIGHBOURING if name == neighbouring), None)
     sample = {name: exact(value, name) for name, value in (("rate", rate), ("size", size), ("population", population))
               if value is not None and not (name == "rate" and value == 1)}  # fmt: skip
-    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in {**amounts, **sample}.items())])
+    given = tuple({**amounts, **sample}.items())
+    text = " ".join([str(times), kind, *(f"{name}={written(value)}" for name, value in given)])
     text += f" neighbouring={relation}" if relation else ""
     if sample.keys() & {"size", "population"}:
         mechanism, relation = _in_subset(mechanism, sample, kind, relation), None
@@ -111,7 +118,48 @@ def listed(
         raise InvalidParameter(
             f"A {kind} like this is bound to {mechanism.neighbouring}; it cannot be stated for {relation}."
         )
-    return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation)
+    return Listed(text=text, mechanism=mechanism, times=times, neighbouring=relation, kind=kind, numbers=given)
+
+
+def _checked(times: int, neighbouring: str | None) -> Neighbouring | None:
+    whole(times, "the number of times", 1)
+    if times > _MOST_TIMES:
+        raise InvalidParameter(f"The number of times is above {_MOST_TIMES:,}; it must be at most that.")
+    if neighbouring is not None and neighbouring not in NEIGHBOURING:
+        raise InvalidParameter(f"neighbouring is {neighbouring!r:.60}; it must be add_remove or replace_one.")
+    return next((name for name in NEIGHBOURING if name == neighbouring), None)
+
+
+def _of_loss(loss: Loss | ApproxDP | RenyiDP, times: int, neighbouring: str | None) -> Listed:
+    """Return any mechanism with a loss."""
+    relation = _checked(times, neighbouring)
+    said = f" neighbouring={relation}" if relation else ""
+    match loss:
+        case PureDP():
+            return listed("pure", times, neighbouring=neighbouring, epsilon=loss.epsilon)
+        case ApproxDP():
+            return listed("approx", times, neighbouring=neighbouring, epsilon=loss.epsilon, delta=loss.delta)
+        case ZeroConcentratedDP():
+            return listed("zcdp", times, neighbouring=neighbouring, rho=loss.rho)
+        case GaussianDP():
+            mechanism = mechanisms.gaussian_noise(_size(loss.mu_squared, "mu_squared"))
+            kind, numbers = "gaussian", [("mu", Fraction(loss.mu))]
+        case RenyiDP():
+            mechanism = mechanisms.renyi_private(loss)
+            kind, numbers = "renyi", [(written(order), at) for order, at in loss.points]
+        case _:
+            raise InvalidParameter(
+                f"A {type(loss).__name__} is no loss of one mechanism; give a PureDP, GaussianDP, ZeroConcentratedDP, "
+                "ApproxDP or RenyiDP, or a kind, such as 'laplace'."
+            )
+    return Listed(
+        text=f"{times} {kind} {loss}{said}",
+        mechanism=mechanism,
+        times=times,
+        neighbouring=relation,
+        kind=kind,
+        numbers=tuple(numbers),
+    )
 
 
 def _sampled(mechanism: ListedMechanism, rate: Fraction, kind: str) -> ListedMechanism:
@@ -193,6 +241,19 @@ def _discrete_gaussian(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     return mechanisms.discrete_gaussian_noise(numbers["sigma"] ** 2, _integer(numbers, "sensitivity", 1))
 
 
+def _tree(numbers: Mapping[str, Fraction]) -> ListedMechanism:
+    """Return the Gaussian noise of all nodes that hold a step, of those that end by the last step.
+
+    A step is in one node of each height, and the first step in one of each height that there is: ⌊log₂ steps⌋ + 1.
+    """
+    heights = _integer(numbers, "steps", 1).bit_length()
+    return mechanisms.gaussian_noise(heights * _ratio(numbers, "sigma") ** 2)
+
+
+def _zero_concentrated(numbers: Mapping[str, Fraction]) -> ListedMechanism:
+    return mechanisms.zero_concentrated(_size(numbers["rho"], "rho"))
+
+
 def _randomized_response(numbers: Mapping[str, Fraction]) -> ListedMechanism:
     return mechanisms.randomized_response(_size(numbers["epsilon"], "epsilon"), _integer(numbers, "choices", 2))
 
@@ -218,12 +279,14 @@ KINDS: Final[Mapping[str, tuple[_Way, ...]]] = {
     "randomized-response": (
         _way(
             "epsilon",
-            lambda n: mechanisms.randomized_response(_size(n["epsilon"], "epsilon"), _integer(n, "choices", 2)),
+            _randomized_response,
             choices=2,
         ),
     ),
     "exponential": (_way("epsilon", lambda n: mechanisms.bounded_range(_size(n["epsilon"], "epsilon"))),),
+    "tree": (_way("sigma steps", _tree, sensitivity=1),),
     "pure": (_way("epsilon", _private),),
     "approx": (_way("epsilon delta", _private),),
+    "zcdp": (_way("rho", _zero_concentrated),),
 }
 """The mechanisms that a list may hold, by name."""
