@@ -72,6 +72,16 @@ def _approximate_count(node: exp.Expression) -> exp.Expression | None:
     return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
 
 
+def _average(node: exp.Expression) -> exp.Expression | None:
+    """Write SUM(DISTINCT x) / COUNT(DISTINCT x) for AVG(DISTINCT x)."""
+    distinct = node.this
+    if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) != 1 or not has_only(node, "this"):
+        return None
+    if not has_only(distinct, "expressions"):
+        return None
+    return exp.Div(this=exp.Sum(this=distinct.copy()), expression=exp.Count(this=distinct.copy()))
+
+
 def _quantile(node: exp.Expression) -> exp.Expression | None:
     """Write QUANTILE(x, 0.25) for APPROX_QUANTILES(x, 4)[OFFSET(1)]: the first of its list is the least value."""
     call, place = node.this, node.expressions[0] if len(node.expressions) == 1 else None
@@ -270,6 +280,7 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
 }
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
+    exp.Avg: _average,
     exp.Bracket: _quantile,
     exp.Count: _count,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),

@@ -14,8 +14,12 @@ from typing import Final
 from tests.support.query.linked_sides import TABLES, Keys, Side, bare, together
 from tests.support.query.questions import BOOLEAN, CODES, NUMBER, TEXT, Grower, Rows
 
-ANSWERED: Final = (*["JOIN"] * 12, *["LEFT JOIN"] * 5, "SEMI JOIN", "ANTI JOIN", "INNER JOIN", "LEFT OUTER JOIN")
-REFUSED: Final = ("RIGHT JOIN", "FULL JOIN", "NATURAL JOIN", "CROSS JOIN", "ASOF JOIN")
+ANSWERED: Final = (
+    *["JOIN"] * 12,
+    *["LEFT JOIN"] * 5,
+    *("SEMI JOIN", "ANTI JOIN", "INNER JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "FULL OUTER JOIN"),
+)
+REFUSED: Final = ("NATURAL JOIN", "CROSS JOIN", "ASOF JOIN")
 Item = tuple[str, Side]
 """An alias, and what has it."""
 
@@ -205,6 +209,14 @@ class Joiner:
         return [said] if said else []
 
     def membership(self, side: Side, depth: int) -> str:
+        """Return a condition with a subquery, by itself or beside others."""
+        alone = self.alone(side, depth)
+        if not self.seldom(0.3):
+            return alone
+        other = self.alone(side, depth) if self.seldom(0.3) else self.condition(side.columns)
+        return f"{self.pick('', '', 'NOT ')}({self.pick(f'{alone} OR {other}', f'{other} OR {alone}')})"
+
+    def alone(self, side: Side, depth: int) -> str:
         """Return a condition with a subquery: IN or EXISTS, of rows of the same units or of public ones."""
         if self.seldom(0.2):
             kind = self.pick(NUMBER, TEXT)
