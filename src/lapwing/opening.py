@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
-from lapwing.catalog.table import Column
+from lapwing.catalog.table import Column, Table
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogMismatch, InvalidParameter
@@ -32,13 +32,17 @@ def registration(catalog: Catalog) -> Registration:
     budget = catalog.budget
     return Registration(
         dataset=catalog.name,
-        privacy_unit=", ".join(sorted({f"{table.root.privacy_unit}" for table in catalog.tables})),
+        privacy_unit=", ".join(sorted({_unit_of(table.root) for table in catalog.tables})),
         neighbouring=budget.neighbouring,
         budget=budget.loss,
         epsilon=budget.epsilon,
         delta=budget.delta,
         delta_keys=budget.delta_keys,
     )
+
+
+def _unit_of(table: Table) -> str:
+    return f"{table.privacy_unit}" if table.unit_day is None else f"{table.privacy_unit} and day of {table.unit_day}"
 
 
 def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:

@@ -216,7 +216,7 @@ def test_errors(kind: type[errors.LapwingError]) -> None:
 
 
 def test_catalog_keys() -> None:
-    internal = {"columns", "tables", "folder", "file", "text"}
+    internal = {"columns", "tables", "folder", "file", "text", "unit_day"}
     written = (field for kind in (Catalog, Budget, Table, TextFormat, Column) for field in fields(kind) if field.init)
     keys = {field.name for field in written} - internal
     assert not unmentioned({*keys, *TYPES, *ENCODINGS, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))

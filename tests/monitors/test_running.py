@@ -12,6 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monitor
 from lapwing.monitors.exporting import export_ticks
+from lapwing.monitors.tick import TickNoise
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, EVERY, TICKS, Event, events_of, make_city, microseconds, write_events
 
@@ -89,8 +90,8 @@ def test_order_and_limit_are_read_off_what_is_released(city: Path) -> None:
         assert first >= second
 
 
-@pytest.mark.parametrize("delta", [1e-6, 0])
-def test_intervals_hold_and_hold_together(tmp_path: Path, delta: float) -> None:
+def check_intervals(tmp_path: Path, delta: float) -> None:
+    """Numbers of a path miss together: what is allowed is between 10 % and what half-widths too small would give."""
     events = events_of(number=300)
     city = make_city(tmp_path, epsilon=50, delta=delta)
     write_events(tmp_path, "a", events)
@@ -103,8 +104,20 @@ def test_intervals_hold_and_hold_together(tmp_path: Path, delta: float) -> None:
                     low, high = tick.interval(0.9, simultaneous=simultaneous)["n"]
                     outside = sum(not low[i] <= table[cell] <= high[i] for i, cell in enumerate(CELLS))
                     missed, together = missed + outside * (not simultaneous), together + outside * simultaneous
-    assert missed <= 0.17 * 8 * TICKS * len(CELLS)  # correlated, so that they miss together
+    assert missed <= 0.27 * 8 * TICKS * len(CELLS)
     assert together <= 3
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_intervals_hold_and_hold_together(tmp_path: Path, delta: float) -> None:
+    check_intervals(tmp_path, delta)
+
+
+def test_twin_half_widths_that_are_too_small_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = TickNoise.half_width
+    monkeypatch.setattr(TickNoise, "half_width", lambda noise, level: honest(noise, level) // 3)
+    with pytest.raises(AssertionError):
+        check_intervals(tmp_path, 1e-6)
 
 
 def test_consistent_counts_keep_their_total(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_clauses_are_cut_off_the_end() -> None:
         now=NOW,
     )
     assert text.endswith("GROUP BY cell")
-    assert (schedule.period, schedule.ticks, schedule.within, schedule.present) == (15 * MINUTE, 96, 4, True)
+    assert (schedule.period, schedule.horizon, schedule.within, schedule.present) == (15 * MINUTE, 96, 4, True)
     assert moment_text(schedule.start) == "2026-03-02 00:00:00"
     assert read_schedule(f"{text} {schedule}", now=0) == (text, schedule)
 
@@ -51,7 +51,7 @@ def test_schedules_that_are_refused(text: str, options: dict[str, str], said: st
 
 
 def test_ticks_are_due_by_the_clock() -> None:
-    schedule = Schedule(start=NOW, period=MINUTE, ticks=10, lateness=30_000_000)
+    schedule = Schedule(start=NOW, period=MINUTE, horizon=10, lateness=30_000_000)
     assert [schedule.due_at(NOW + seconds * 1_000_000) for seconds in (-99, 0, 89, 90, 150, 9999)] == [
         0,
         0,

@@ -70,8 +70,8 @@ def check_table(table: "Table") -> None:
     check_text(".source", table.source)
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
-        _check_whose, _check_privacy_unit, _check_name_of_units, _check_link_of, _check_most_rows, _check_rows_in_all,
-        _check_people, _check_unreadable, _check_part_of,
+        _check_whose, _check_privacy_unit, _check_unit_day, _check_name_of_units, _check_link_of, _check_most_rows,
+        _check_rows_in_all, _check_people, _check_unreadable, _check_part_of,
     ):  # fmt: skip
         check(table)
     check_text_format(table.source, table.text)
@@ -111,6 +111,22 @@ def _check_privacy_unit(table: "Table") -> None:
             refuse(place, f"{unit} is of type {column.type}, which cannot tell people apart reliably; {remedy}")
 
 
+def _check_unit_day(table: "Table") -> None:
+    """Refuse a person and a day where the day is no timestamp, or the person none."""
+    if table.unit_day is None:
+        return
+    place, day = ".privacy_unit", spelling.text(table.unit_day)
+    column = table.column(table.unit_day)
+    if table.privacy_unit is None or table.unit_is_row:
+        refuse(place, f"names the day of {day} and no column that says whose row it is")
+    if column is None or column.type != "timestamp":
+        refuse(place, f"the day of {day} is part of the unit; declare it as a column of type timestamp")
+    if column.bounded or not column.nullable:
+        refuse(place, f"the day of {day} is part of the unit: take its bounds and nullable away, which would move days")
+    if table.part is not None or table.unit is not None or table.people is not None:
+        refuse(place, "a unit that is a person and a day has no part, name or known number; remove them")
+
+
 def _check_name_of_units(table: "Table") -> None:
     """Refuse a name for units that cannot be the same in two tables, or whose type is not said."""
     if table.unit is None or table.privacy_unit is None:
@@ -132,6 +148,8 @@ def _check_link_of(table: "Table") -> None:
     if link is None:
         return
     parent = link.parent
+    if parent.root.unit_day is not None:
+        refuse(".link.table", f"{spelling.text(parent.name)} is of persons and days, to which no row can be linked")
     if parent.unit_is_row:
         unit = spelling.text(link.on[0][1] if len(link.on) == 1 else "person_id")
         reason = f"each row of {spelling.text(parent.name)} stands alone, so that nothing else can belong to it"
@@ -257,8 +275,17 @@ def _check_part_of(table: "Table") -> None:
 
 def check_tables(catalog: "Catalog") -> None:
     """Refuse tables that contradict one another."""
-    for check in (_check_links, _check_units, _check_parts, _check_sources, _check_known_people):
+    for check in (_check_links, _check_units, _check_unit_days, _check_parts, _check_sources, _check_known_people):
         check(catalog)
+
+
+def _check_unit_days(catalog: "Catalog") -> None:
+    """Refuse persons and days beside other units: their promise is a weaker one, and has a ledger of its own."""
+    by_day = [table for table in catalog.tables if table.root.unit_day is not None]
+    for table in catalog.tables if by_day else ():
+        if table.root.unit_day is None:
+            reason = f"{spelling.text(by_day[0].name)} is of persons and days, a weaker promise that needs a ledger of "
+            refuse(f"tables.{spelling.key(table.name)}.privacy_unit", f"{reason}its own; write another catalog for it")
 
 
 def _check_known_people(catalog: "Catalog") -> None:

@@ -48,7 +48,8 @@ def owner_facts(table: "Table") -> Facts:
     """Return whose rows a table has, as it says itself: its privacy unit, or where its link leads."""
     if table.link is not None:
         return {"link": {"table": table.link.parent.name, "on": dict(table.link.on)}}
-    return {"privacy_unit": table.privacy_unit}
+    facts: Facts = {"privacy_unit": table.privacy_unit}
+    return facts if table.unit_day is None else facts | {"unit_day": table.unit_day}
 
 
 def text_facts(text: "TextFormat | None") -> Facts:

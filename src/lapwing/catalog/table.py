@@ -158,6 +158,7 @@ class Table:
             in their order, among the unit's own rows; its rows of another value, or of none, do not exist for any
             question, and neither does a unit without a part. This comes before `max_rows_per_unit`.
         link: leads to the table that says whose row it is, if this one has no privacy unit.
+        unit_day: a timestamp: the privacy unit is what `privacy_unit` names, and a day; only monitors read the table.
         unit: what sort of unit the privacy unit names: tables that say the same protect the same units.
         rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
         people: how many units have a row: a constant, for replace_one alone, and never compared with the data.
@@ -174,6 +175,7 @@ class Table:
     columns: tuple[Column, ...]
     part: str | None = None
     link: Link | None = None
+    unit_day: str | None = None
     unit: str | None = None
     rows_at_most: int | None = None
     people: int | None = None

@@ -145,7 +145,7 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "columns",
     )
     linked = section.has("link")
-    whose = section.text("privacy_unit", example="person_id") if section.has("privacy_unit") or not linked else None
+    whose, day = _whose(section) if section.has("privacy_unit") or not linked else (None, None)
     return Table(
         name=name,
         source=section.text("source", example="visits.parquet"),
@@ -154,12 +154,23 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         columns=_columns(section),
         part=section.text("part", example="site") if section.has("part") else None,
         link=_link(section.section("link"), others) if linked else None,
+        unit_day=day,
         unit=section.text("unit", example="person") if section.has("unit") else None,
         rows_at_most=section.integer("rows_at_most", None, example=1_000_000) if section.has("rows_at_most") else None,
         people=section.integer("people", None, example=1000) if section.has("people") else None,
         unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
         text=_text_format(section),
     )
+
+
+def _whose(section: TomlSection) -> tuple[str, str | None]:
+    """Return the column that says whose row it is, and the one whose day is a part of the unit, if one is."""
+    said = section.content.get("privacy_unit")
+    if isinstance(said, list):
+        if len(said) != 2 or not all(isinstance(name, str) for name in said):
+            refuse(section.place("privacy_unit"), 'a list; write a person and a day, like ["person_id", "at"]')
+        return said[0], said[1]
+    return section.text("privacy_unit", example="person_id"), None
 
 
 def _text_format(section: TomlSection) -> TextFormat | None:
@@ -362,6 +373,9 @@ def _whose_lines(table: Table) -> list[str]:
     whose = 'the column that says whose row it is, or "row": each stands alone'
     same = "tables that say the same protect the same units"
     named = [_line("unit", table.unit, same)] if table.unit is not None else []
+    if table.unit_day is not None:
+        pair = f"privacy_unit = [{spelling.text(table.unit_column)}, {spelling.text(table.unit_day)}]"
+        return [f"{pair:<39} # a person, and the day of a time"]
     return [_line("privacy_unit", table.privacy_unit, whose), *named]
 
 

@@ -74,6 +74,7 @@ def create(
         str | None, _optional("The period, like '15 minutes', if the question does not say EVERY.")
     ] = None,
     horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None,
+    repeat: Annotated[int, typer.Option(metavar="COUNT", help="How many horizons, each of which begins anew.")] = 1,
     starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None,
     over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None,
     present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False,
@@ -98,6 +99,7 @@ def create(
         per_tick=per_tick,
         every=every,
         horizon=horizon,
+        repeat=repeat,
         starting=starting,
         over=over,
         present=present,

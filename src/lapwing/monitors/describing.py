@@ -17,26 +17,34 @@ def described(monitor: "Monitor") -> list[tuple[str, str]]:
     """Return facts with short labels."""
     definition, schedule, plan = monitor.definition, monitor.schedule, monitor.plan
     unit = plan.table.privacy_unit
+    whole = "each" if schedule.repeat > 1 else "the"
     limit = "stays" if schedule.present else "events"
     within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
     each = (
         "each row is a unit of its own"
         if plan.table.unit_is_row
-        else (f"of each {unit}, {definition.most} {limit} count in the horizon{within}; further ones do not exist")
+        else (f"of each {unit}, {definition.most} {limit} count in {whole} horizon{within}; further ones do not exist")
     )
     late = "the next tick" if schedule.late == "next" else "no tick"
     names = measure_names(plan.plan)
+    anew = f", in {schedule.repeat} horizons that begin anew" if schedule.repeat > 1 else ""
+    price = f"{definition.loss} for all ticks together, charged when it was made"
+    if plan.unit_day is not None:
+        price = f"{definition.loss} for each {unit} and day, charged when it was made"
+        if schedule.repeat > 1:
+            person = definition.loss.for_group(schedule.repeat)
+            price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"
     return [
         ("monitor", f"{monitor.name}, {monitor.state()}"),
         ("question", definition.text),
         ("events", f"{definition.source or plan.table.source}; one that comes after its tick counts in {late}"),
         ("horizon", (
             f"{schedule.ticks:,} ticks of {duration_text(schedule.period)} from {moment_text(schedule.start)} to "
-            f"{moment_text(schedule.end_of(schedule.ticks))} UTC"
+            f"{moment_text(schedule.end_of(schedule.ticks))} UTC{anew}"
         )),
         ("limit", each),
-        ("price", f"{definition.loss} for all ticks together, charged when it was made"),
-        *(("noise", _noise(names[stream.measure], stream, schedule.ticks)) for stream in plan.streams),
+        ("price", price),
+        *(("noise", _noise(names[stream.measure], stream, schedule.horizon)) for stream in plan.streams),
     ]  # fmt: skip
 
 

@@ -52,6 +52,7 @@ def create_monitor(
     per_tick: int | None = None,
     every: str | None = None,
     horizon: str | None = None,
+    repeat: int = 1,
     starting: str | None = None,
     over: str | None = None,
     present: bool = False,
@@ -64,11 +65,13 @@ def create_monitor(
 
     Args:
         question: SQL over one table, grouped by columns with listed values, with `EVERY '15 minutes' FOR '1 day'` at
-            its end, or these as options: every, horizon, starting, over (a window), present, within.
+            its end, or these as options: every, horizon, repeat, starting, over (a window), present, within.
         epsilon: the price: all ticks together are (epsilon, delta)-private, with the budget's delta.
         time: the column that says when an event happened.
-        most: events of one unit that count in the horizon, `max_rows_per_unit` of the table unless given; with present,
-            stays. per_tick: events of it that count at one tick.
+        repeat: how many horizons; each begins with nothing, and has an equal part of the price. Of a table whose unit
+            is a person and a day, each day has all of it.
+        most: events of one unit that count in each horizon, with present stays; `max_rows_per_unit` of the table unless
+            given. per_tick: events of it that count at one tick.
         lateness: how long after its end a tick is released; late: "next" to count an event that comes later still in
             the next tick, "drop" to leave it out.
         source: "sqlite:FILE?table=T&key=K", or "service" for events that are sent; the table's files unless given.
@@ -85,6 +88,7 @@ def create_monitor(
         question,
         every=every,
         horizon=horizon,
+        repeat=repeat,
         starting=starting,
         over=over,
         present=present,
@@ -110,7 +114,8 @@ def create_monitor(
     facts = {
         "definition": definition.to_text(),
         "mechanisms": json.dumps([record_of(stream.mechanism) for stream in plan.streams]),
-        "table": plan.table.digest,
+        "about": plan.table.name,
+        "table": f"{_digest_of(plan.table.name, described)}",
         "state": "new",
     }
     store = Store.created(path, facts)
@@ -152,20 +157,24 @@ def open_monitor(catalog: str | Path | Catalog, name: str) -> "Monitor":
             if not is_charged(definition, described):
                 raise InvalidParameter(f"The monitor {name} was not paid for, as making it was cut off. Make it again.")
             store.set_fact("state", "paid")
+        if _digest_of(facts["about"], described) != facts["table"]:
+            raise CatalogMismatch(
+                f"Table {facts['about']} is not what it was when the monitor {name} was made: units, names, types, "
+                "bounds or values differ. Write it as it was, or make another monitor."
+            )
         public = open_public_tables(described)
         try:
             plan = planned(definition, described, public, json.loads(facts["mechanisms"]))
         finally:
             public.close()
-        if plan.table.digest != facts["table"]:
-            raise CatalogMismatch(
-                f"Table {plan.table.name} is not what it was when the monitor {name} was made: names, types, bounds or "
-                "values differ. Write it as it was, or make another monitor."
-            )
     except BaseException:
         store.close()
         raise
     return Monitor(described, definition, plan, store)
+
+
+def _digest_of(table: str, catalog: Catalog) -> str | None:
+    return next((known.digest for known in catalog.tables if known.name == table), None)
 
 
 def list_monitors(catalog: str | Path | Catalog) -> list[str]:

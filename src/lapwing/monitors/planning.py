@@ -12,12 +12,18 @@ sees to it that no unit does more.
                           of w ticks: m stays of w ticks or more in a cell, which may overlap in different cells
     PRESENT               m stays, one after the other
 
+A horizon that is repeated begins each time with nothing: what a unit does in one is counted there alone. A person may
+do as much in each of them: each gets an equal part of the loss, which adds up (adaptive composition). Where the unit is
+a person and a day, and each horizon is a day, a unit is in one of them: given what was released, the inputs of all
+other days are the same, so that on every path the shifts, or the ratio of the laws, are those of one day. Each day has
+the whole loss (parallel composition). An event that comes after its day is over is left out, lest it be in another one.
+
 With `replace_one`, a unit is removed and another added: the mechanism is made for a part of the loss, of which a group
 of two has the whole.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 from lapwing.catalog.model import Catalog, Table
@@ -28,6 +34,7 @@ from lapwing.mechanisms.continual.participation import Events, OncePerCell, Part
 from lapwing.mechanisms.continual.planning import ContinualMechanism, continual_mechanism
 from lapwing.monitors.definition import Definition
 from lapwing.monitors.mechanism_records import mechanism_from
+from lapwing.monitors.schedule import SECOND
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.bind import bind
 from lapwing.query.expressions.expression import Constant, Expression
@@ -36,6 +43,7 @@ from lapwing.query.plan import Plan
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release.cells import cells_of
 
+DAY: Final = 86_400 * SECOND
 WIDEST: Final = 1 << 60
 """Values of sums are smaller than this in size, in steps."""
 MOST_CELLS: Final = 100_000
@@ -61,7 +69,8 @@ class Stream:
 class MonitorPlan:
     """What a monitor does.
 
-    Args: cells: their keys, in order; reading: what is read of each event.
+    Args: cells: their keys, in order; reading: what is read of each event; unit_day: the time whose day is a part of
+        the unit, if one is.
     """
 
     plan: Plan
@@ -70,6 +79,7 @@ class MonitorPlan:
     streams: tuple[Stream, ...]
     reading: EventQuestion
     loss: Loss
+    unit_day: str | None = None
 
 
 def planned(
@@ -82,6 +92,7 @@ def planned(
     Guarantee: what its mechanisms release together, of streams that obey `counting`, loses at most `definition.loss`.
     Raises: QueryRefused, with a reason, for what cannot be watched.
     """
+    catalog, unit_day = _by_persons(definition, catalog)
     plan, schedule = bind(definition.question, catalog, public), definition.schedule
     table = _table(plan)
     _require_time(table, definition.time)
@@ -91,7 +102,8 @@ def planned(
         raise QueryRefused(f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}")
     if schedule.present:
         _require_presence(plan, table)
-    each = _part(definition.loss, len(question.measures), catalog.budget.neighbouring)
+    shared = len(question.measures) * (1 if unit_day is not None else schedule.repeat)
+    each = _part(definition.loss, shared, catalog.budget.neighbouring)
     streams = tuple(
         _stream(measure, definition, table, each, None if records is None else records[place])
         for place, measure in enumerate(question.measures)
@@ -109,12 +121,32 @@ def planned(
             unlisted=schedule.present,
         ),
         loss=definition.loss,
+        unit_day=unit_day,
     )
+
+
+def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str | None]:
+    """Return a catalog in which days are no part of units, and the time whose day was one.
+
+    Raises: InvalidParameter if the unit is a person and a day, and the horizons are not its days.
+    """
+    days = {table.unit_day for table in catalog.tables}
+    for table in catalog.tables:
+        catalog = catalog.with_table(replace(table, unit_day=None))
+    if days == {None}:
+        return catalog, None
+    schedule = definition.schedule
+    if schedule.horizon * schedule.period != DAY or schedule.start % DAY or definition.time not in days:
+        raise InvalidParameter(
+            "The unit is a person and a day. A monitor of it is FOR '1 day', STARTING at a midnight (UTC), REPEAT as "
+            f"many days as there are to be, and its time is the one whose day that is: {', '.join(map(str, days))}."
+        )
+    return catalog, definition.time
 
 
 def table_of_question(definition: Definition, catalog: Catalog, public: PublicTables) -> Table:
     """Return the table that a definition is about."""
-    return _table(bind(definition.question, catalog, public))
+    return _table(bind(definition.question, _by_persons(definition, catalog)[0], public))
 
 
 def _table(plan: Plan) -> Table:
@@ -195,7 +227,7 @@ def _stream(
     if norm >= WIDEST:
         raise QueryRefused("The bounds of a sum are too wide for a monitor", remedy="Narrow them in the catalog.")
     if record is None:
-        mechanism = continual_mechanism(loss, schedule.ticks, participation, window=window, norm=norm)
+        mechanism = continual_mechanism(loss, schedule.horizon, participation, window=window, norm=norm)
     else:
         mechanism = mechanism_from(record, participation, norm)
     if mechanism.loss(loss.kind).amount > loss.amount:  # whatever found it, or kept it
@@ -214,7 +246,7 @@ def _people(definition: Definition) -> tuple[str, Participation, int | None]:
         return "people in window", Stays(most), None
     # No two of a unit are of the same tick and cell. In one cell they are m at most, at different ticks; if there are
     # fewer ticks than that, several cells fill up, and all at one tick of one cell is more than that.
-    return "people in tick", Events(most, 1 if most <= schedule.ticks else None), 1
+    return "people in tick", Events(most, 1 if most <= schedule.horizon else None), 1
 
 
 def _value(measure: Measure) -> tuple[Expression, int | None] | None:

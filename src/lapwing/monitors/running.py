@@ -2,9 +2,9 @@
 
 Theory of operation. Two kinds of transactions follow each other. One reads a portion of the source: the events of ticks
 to come are put by for them, and where the source was read to is written with them. An event of a tick that is released
-already goes to the next one, or is left out; an event outside of the horizon is left out. The other releases a tick, or
-several: what arrived for it is counted (`counting`), mechanisms add noise, and the release is written with all that has
-changed. Both are durable before anything follows from them (`store`).
+already goes to the next one of its horizon, or is left out; an event outside of the horizons is left out. The other
+releases a tick, or several: what arrived for it is counted (`counting`), mechanisms add noise, and the release is
+written with all that has changed. Both are durable before anything follows from them (`store`).
 
 A tick is released for every period, whether events came or not, and what is released of it is of the same form. When it
 is released depends on the clock, and on whether the source can be read: while it is gone, ticks wait, and are made up
@@ -56,11 +56,12 @@ class Run:
         self._definition, self._plan, self._store = definition, plan, store
         self._source, self._reader, self._entropy = source, reader, entropy
         self._head: Mark = store.newest()
+        tick = definition.schedule.within_horizon(self._head.sequence) if self._head.sequence else 0
         self._people = {unit: number for number, unit in enumerate(store.people())}
         self._countings = _countings(definition, plan)
         for number, (counting, _) in enumerate(self._countings):
             counting.restore(store.kept(number))
-        self._sums = _sums(plan, store, self._head.sequence)
+        self._sums = _sums(plan, store, tick)
         self._failed = False
 
     @property
@@ -94,7 +95,8 @@ class Run:
         ticks = (rows.time - schedule.start) // schedule.period + 1
         inside = (ticks >= 1) & (ticks <= schedule.ticks)
         late = ticks <= self.tick
-        if schedule.late == "next" and self.tick < schedule.ticks:
+        if schedule.late == "next":  # in the horizon that it happened in, or not at all
+            inside &= ~late | ((ticks - 1) // schedule.horizon == self.tick // schedule.horizon)
             ticks = np.where(late, self.tick + 1, ticks)
         else:
             inside &= ~late
@@ -131,6 +133,8 @@ class Run:
         with self._guarded():
             with self._store.transaction():
                 for tick in range(head.sequence + 1, last + 1):
+                    if tick > 1 and self._definition.schedule.within_horizon(tick) == 1:
+                        self._begin_anew()
                     numbers = to_bytes(self._numbers(tick))
                     head = Mark(tick, self._store.add_tick(tick, numbers, head.hash))
                     released.append(Released(tick, numbers, head.hash))
@@ -142,6 +146,12 @@ class Run:
             self._head = head
             self._store.advance_mark()
         return released
+
+    def _begin_anew(self) -> None:
+        """Begin another horizon: nothing is kept of units, and mechanisms have seen nothing."""
+        self._store.forget()
+        self._countings = _countings(self._definition, self._plan)
+        self._sums = [stream.mechanism.start(len(self._plan.cells)) for stream in self._plan.streams]
 
     def _numbers(self, tick: int) -> list[IntArray]:
         arrivals = self._arrived(tick).ordered()
@@ -209,6 +219,7 @@ def _countings(definition: Definition, plan: MonitorPlan) -> list[tuple[Counting
 def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums]:
     """Return the mechanisms where they were.
 
+    Args: tick: of the horizon.
     Raises: Fault if they are not at the newest tick: then what they would release belongs to another history.
     """
     if tick == 0:

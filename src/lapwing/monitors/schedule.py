@@ -1,10 +1,11 @@
 """When a monitor releases, and what of the past each release is about: read from the end of its text, or from options.
 
     SELECT cell, COUNT(*) AS people FROM moves GROUP BY cell
-    EVERY '15 minutes' FOR '1 day' STARTING '2026-03-02 00:00' PRESENT WITHIN '1 hour'
+    EVERY '15 minutes' FOR '1 day' REPEAT 30 STARTING '2026-03-02 00:00' PRESENT WITHIN '1 hour'
 
-All of it is public. Tick t, from 1, is about events with start + (t − 1)·period ≤ time < start + t·period, and is
-released at the end of that, or `lateness` after it. Times are UTC, in microseconds since 1970.
+A horizon may be repeated: each begins with nothing, as a monitor of its own would. All of it is public. Tick t, from 1,
+is about events with start + (t − 1)·period ≤ time < start + t·period, and is released at the end of that, or `lateness`
+after it. Times are UTC, in microseconds since 1970.
 """
 
 import re
@@ -21,11 +22,11 @@ _UNITS: Final = {
 _DURATION: Final = re.compile(r"\s*([0-9]{1,9})\s*(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
 _QUOTED: Final = r"'([^']*)'"
 _CLAUSES: Final = re.compile(
-    rf"\s+EVERY\s+{_QUOTED}\s+FOR\s+{_QUOTED}(?:\s+STARTING\s+{_QUOTED})?(?:\s+OVER\s+{_QUOTED})?"
+    rf"\s+EVERY\s+{_QUOTED}\s+FOR\s+{_QUOTED}(?:\s+REPEAT\s+(?P<repeat>[0-9]{{1,6}}))?(?:\s+STARTING\s+{_QUOTED})?(?:\s+OVER\s+{_QUOTED})?"
     rf"(?P<present>\s+PRESENT(?:\s+WITHIN\s+{_QUOTED})?)?\s*;?\s*\Z",
     re.IGNORECASE,
 )
-_HOW: Final = "SELECT … EVERY '15 minutes' FOR '1 day' [STARTING '…'] [OVER '…'] [PRESENT [WITHIN '…']]"
+_HOW: Final = "SELECT … EVERY '15 minutes' FOR '1 day' [REPEAT 30] [STARTING '…'] [OVER '…'] [PRESENT [WITHIN '…']]"
 MOST_TICKS: Final = 1 << 24
 SECOND: Final = 1_000_000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,15 +71,16 @@ def moment_text(microseconds: int) -> str:
 class Schedule:
     """Which ticks there are, and what each is about.
 
-    Args: start, period, lateness: in microseconds; ticks: how many, from 1; window: the last so many ticks are counted,
-        None for all since the start; present: whether people are counted where they are and not where something
-        happened; within: ticks after which somebody of whom nothing was heard is nowhere, None for never.
-        late: whether an event that comes after its tick was released is counted in the next, or left out.
+    Args: start, period, lateness: in microseconds; horizon: how many ticks, from 1; repeat: how many horizons; window:
+        the last so many ticks are counted, None for all since the start; present: whether people are counted where they
+        are and not where something happened; within: ticks after which somebody of whom nothing was heard is nowhere,
+        None for never. late: whether an event that comes after its tick was released counts in the next, or nowhere.
     """
 
     start: int
     period: int
-    ticks: int
+    horizon: int
+    repeat: int = 1
     window: int | None = None
     present: bool = False
     within: int | None = None
@@ -86,12 +88,21 @@ class Schedule:
     late: str = "next"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.ticks <= MOST_TICKS:
+        if self.horizon < 1 or self.repeat < 1 or self.ticks > MOST_TICKS:
             raise InvalidParameter(f"There would be {self.ticks:,} ticks; a monitor has from 1 to {MOST_TICKS:,}.")
         if self.present and self.window is not None:
             raise InvalidParameter("PRESENT counts people who are there at a tick, so OVER has no meaning beside it.")
         if self.late not in ("next", "drop"):
             raise InvalidParameter(f"late is {self.late!r:.60}; it must be 'next' or 'drop'.")
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks there are in all."""
+        return self.horizon * self.repeat
+
+    def within_horizon(self, tick: int) -> int:
+        """Return which tick of its horizon a tick is, from 1."""
+        return (tick - 1) % self.horizon + 1
 
     def end_of(self, tick: int) -> int:
         """Return the time up to which a tick's events happen."""
@@ -116,7 +127,8 @@ class Schedule:
 
     def __str__(self) -> str:
         parts = [
-            f"EVERY '{duration_text(self.period)}' FOR '{duration_text(self.period * self.ticks)}'",
+            f"EVERY '{duration_text(self.period)}' FOR '{duration_text(self.period * self.horizon)}'",
+            *([f"REPEAT {self.repeat}"] if self.repeat > 1 else []),
             f"STARTING '{moment_text(self.start)}'",
             *([f"OVER '{duration_text(self.window * self.period)}'"] if self.window is not None else []),
             *(["PRESENT"] if self.present else []),
@@ -130,6 +142,7 @@ def read_schedule(
     *,
     every: str | None = None,
     horizon: str | None = None,
+    repeat: int = 1,
     starting: str | None = None,
     over: str | None = None,
     present: bool = False,
@@ -144,9 +157,10 @@ def read_schedule(
     """
     found = _CLAUSES.search(text)
     if found is not None:
-        if any((every, horizon, starting, over, present, within)):
+        if any((every, horizon, starting, over, present, within)) or repeat != 1:
             raise InvalidParameter("The question says EVERY itself; leave the options for it out.")
-        every, horizon, starting, over, within = found[1], found[2], found[3], found[4], found[6]
+        every, horizon, starting, over, within = found[1], found[2], found[4], found[5], found[7]
+        repeat = repeat if found["repeat"] is None else int(found["repeat"])
         present, text = found["present"] is not None, text[: found.start()]
     elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
         raise QueryRefused("EVERY is not written as it can be read", remedy=f"Write {_HOW}.")
@@ -165,7 +179,8 @@ def read_schedule(
     return text, Schedule(
         start=-(-now // period) * period if starting is None else moment(starting, "STARTING"),
         period=period,
-        ticks=ticks(horizon, "FOR"),
+        horizon=ticks(horizon, "FOR"),
+        repeat=repeat,
         window=None if over is None else ticks(over, "OVER"),
         present=present,
         within=None if within is None else ticks(within, "WITHIN"),

@@ -227,6 +227,10 @@ class Store:
         """Remove the events of ticks that are released."""
         self._connection.execute("DELETE FROM arrived WHERE tick BETWEEN ? AND ?", (first, last))
 
+    def forget(self) -> None:
+        """Remove what is kept of units."""
+        self._connection.execute("DELETE FROM kept")
+
     def keep(self, counting: int, rows: Iterable[Kept]) -> None:
         """Write what is kept of units."""
         statement = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?)"

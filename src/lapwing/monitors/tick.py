@@ -76,7 +76,8 @@ class Tick:
         self.number = number
         self.begins = _time(schedule.end_of(number - 1))
         self.time = _time(schedule.end_of(number))
-        self.answer = answer_of(plan, number, values)
+        self._within = schedule.within_horizon(number)
+        self.answer = answer_of(plan, self._within, values)
         self._plan, self._ticks, self._values = plan, schedule.ticks, values
 
     def __repr__(self) -> str:
@@ -126,7 +127,7 @@ class Tick:
         for stream, numbers in zip(self._plan.streams, self._values, strict=True):
             signed = stream.kind == "rows" and stream.range[0] < 0
             values.append(numbers if signed else nearest_counts(numbers))
-        return answer_of(self._plan, self.number, values)
+        return answer_of(self._plan, self._within, values)
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
         """Return a PyArrow table, as `Answer.to_arrow`, that begins with the columns `tick` and `time`."""
@@ -142,11 +143,11 @@ def _time(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
 
 
-def answer_of(plan: MonitorPlan, number: int, values: Sequence[IntArray]) -> Answer:
-    """Return the answer of a tick, of whole numbers for each stream."""
+def answer_of(plan: MonitorPlan, tick: int, values: Sequence[IntArray]) -> Answer:
+    """Return the answer of a tick of its horizon, of whole numbers for each stream."""
     return Answer(
         plan=plan.plan,
-        mechanisms=[TickNoise(stream.mechanism, number) for stream in plan.streams],
+        mechanisms=[TickNoise(stream.mechanism, tick) for stream in plan.streams],
         values=values,
         keys=columns_of(plan.cells, len(plan.plan.question.keys)),
         cost=plan.loss.nothing(),
@@ -176,12 +177,13 @@ class Reader:
 
     def __init__(self, plan: MonitorPlan, schedule: Schedule) -> None:
         self._plan, self._schedule = plan, schedule
-        self._estimates = [stream.mechanism.estimates(len(plan.cells)) for stream in plan.streams]
         self.tick = 0
 
     def passed(self, released: bytes) -> Sequence[IntArray]:
         """Take what was released of the next tick, and return its estimates in whole steps."""
         self.tick += 1
+        if self._schedule.within_horizon(self.tick) == 1:
+            self._estimates = [stream.mechanism.estimates(len(self._plan.cells)) for stream in self._plan.streams]
         arrays = from_bytes(released)
         return [
             np.rint(estimates.advance(array)).astype(np.int64)

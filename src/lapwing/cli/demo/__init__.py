@@ -34,7 +34,8 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing demo
   lapwing demo --folder lesson
-  lapwing demo secure"""
+  lapwing demo secure
+  lapwing demo density"""
 
 MOST_FOLDERS: Final = 1000
 
@@ -50,14 +51,18 @@ class Lesson(StrEnum):
 
     questions = "questions"
     secure = "secure"
+    density = "density"
 
 
 def command(
-    lesson: Annotated[Lesson, typer.Argument(help="What is shown: questions, or secure sums.")] = Lesson.questions,
+    lesson: Annotated[
+        Lesson, typer.Argument(help="What is shown: questions, secure sums, or numbers over time.")
+    ] = Lesson.questions,
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder; numbered if it exists.")] = Path("demo"),
 ) -> None:
     """Answer real questions on a public data set, in a new folder, with the truth beside each answer.
 
+    With `density`, show where the people of a city are, every quarter of an hour (`lapwing monitor`).
     With `secure`, add up the answers of a thousand people by three servers of which none sees one (`lapwing secure`).
     """
     fresh = fresh_folder(folder)
@@ -65,6 +70,11 @@ def command(
         from lapwing.cli.demo import secure_sums
 
         secure_sums.play(fresh)
+        return
+    if lesson is Lesson.density:
+        from lapwing.cli.demo import density
+
+        density.play(fresh)
         return
     source = rand_hie_data()
     shutil.copyfile(source, fresh / source.name)

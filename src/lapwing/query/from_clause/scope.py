@@ -102,6 +102,8 @@ def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
 
 def kept(table: Table, name: str) -> Input:
     """Return the rows of a protected table that exist, under a name."""
+    if table.unit_day is not None:
+        raise QueryRefused(f"The units of {table.name} are persons and days", remedy="Watch it with `lapwing monitor`.")
     relation = ProtectedRows(table=table)
     columns: dict[str, Expression] = {column.name: column for column in relation.columns}
     return Input(
