@@ -169,6 +169,19 @@ def lines(
     return _chart(title, points, height=240, mark={"type": "line", "strokeWidth": 2}, encoding=encoding)
 
 
+def shape(points: Sequence[Mapping[str, Any]], *, x: str, y: str, numbers: bool, title: str) -> Plot:
+    """Draw what a model adds for the values of one column: steps over numbers, bars of categories.
+
+    Args: points: the records, of numbers one for the beginning of each step and one for the end of the last; x, y:
+        their fields.
+    """
+    if numbers:
+        mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "interpolate": "step-after"}
+        return _chart(title, points, mark=mark, encoding={"x": _amount(x), "y": _amount(y)})
+    bars = {"x": {"field": x, "type": "nominal", "sort": None, "title": x}, "y": _amount(y)}
+    return _chart(title, points, height=None, mark={"type": "bar", "opacity": 0.7}, encoding=bars)
+
+
 def steps_over_days(
     points: Sequence[Mapping[str, Any]], *, day: str, value: str, series: str, title: str, limit: float | None = None
 ) -> Plot:

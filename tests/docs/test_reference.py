@@ -85,7 +85,7 @@ PRIVACY_RECORDS: Final = (
 )  # fmt: skip
 HOLDOUT_RECORDS: Final = (lw.holdout.HoldoutAnswer, lw.holdout.Outlook)
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
-INNER: Final = {"model_", "features_", "target_", "values_", "of_matrix", "window"}
+INNER: Final = {"model_", "bins_", "features_", "target_", "values_", "of_matrix", "window"}
 """What estimators hold or do for each other."""
 AGGREGATES: Final = outputs.AGGREGATES.keys() | {exp.Filter}
 SECTIONS: Final[Mapping[str, Collection[type[exp.Expression]]]] = {

@@ -49,7 +49,7 @@ def test_without_noise_it_is_least_squares(tmp_path: Path) -> None:
 
 def exact_moments(features: list[Feature], matrix: Any, deviations: Any, rng: np.random.Generator | None) -> Moments:
     """Compute moments in NumPy, with noise of known deviations."""
-    _, sums, places = _measures(features, products=True)
+    _, sums, places = _measures(features, products="all")
     numbers = np.zeros(len(deviations) + 1)
     numbers[0] = len(matrix)
     numbers[sums] = matrix.sum(axis=0)
@@ -81,7 +81,7 @@ def test_intervals_hold_what_they_say(tmp_path: Path, noise: float) -> None:
         table = table_of(session.catalog, "visits")
     features = [*features_of(table, FEATURES), number_of(table.columns[1])]
     matrix = matrix_of(features, arrow(people(1500, seed=2)))
-    deviations = np.full(len(_measures(features, products=True)[0]), noise)
+    deviations = np.full(len(_measures(features, products="all")[0]), noise)
     rng, outside, narrow = np.random.default_rng(5), np.zeros(4), np.zeros(4)
     whole = exact_moments(features, matrix, deviations, None).matrix
     for _ in range(400):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.learn import LogisticRegression, noisy_sums, unit_rows
+from lapwing.learn import AdditiveModel, DecisionTree, KMeans, LogisticRegression, noisy_sums, unit_rows
 from lapwing.learn.noisy_sums import Releases
 from lapwing.learn.unit_rows import UnitRows
 from tests.support.learn.people import Row, Seen, farthest, lost, opened, people, watched
@@ -25,7 +25,29 @@ def logistic(session: lw.Session) -> Any:
     return LogisticRegression(steps=3, clip=1.0).fit(session, "visits", FEATURES, "ill", epsilon=1)
 
 
-ESTIMATORS: dict[str, Fit] = {"logistic": logistic}
+def tree(session: lw.Session) -> Any:
+    return DecisionTree(depth=2, bins=4).fit(session, "visits", FEATURES, "ill", epsilon=1)
+
+
+def additive(session: lw.Session) -> Any:
+    return AdditiveModel(rounds=2, bins=4).fit(session, "visits", FEATURES, "ill", epsilon=1)
+
+
+def number(session: lw.Session) -> Any:
+    return AdditiveModel(rounds=1, bins=4, clip=1.5).fit(session, "visits", ["age", "plan"], "pay", epsilon=1)
+
+
+def clusters(session: lw.Session) -> Any:
+    return KMeans(clusters=2, steps=2).fit(session, "visits", FEATURES, epsilon=1)
+
+
+ESTIMATORS: dict[str, Fit] = {
+    "logistic": logistic,
+    "tree": tree,
+    "additive": additive,
+    "number": number,
+    "clusters": clusters,
+}
 
 
 def extreme() -> list[Row]:

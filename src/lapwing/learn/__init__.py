@@ -8,19 +8,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lapwing.learn.additive import AdditiveModel as AdditiveModel
+    from lapwing.learn.kmeans import KMeans as KMeans
     from lapwing.learn.linear import LinearRegression as LinearRegression
     from lapwing.learn.logistic import LogisticRegression as LogisticRegression
+    from lapwing.learn.model_selection import ModelSelection as ModelSelection
     from lapwing.learn.naive_bayes import CategoricalNB as CategoricalNB
     from lapwing.learn.naive_bayes import GaussianNB as GaussianNB
     from lapwing.learn.pca import PCA as PCA
     from lapwing.learn.scaling import StandardScaler as StandardScaler
+    from lapwing.learn.select_features import SelectKBest as SelectKBest
+    from lapwing.learn.tree import DecisionTree as DecisionTree
 
 _HOMES = {
+    "AdditiveModel": "additive",
     "CategoricalNB": "naive_bayes",
     "GaussianNB": "naive_bayes",
+    "DecisionTree": "tree",
+    "KMeans": "kmeans",
     "LinearRegression": "linear",
     "LogisticRegression": "logistic",
+    "ModelSelection": "model_selection",
     "PCA": "pca",
+    "SelectKBest": "select_features",
     "StandardScaler": "scaling",
 }
 

@@ -172,7 +172,7 @@ class LinearRegression:
         found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
         require_other(target, features)
         require_few(found)
-        variables = (*found, number_of(column_of(rows, target)))
+        variables = (*found, number_of(column_of(rows, target), self.scaler))
         moments = noisy_moments(session, rows, variables, epsilon=epsilon, where=where, label=label)
         self.model_, self.cost_ = linear_model(moments, alpha), moments.cost
         return self

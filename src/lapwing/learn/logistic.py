@@ -190,7 +190,7 @@ def gradients(matrix: Integers, target: Integers, weights: Floats) -> Integers:
     """Return (s(w·x) − y)·x of each row, in parts of 1/GRID², as whole numbers of that row alone."""
     whole = np.rint(np.clip(weights, -2 * STEEP, 2 * STEEP) * GRID).astype(np.int64)
     scores = (matrix * whole).sum(axis=1) // GRID  # in parts of 1/GRID
-    residuals = _sigmoid()[np.clip(scores, -STEEP * GRID, STEEP * GRID) + STEEP * GRID] - GRID * target
+    residuals = sigmoid()[np.clip(scores, -STEEP * GRID, STEEP * GRID) + STEEP * GRID] - GRID * target
     return cast(Integers, residuals[:, None] * matrix)
 
 
@@ -210,7 +210,7 @@ def _curvature(matrix: Integers, units: UnitRows, releases: Releases, places: in
 
 
 @lru_cache(maxsize=1)
-def _sigmoid() -> Integers:
+def sigmoid() -> Integers:
     """Return s(t) = 1/(1 + e^(−t)) in parts of 1/GRID, for t from −STEEP to STEEP in steps of 1/GRID."""
     places = np.arange(-STEEP * GRID, STEEP * GRID + 1, dtype=np.float64) / GRID
     return np.rint(GRID / (1 + np.exp(-places))).astype(np.int64)

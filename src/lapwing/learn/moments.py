@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from lapwing.catalog.model import Table
     from lapwing.session import Session
 
+Products = Literal["all", "target", "none"]
+"""Which products of two features are bought beside squares: all, those with the last feature, none."""
 MOST_FEATURES: Final = 40
 NOTHING: Final = -1
 """Stands in a moment's place among the released numbers if it is 0 without asking."""
@@ -87,7 +89,7 @@ def require_few(features: Sequence[Feature]) -> None:
         )
 
 
-def question_of(features: Sequence[Feature], table: "Table", where: str | None, *, products: bool = True) -> str:
+def question_of(features: Sequence[Feature], table: "Table", where: str | None, *, products: Products = "all") -> str:
     """Return the question for the moments of features, over rows that have a value of each."""
     columns, _, _ = _measures(features, products=products)
     asked = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(columns))
@@ -102,9 +104,9 @@ def noisy_moments(
     epsilon: Number,
     where: str | None,
     label: str,
-    products: bool = True,
+    products: Products = "all",
 ) -> Moments:
-    """Buy the moments of features; without products, of each its own square alone.
+    """Buy the moments of features, with these products beside each one's own square.
 
     Guarantee, Raises: as `Session.sql`.
     """
@@ -141,7 +143,9 @@ def is_laplace(answer: "Answer") -> bool:
     return any(isinstance(mechanism, DiscreteLaplace) for mechanism in answer.mechanisms.values())
 
 
-def _measures(features: Sequence[Feature], *, products: bool) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+def _measures(
+    features: Sequence[Feature], *, products: Products
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Return what is asked, and the places of sums and products among it.
 
     A category's square is the category itself, and no row has two categories of one column: neither is asked.
@@ -152,11 +156,12 @@ def _measures(features: Sequence[Feature], *, products: bool) -> tuple[list[str]
     for i, feature in enumerate(features):
         sums[i] = len(columns)
         columns.append(f"SUM({feature.sql})")
+    asked = size - 1 if products == "target" else None
     for i, one in enumerate(features):
         for j, other in enumerate(features[: i + 1]):
             if one is other and one.category is not None:
                 places[i, i] = sums[i]
-            elif (one is not other and one.column == other.column) or (one is not other and not products):
+            elif one is not other and (one.column == other.column or not (products == "all" or i == asked)):
                 continue
             else:
                 places[i, j] = places[j, i] = len(columns)

@@ -31,23 +31,24 @@ MOST_LENGTH: Final = 1 << 31
 
 def clip(vectors: Integers, bound: int) -> Integers:
     """Shorten whole vectors, a row each, shorter than MOST_LENGTH, to a length of at most `bound`, each by itself."""
-    lengths = _length_up(vectors)
-    long = lengths > bound
-    clipped = vectors.copy()
-    clipped[long] = np.sign(vectors[long]) * (np.abs(vectors[long]) * bound // lengths[long, None])
-    return clipped
+    lengths = root_up((vectors * vectors).sum(axis=1))
+    return _shortened(vectors, np.repeat(lengths[:, None], vectors.shape[1], axis=1), bound)
 
 
-def _length_up(vectors: Integers) -> Integers:
-    """Return the least whole number at or above the length of each row, exactly: a double's root is off by less."""
-    squares = (vectors * vectors).sum(axis=1)
+def _shortened(entries: Integers, lengths: Integers, bound: int) -> Integers:
+    """Shorten entries of vectors of these lengths, each beside its own: by a whole division, toward zero."""
+    shorter = np.sign(entries) * (np.abs(entries) * bound // np.maximum(lengths, 1))
+    return np.where(lengths > bound, shorter, entries)
+
+
+def root_up(squares: Integers) -> Integers:
+    """Return the least whole numbers at or above the roots, exactly: a double's root is off by less than one."""
     roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)
-    for step in (-1, 0, 1):
+    found = roots + 2
+    for step in (1, 0, -1):
         candidates = np.maximum(roots + step, 0)
-        if step == -1:
-            found = roots + 2
-        found = np.where((candidates * candidates >= squares) & (candidates < found), candidates, found)
-    return cast(Integers, found)
+        found = np.where(candidates * candidates >= squares, candidates, found)
+    return found
 
 
 @final
@@ -84,15 +85,40 @@ class Releases:
             these numbers; bound: of the length of a unit's vector, in the same parts.
         Raises: BudgetExhausted if no such release is left.
         """
-        if self._left.get(name, 0) < 1:
-            raise BudgetExhausted("Training asked for more releases than were paid; this is a bug in Lapwing.")
-        self._left[name] -= 1
         size = contributions.shape[1]
-        if bound < 1 or size * reach**2 >= MOST_LENGTH**2 or bound >= MOST_LENGTH:
-            raise InvalidParameter("Vectors are too long to be clipped exactly; this is a bug in Lapwing.")
+        self._take(name, size, reach, bound)
         by_unit = np.clip(rows.summed(contributions), -reach, reach)
         exact = clip(by_unit, bound).sum(axis=0, dtype=np.int64)
         return cast(Integers, self.noise(name, bound, size).release(exact, self._entropy))
+
+    def release_counts(
+        self, name: str, rows: UnitRows, codes: Integers, values: Integers, *, size: int, reach: int, bound: int
+    ) -> Integers:
+        """Return what `release` does of long vectors with few entries that are not 0.
+
+        Args: codes: of each row some places below `size`; values: what the row adds at each of them; reach, bound: as
+            in `release`.
+        """
+        self._take(name, size, reach, bound)
+        units = np.repeat(np.arange(rows.starts.size), rows.sizes)
+        pairs = (units[:, None] * size + codes).ravel()
+        held, places = np.unique(pairs, return_inverse=True)
+        sums = np.zeros(held.size, dtype=np.int64)
+        np.add.at(sums, places, np.broadcast_to(values, codes.shape).ravel())
+        sums = np.clip(sums, -reach, reach)
+        owners, exact = held // size, np.zeros(size, dtype=np.int64)
+        squares = np.zeros(rows.starts.size, dtype=np.int64)
+        np.add.at(squares, owners, sums * sums)
+        np.add.at(exact, held % size, _shortened(sums, root_up(squares)[owners], bound))
+        return cast(Integers, self.noise(name, bound, size).release(exact, self._entropy))
+
+    def _take(self, name: str, entries: int, reach: int, bound: int) -> None:
+        """Take one release of a kind, of vectors with so many entries that are not 0."""
+        if self._left.get(name, 0) < 1:
+            raise BudgetExhausted("Training asked for more releases than were paid; this is a bug in Lapwing.")
+        if bound < 1 or entries * reach**2 >= MOST_LENGTH**2 or bound >= MOST_LENGTH:
+            raise InvalidParameter("Vectors are too long to be clipped exactly; this is a bug in Lapwing.")
+        self._left[name] -= 1
 
 
 PURE: Final = (

@@ -50,7 +50,7 @@ class StandardScaler:
         if isinstance(features, str) or not features or len(set(features)) != len(features):
             raise InvalidParameter(f"The features are {features!r:.80}; give a list of columns. Nothing was charged.")
         found = [number_of(column_of(rows, name)) for name in features]
-        moments = noisy_moments(session, rows, found, epsilon=epsilon, where=where, label=label, products=False)
+        moments = noisy_moments(session, rows, found, epsilon=epsilon, where=where, label=label, products="none")
         means = np.clip(moments.sums / moments.count, -1, 1)
         least = 1e-3  # of the spread: noise may leave no variance at all
         deviations = np.sqrt(np.maximum(np.diag(moments.products) / moments.count - means**2, least**2))

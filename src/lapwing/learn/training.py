@@ -60,11 +60,21 @@ def paid_rows(
     price = session.price(epsilon)
     if isinstance(price, PureDP):
         raise InvalidParameter(PURE)
+    replaced, entropy = is_replaced(session), session._access().entropy
+    releases = Releases(price, parts, replaced=replaced, entropy=entropy)
+    rows, _, charged = charged_rows(session, what, price, label=label)
+    return rows, releases, charged
+
+
+def charged_rows(session: "Session", what: Reading, price: Loss, *, label: str) -> tuple[UnitRows, bool, Loss]:
+    """Charge a loss and read the rows; return them, whether neighbours replace a unit, and what was charged."""
     access = session._access()
-    releases = Releases(
-        price, parts, replaced=access.catalog.budget.neighbouring == "replace_one", entropy=access.entropy
-    )
     access.engine.prepare(what.question)
-    digests = dict(current_digests(what.question.lineage, access.engine, access.ledger.seen()))
+    digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
     charged = session.spend(price, label)
-    return what.read(access.engine, digests), releases, charged
+    return what.read(access.engine, digests), is_replaced(session), charged
+
+
+def is_replaced(session: "Session") -> bool:
+    """Tell whether neighbours differ by one unit in the place of another."""
+    return session.catalog.budget.neighbouring == "replace_one"

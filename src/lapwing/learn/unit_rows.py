@@ -12,7 +12,7 @@ that is shown, and every error after the charge is one constant message. The ord
 which does not matter to what adds them up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, cast, final
@@ -29,8 +29,6 @@ from lapwing.query.measures import Count, Key, Sum
 from lapwing.query.plan import Question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lapwing.query.plan import Plan
 
 GRID: Final = 1 << 10
@@ -54,6 +52,11 @@ class UnitRows:
     target: Integers
     starts: Integers
 
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each unit has."""
+        return np.diff(self.starts, append=self.target.size)
+
     def summed(self, rows: Integers) -> Integers:
         """Add up rows of numbers unit by unit, exactly: the caller sees to it that no sum leaves int64."""
         return np.add.reduceat(rows, self.starts, axis=0) if self.starts.size else rows[:0]
@@ -70,14 +73,14 @@ class Reading:
     classes: tuple[Category, ...]
     places: int
 
-    def read(self, engine: Engine, digests: "dict[str, str]") -> UnitRows:
+    def read(self, engine: Engine, digests: "Mapping[str, str]") -> UnitRows:
         """Return the rows of every unit, of the data with these digests. Raises: EngineFault, a constant."""
         found = self._read(engine, digests)
         if found is None:  # out here, so that no engine's message is dragged along
             raise EngineFault(FAILED)
         return found
 
-    def _read(self, engine: Engine, digests: "dict[str, str]") -> UnitRows | None:
+    def _read(self, engine: Engine, digests: "Mapping[str, str]") -> UnitRows | None:
         try:
             cells = engine.run(self.question, digests).cells
             width = len(self.question.keys) // self.places

@@ -72,7 +72,7 @@ Release = Callable[..., Integers]
 @contextmanager
 def watched(seen: Seen, replayed: Seen | None = None) -> Iterator[None]:
     """Record what noise is added to; with a recording, give its outcomes again instead of fresh ones."""
-    add, release = RoundedGaussian.release, Releases.release
+    add, release, counts = RoundedGaussian.release, Releases.release, Releases.release_counts
 
     def noisy(mechanism: Any, values: Any, *entropy: Any) -> Any:
         seen.exact.append(np.array(values))
@@ -88,7 +88,16 @@ def watched(seen: Seen, replayed: Seen | None = None) -> Iterator[None]:
         seen.bounds.append(bound)
         return release(self, name, rows, contributions, reach=reach, bound=bound)
 
-    with patch.object(RoundedGaussian, "release", noisy), patch.object(Releases, "release", named):
+    def counted(self: Releases, name: str, *arguments: Any, bound: int, **more: Any) -> Integers:
+        seen.names.append(name)
+        seen.bounds.append(bound)
+        return counts(self, name, *arguments, bound=bound, **more)
+
+    with (
+        patch.object(RoundedGaussian, "release", noisy),
+        patch.object(Releases, "release", named),
+        patch.object(Releases, "release_counts", counted),
+    ):
         yield
 
 
