@@ -174,20 +174,25 @@ class Answer:
     def _columns(self) -> Mapping[str, Column]:
         return {output.name: self._rows.column(output.value) for output in self.plan.outputs}
 
-    def interval(self, confidence: Number = CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+    def interval(
+        self, confidence: Number = CONFIDENCE, *, of: str = "data", sampling: int | str | None = None
+    ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
 
         The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
         noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
         of the error probability, and the ends follow by interval arithmetic (wider than they need be, but for means).
-        NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends of intervals
-        have none: they are not noisy versions of anything.
-
+        NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends have none.
         Ends are doubles, of whole numbers int64; of dates datetime64 in days, of timestamps in microseconds (or NaT).
 
-        Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
+        Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells. of: data, or
+            population, to cover the draw of the people too (`answer.population`); sampling: how many, or "poisson".
         """
         level = probability(confidence, "confidence")
+        if of != "data" or sampling is not None:
+            from lapwing.answer.population import population_intervals  # here: few answers are read so
+
+            return population_intervals(self.plan, self._rows, self.mechanisms, level, of, sampling)
         if self._last_intervals is None or self._last_intervals[0] != level:
             self._last_intervals = level, intervals_of(self.plan.outputs, self._rows, self.mechanisms, level)
         return {name: (low.copy(), high.copy()) for name, (low, high) in self._last_intervals[1].items()}

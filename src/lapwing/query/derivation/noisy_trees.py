@@ -168,12 +168,16 @@ class NoisyTrees:
 
     # ---- intervals ---------------------------------------------------------------------------------------------------
 
-    def ends(self, statistic: Ranked, chance: Fraction) -> tuple[Rationals, Rationals]:
-        """Return an interval in every cell that misses the true value with a probability of at most `chance`."""
+    def ends(self, statistic: Ranked, chance: Fraction, strays: Floats | None = None) -> tuple[Rationals, Rationals]:
+        """Return an interval in every cell that misses the true value with a probability of at most `chance`.
+
+        Args: strays: how many rows more the rank may be off by, in every cell, for another reason than noise.
+        """
         share = statistic.share
         q = float(share)
         margins = rank_margins(self.measure, self.noise, share, chance) + 2**-10
         margins = margins + _CLOSE * np.abs(self.up_to).max(axis=-1, keepdims=True, initial=0)
+        margins = margins if strays is None else margins + strays[:, None]
         above = self.up_to - q * self.totals[:, None]
         low = _first(above >= -q - margins)
         high = _last(above[:, :-1] <= 1 - q + margins[:, :-1]) + 1

@@ -1,0 +1,206 @@
+"""Intervals for a population hold as often as they say, over noise and draw together; a draw left out is found out."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import lapwing as lw
+from lapwing.answer import Answer, population
+from lapwing.answer.population import population_intervals
+from lapwing.query.derivation.derived import NoisyCells
+from lapwing.query.derivation.noisy_trees import NoisyTrees
+from lapwing.query.distribution import Distribution
+from lapwing.query.measures import Count, Measure, Sum
+
+PEOPLE, DRAWS, CONFIDENCE = 400, 1_500, 0.9
+ROWS = {1: "one", 2: "two"}
+QUESTIONS = {
+    "mean": "SELECT AVG(x) AS n FROM {}",
+    "difference": "SELECT AVG(x) FILTER (WHERE half) - AVG(x) FILTER (WHERE NOT half) AS n FROM {}",
+    "count": "SELECT COUNT(*) AS n FROM {}",
+    "share": "SELECT COUNT_IF(half) / COUNT(*) AS n FROM {}",
+    "sum": "SELECT SUM(x) AS n FROM {}",
+    "quantiles": "SELECT QUANTILE_CONT(x, 0.3) AS n, MEDIAN(x) AS m FROM {}",
+}
+
+
+def session(folder: Path, rows: int) -> lw.Session:
+    file = folder / f"{ROWS[rows]}.parquet"
+    people = np.repeat(np.arange(PEOPLE), rows)
+    pq.write_table(pa.table({"person": people, "x": people % 100, "half": people % 2 == 0}), file)
+    return lw.protect(
+        file, privacy_unit="person", epsilon=100, delta=1e-6, max_rows_per_unit=rows, bounds={"x": (0, 100)}
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Answer]:
+    """An answer to each question, of tables with one and with two rows a person; for plans and mechanisms alone."""
+    found: dict[tuple[str, int], Answer] = {}
+    folder = tmp_path_factory.mktemp("population")
+    for rows, table in ROWS.items():
+        with session(folder, rows) as held:
+            found |= {(name, rows): held.sql(text.format(table), epsilon=10) for name, text in QUESTIONS.items()}
+    return found
+
+
+def drawn(rows: int, drawing: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw people, again and again: each with x of 0 or 100 in all rows, as far apart as it gets, and of one half."""
+    x = 100 * (drawing.random((DRAWS, PEOPLE)) < 0.4)
+    half = drawing.random((DRAWS, PEOPLE)) < 0.5
+    return np.repeat(x, rows, axis=1), np.repeat(half, rows, axis=1)
+
+
+def cells(answer: Answer, x: np.ndarray, half: np.ndarray, people: Any = None) -> NoisyCells:
+    """Return the noisy numbers of a question for every draw, a cell each."""
+    measures: dict[Measure, Any] = {}
+    ranks: dict[Distribution, Any] = {}
+    for measure in answer.plan.question.measures:
+        kept = np.ones_like(half)
+        if "half" in str(measure):
+            kept = ~half if "NOT" in str(measure).upper() else half
+        if people is not None:
+            kept = kept & people
+        law: Any = answer.mechanisms[measure]
+        match measure:
+            case Count():
+                measures[measure] = law.release(kept.sum(axis=1))
+            case Sum():
+                measures[measure] = law.release(((x - measure.origin) * kept).sum(axis=1))
+            case Distribution():
+                leaves = np.stack([np.bincount(row // measure.width, minlength=measure.sizes[-1]) for row in x])
+                nodes = np.hstack([grouped(leaves, size, measure) for size in measure.sizes])
+                noisy = law.release(nodes.ravel()).reshape(nodes.shape)
+                ranks[measure] = NoisyTrees.of(measure, law, noisy)
+    return NoisyCells(size=len(x), measures=measures, ranks=ranks, keys={}, margins=lambda _: {})
+
+
+def grouped(leaves: np.ndarray, size: int, measure: Distribution) -> np.ndarray:
+    """Add up leaves to the nodes of a level."""
+    each = 1
+    while -(-leaves.shape[1] // each) > size:
+        each *= measure.branching
+    padded = np.pad(leaves, ((0, 0), (0, size * each - leaves.shape[1])))
+    return np.asarray(padded.reshape(len(leaves), size, each).sum(axis=2))
+
+
+def covers(answer: Answer, rows: NoisyCells, true: float, sampling: Any = None) -> int:
+    ends = population_intervals(
+        answer.plan, rows, answer.mechanisms, Fraction(str(CONFIDENCE)), "population", sampling
+    )["n"]
+    return int(((ends[0] <= true) & (true <= ends[1])).sum())
+
+
+def holds(count: int) -> bool:
+    return float(stats.binom.cdf(count, DRAWS, CONFIDENCE)) > 1e-9
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "true", "sampling"), [("mean", 40.0, None), ("difference", 0.0, None), ("sum", None, PEOPLE)]
+)
+def test_it_holds_as_often_as_it_says(
+    name: str, true: float | None, sampling: Any, rows: int, answers: dict[tuple[str, int], Answer]
+) -> None:
+    answer = answers[name, rows]
+    x, half = drawn(rows, np.random.default_rng())
+    expected = 40.0 * PEOPLE * rows if true is None else true
+    assert holds(covers(answer, cells(answer, x, half), expected, sampling))
+
+
+def test_counts_hold_for_what_is_said_of_the_draw(answers: dict[tuple[str, int], Answer]) -> None:
+    answer, drawing = answers["count", 1], np.random.default_rng()
+    x, half = drawn(1, drawing)
+    among = drawing.random(x.shape) < 0.3  # each person is in the table by a coin: 120 are expected
+    assert holds(covers(answer, cells(answer, x, half, among), 0.3 * PEOPLE, PEOPLE))
+    poisson = np.arange(PEOPLE) < drawing.poisson(50, DRAWS)[:, None]
+    assert holds(covers(answer, cells(answer, x, half, poisson), 50.0, "poisson"))
+    share = answers["share", 1]
+    assert holds(covers(share, cells(share, x, half), 0.5, PEOPLE))
+
+
+def test_quantiles_hold(answers: dict[tuple[str, int], Answer]) -> None:
+    drawing = np.random.default_rng()
+    for rows in (1, 2):
+        answer = answers["quantiles", rows]
+        x = np.repeat(drawing.integers(0, 101, (DRAWS, PEOPLE)), rows, axis=1)
+        assert holds(covers(answer, cells(answer, x, x > 50), 30.0))
+
+
+@pytest.mark.parametrize("name", ["mean", "quantiles"])
+def test_a_draw_that_is_left_out_is_found_out(
+    name: str, answers: dict[tuple[str, int], Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted bug: what the draw may have done is 0, and the interval is that of the data."""
+    monkeypatch.setattr(population, "_OUTWARDS", 0.0)
+    answer = answers[name, 2]
+    x, half = drawn(2, np.random.default_rng())
+    if name == "quantiles":
+        x = np.repeat(np.random.default_rng().integers(0, 101, (DRAWS, PEOPLE)), 2, axis=1)
+    assert not holds(covers(answer, cells(answer, x, half), 40.0 if name == "mean" else 30.0))
+
+
+def test_rows_of_one_person_that_are_taken_for_several_are_found_out(answers: dict[tuple[str, int], Answer]) -> None:
+    """Planted bug: 64 rows a person, and the bound of two."""
+    answer = answers["mean", 2]
+    x, half = drawn(64, np.random.default_rng())
+    assert not holds(covers(answer, cells(answer, x, half), 40.0))
+
+
+# What people see.
+
+
+def test_the_population_is_asked_for_by_name(answers: dict[tuple[str, int], Answer]) -> None:
+    answer = answers["mean", 1]
+    data, wide = answer.interval(0.95)["n"], answer.interval(0.95, of="population")["n"]
+    assert wide[0][0] < data[0][0] < data[1][0] < wide[1][0]
+    again = answer.interval(0.95)["n"]  # the default stays that of the data
+    assert (again[0][0], again[1][0]) == (data[0][0], data[1][0])
+
+
+def test_a_count_needs_a_model_of_the_draw(answers: dict[tuple[str, int], Answer]) -> None:
+    answer = answers["count", 1]
+    assert np.isnan(answer.interval(0.95, of="population")["n"][0]).all()
+    low, high = answer.interval(0.95, of="population", sampling="poisson")["n"]
+    assert low[0] < PEOPLE < high[0]
+    fixed = answer.interval(0.95, of="population", sampling=PEOPLE)["n"]
+    assert fixed[0][0] < PEOPLE <= fixed[1][0]
+    assert np.isnan(answers["count", 2].interval(0.95, of="population", sampling="poisson")["n"][0]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"of": "everything"}, "data or population"),
+        ({"sampling": 3}, "of='population'"),
+        ({"of": "population", "sampling": "cluster"}, "poisson"),
+        ({"of": "population", "sampling": 0}, "sampling"),
+    ],
+)
+def test_bad_parameters(more: dict[str, Any], said: str, answers: dict[tuple[str, int], Answer]) -> None:
+    with pytest.raises(lw.InvalidParameter, match=said):
+        answers["mean", 1].interval(0.95, **more)
+
+
+def test_poisson_ends_are_outside_of_the_exact_ones() -> None:
+    """Garwood's interval for a Poisson mean is inside ours, which has Chernoff's bound for the tails."""
+    for seen in (0, 1, 7, 300):
+        level = float(np.log(2 / 0.05))
+        low, high = (population._expected(float(seen), level, below=below) for below in (True, False))
+        exact = (stats.chi2.ppf(0.025, 2 * seen) / 2 if seen else 0.0, stats.chi2.ppf(0.975, 2 * seen + 2) / 2)
+        assert low <= exact[0] + 1e-9
+        assert exact[1] <= high < 2 * exact[1] + 5
+
+
+def test_few_rows_say_nothing(answers: dict[tuple[str, int], Answer]) -> None:
+    answer = answers["mean", 1]
+    nobody = replace(cells(answer, np.zeros((1, 0), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)), size=1)
+    low, high = population_intervals(answer.plan, nobody, answer.mechanisms, Fraction(95, 100), "population", None)["n"]
+    assert (low[0], high[0]) == (0.0, 100.0)
