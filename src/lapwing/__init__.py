@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.measures import PureDP as PureDP
     from lapwing.privacy.measures import ZeroConcentratedDP as ZeroConcentratedDP
     from lapwing.privacy.renyi import RenyiDP as RenyiDP
+    from lapwing.refreshing import refresh_data as refresh_data
     from lapwing.session import Session as Session
 
 __version__ = "0.1.0"
@@ -71,6 +72,7 @@ _HOMES = {
     "budget": "BudgetView",
     "magic": "load_ipython_extension",
     "opening": "connect protect",
+    "refreshing": "refresh_data",
     "session": "Session",
     "errors": (
         "AllowanceExhausted AnswerDropped BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault "

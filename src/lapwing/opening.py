@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
 from lapwing.catalog.table import Column, Table
 from lapwing.catalog.toml import load, write
@@ -137,13 +138,15 @@ def protect(
 
     Args:
         source: a file of Parquet, CSV, TSV or JSON lines, a folder of one of them, or a pattern like `visits-*.csv`;
-            the table is named after it.
+            the table is named after it. Or the address of a table in a database or a lake, like
+            `postgresql://reader@db.example.org/clinic#public.visits`: it is fetched the first time, and by
+            `refresh_data` from then on; catalog and ledger are in the current folder.
         privacy_unit: the column that says whose row it is, or "row".
         epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
         max_rows_per_unit: rows of a unit beyond it do not exist for any question.
-        types: of columns of a CSV file, which holds none: `integer`, `float`, `boolean`, `string`, `date`, `timestamp`,
-            or `decimal:0.01` with its step. A column without one is text: no row is read to guess it. JSON lines do not
-            even name columns before their rows: all that are to be seen are given here.
+        types: of columns of a CSV file, which holds none, or of a source: `integer`, `float`, `boolean`, `string`,
+            `date`, `timestamp`, or `decimal:0.01` with its step. A column without one is text: no row is read to guess
+            it. JSON lines do not even name columns before their rows: all that are to be seen are given here.
         bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
             out for a file that is protected already stays as its catalog has it; so do types.
         measure: what the ledger adds up: "gdp" unless given, "pure" without a delta. questions: instead, about how many
@@ -162,25 +165,28 @@ def protect(
     from lapwing.catalog.several_files import named, partition_keys
     from lapwing.privacy.measures import PureDP
     from lapwing.privacy.plans import cheapest
+    from lapwing.sources import fetch_if_never, offered_at
 
     if questions is not None:
         if measure is not None:
             raise InvalidParameter("measure and questions are given together; questions chooses the measure.")
         measure = cheapest(questions, max_rows_per_unit or 1, epsilon, delta).kind
         delta = 0 if measure == PureDP.kind else delta
-    path = named(Path(source))
+    address = str(source) if is_address(str(source)) else None
+    offered = None if address is None else offered_at(address, Path())
+    path = named(Path(source)) if address is None else Path(name_of(address))
     beside = catalog_beside(path)
     before = load(beside) if beside.exists() else None
     known = before.tables[0].columns if before is not None else ()
     listed = {c.name: c.values for c in known if c.values is not None and c.type != "boolean"}
     bounded = {c.name: (c.lower, c.upper) for c in known if c.lower is not None and c.upper is not None}
-    typed = {c.name: spelled(c) for c in known if holds_no_types(path) or c.name in partition_keys(path)}
+    typed = {c.name: spelled(c) for c in known if address or holds_no_types(path) or c.name in partition_keys(path)}
     given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
     again = before is not None and not any(given.values())
     text = before.tables[0].text if before is not None and again else found_text(path, **given)
     known_unreadable = before.tables[0].unreadable if before is not None else None
     drafted = draft(
-        path,
+        address or path,
         privacy_unit=privacy_unit,
         epsilon=epsilon,
         delta=delta,
@@ -192,7 +198,10 @@ def protect(
         neighbouring=neighbouring,
         unreadable=known_unreadable if unreadable is None else unreadable,
         text=text,
+        offered=offered,
     ).catalog
+    if offered is not None:
+        fetch_if_never(drafted)
     if before is not None:
         _require_same(before, drafted)
         rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable, text

@@ -82,5 +82,5 @@ def test_tab_completes(typed: str, offered: str) -> None:
 
 def test_a_command_by_another_name_and_one_that_is_missing(run: Run) -> None:
     assert run("history").err.startswith("lapwing: No such command 'history'. Did you mean 'budget'?")
-    assert "Missing command: one of accept, check, close, faults, resume." in run("data").err
+    assert "Missing command: one of accept, check, close, faults, refresh, resume." in run("data").err
     assert {run("history").status, run("data").status} == {2}

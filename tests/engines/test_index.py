@@ -16,10 +16,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from lapwing import scratch
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import DuckDB, Exact
 from lapwing.engines.base import IndexState
-from lapwing.engines.duckdb import cleaned, index, scratch, stored_rows
+from lapwing.engines.duckdb import cleaned, index, stored_rows
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault

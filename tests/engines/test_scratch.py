@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.engines.duckdb import scratch
+from lapwing import scratch
 
 LIVING = """
 import sys
 from pathlib import Path
-from lapwing.engines.duckdb import scratch
+from lapwing import scratch
 folder = scratch.fresh(Path(sys.argv[1]), "lapwing-spill-")
 (folder.path / "rows").write_text("private")
 print(folder.path, flush=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
+from lapwing.catalog.source_address import is_address, read_address
 from lapwing.catalog.source_names import is_text
 from lapwing.catalog.text_files import ENCODINGS
 
@@ -70,11 +71,20 @@ def check_table(table: "Table") -> None:
     check_text(".source", table.source)
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
-        _check_whose, _check_privacy_unit, _check_unit_day, _check_name_of_units, _check_link_of, _check_most_rows,
-        _check_rows_in_all, _check_people, _check_unreadable, _check_part_of,
+        _check_source, _check_whose, _check_privacy_unit, _check_unit_day, _check_name_of_units, _check_link_of,
+        _check_most_rows, _check_rows_in_all, _check_people, _check_unreadable, _check_part_of,
     ):  # fmt: skip
         check(table)
     check_text_format(table.source, table.text)
+
+
+def _check_source(table: "Table") -> None:
+    """Refuse an address that cannot be read, or that holds a password; nothing of it is repeated."""
+    if is_address(table.source):
+        try:
+            read_address(table.source)
+        except ValueError as error:
+            refuse(".source", f"{error}")
 
 
 def _check_whose(table: "Table") -> None:

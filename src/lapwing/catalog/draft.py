@@ -17,11 +17,12 @@ from unicodedata import combining, normalize
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
-from lapwing.catalog.file_columns import FileColumn, read_columns
+from lapwing.catalog.file_columns import FileColumn, read_columns, type_of
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
+from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import is_text, stem
 from lapwing.catalog.table import Bound, Column, Value
 from lapwing.catalog.text_files import TextFormat, like_values
@@ -44,7 +45,7 @@ class Draft:
 
 
 def draft(
-    source: Path,
+    source: Path | str,
     *,
     privacy_unit: str,
     epsilon: Number,
@@ -63,11 +64,13 @@ def draft(
     unreadable: str | None = None,
     public_tables: Sequence[PublicTable] = (),
     text: TextFormat | None = None,
+    offered: Sequence[FileColumn] | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
     Args: source: the file, or a pattern; the table is named after it, the ledger is `<stem>.lapwing.db` beside the
-            catalog.
+            catalog. With `offered` an address, whose table both are named after.
+        offered: the columns that a source behind an address has.
         types: column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
             that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
@@ -84,8 +87,9 @@ def draft(
         missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
+    address, source = (str(source), Path(name_of(str(source)))) if offered is not None else (None, Path(source))
     with within(f"{source.name}: "):
-        columns = read_columns(source, types or {}, text)
+        columns = read_columns(source, types or {}, text) if offered is None else retyped(offered, types or {})
         _check_known("types", types or {}, columns)
         _check_known("bounds", bounds or {}, columns)
         _check_known("values", values or {}, columns)
@@ -93,7 +97,9 @@ def draft(
         table = _table(
             source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
         )
-        table = replace(table, unreadable=unreadable, rows_at_most=rows_at_most, text=text)
+        table = replace(
+            table, source=address or table.source, unreadable=unreadable, rows_at_most=rows_at_most, text=text
+        )
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
@@ -105,6 +111,19 @@ def draft(
     )
     notes = (*_table_notes(table, columns, budget.delta_keys), *_delta_notes(budget.delta, people))
     return Draft(catalog=catalog, notes=notes)
+
+
+def retyped(offered: Sequence[FileColumn], types: Mapping[str, str]) -> tuple[FileColumn, ...]:
+    """Return the columns that a source has, with the types that the curator gives some of them."""
+
+    def typed(column: FileColumn) -> FileColumn:
+        if column.name not in types or column.type is None:
+            return column
+        with within(f"types.{spelling.key(column.name)}: "):
+            kind, step = type_of(types[column.name])
+        return replace(column, type=kind, step=step)
+
+    return tuple(typed(column) for column in offered)
 
 
 def table_name(source: Path) -> str:

@@ -145,6 +145,11 @@ def _why(source: Path, error: Exception) -> str:
 # ---- what Parquet declares -------------------------------------------------------------------------------------------
 
 
+def columns_of_arrow(schema: pa.Schema) -> tuple[FileColumn, ...]:
+    """Return the columns of a schema."""
+    return tuple(map(_file_column, schema))
+
+
 def _file_column(field: pa.Field) -> FileColumn:
     usable = _usable(field.name)
     kind = _type_of_arrow(field.type) if usable else None

@@ -15,6 +15,7 @@ from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_text, chec
 from lapwing.catalog.column_checks import FLOAT_STEPS
 from lapwing.catalog.digests import Facts, column_facts, digest, text_facts
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Column
 from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import CatalogError
@@ -43,6 +44,8 @@ class PublicTable:
         with within(f"tables.{spelling.key(self.name)}"):
             check_text("", self.name)
             check_text(".source", self.source)
+            if is_address(self.source):
+                refuse(".source", "a public table is read from a file; export what is public, and name the file")
             check_text_format(self.source, self.text)
             check_columns(tuple(column.name for column in self.columns), MOST_COLUMNS)
             for column in self.columns:

@@ -31,6 +31,7 @@ from lapwing.catalog.model import (
 )
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
+from lapwing.catalog.source_address import is_address
 from lapwing.catalog.source_names import is_text
 from lapwing.catalog.table import Column, Value
 from lapwing.catalog.text_files import TextFormat, format_of
@@ -332,7 +333,7 @@ def _table_lines(table: Table) -> list[str]:
     return [
         "",
         f"[{path}]",
-        _line("source", table.source, "relative to this file"),
+        _line("source", table.source, "without password" if is_address(table.source) else "relative to this file"),
         *_text_lines(table.text),
         *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),

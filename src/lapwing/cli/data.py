@@ -8,9 +8,10 @@ import typer
 from rich.text import Text
 
 import lapwing as lw
+from lapwing.catalog.source_address import is_address
 from lapwing.catalog.toml import load
 from lapwing.cli.characters import to_json, visible
-from lapwing.cli.console import Fitted, complain, new_table, print_text, show, text
+from lapwing.cli.console import Fitted, complain, new_table, note, print_text, show, text
 from lapwing.cli.data_check import as_document, as_page
 from lapwing.cli.options import (
     DEFAULT_CATALOG,
@@ -32,6 +33,7 @@ from lapwing.ledger.faults import FAULTS_ALLOWED
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteSession
     from lapwing.ledger.reading import FaultRow
     from lapwing.session import Session
@@ -57,6 +59,8 @@ def data() -> None:
 def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Read every row by the catalog's types, and say what it holds: what cannot be read, is missing or out of bounds.
 
+    What comes from a source is fetched first, and kept; `lapwing data accept` then takes just that.
+
     Also how many rows each limit of rows for a unit would leave out. Nothing is charged, and no ledger is opened. Ends
     with an error if the data would not be accepted as they are.
 
@@ -64,6 +68,7 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
     the catalog, as what is there is public.
     """
     described = load(catalog)
+    _fetch(described)
     with closing(open_checking_engine(described)) as engine:
         checks = [engine.check(table) for table in described.tables]
     if form is Report.json:
@@ -108,6 +113,30 @@ def accept(
         )
     if stopped:
         print_text("The data set stays stopped, as too many questions failed: see `lapwing data faults`.\n")
+
+
+@app.command(
+    epilog=examples("lapwing data refresh", "lapwing data refresh --catalog visits.lapwing.toml --unreadable null"),
+    short_help="Fetch data from their source, and make them the current version.",
+)
+def refresh(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Fetch what the sources of the catalog hold now, and make it the current version: for a schedule.
+
+    Questions are answered from the version before until then, and also if anything fails. Nothing is charged. If the
+    rows are the same, the version stays.
+    """
+    described = load(catalog)
+    if not any(is_address(table.source) for table in described.tables):
+        raise InvalidParameter(
+            "No table of the catalog comes from a source: files are read where they are. `lapwing data accept` takes "
+            "changed ones as a new version."
+        )
+    _fetch(described)
+    with open_session(catalog, None, None) as session:
+        before = session.budget().version
+        version = _accepted(session, unreadable)
+    same = f"The rows are those of version {version}; nothing was changed.\n"
+    print_text(same if version == before else f"Version {version} is current from now on.\n")
 
 
 @app.command(
@@ -182,6 +211,16 @@ def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption |
             'unreadable = "null" of the table.'
         )
     return session.accept_data()
+
+
+def _fetch(catalog: "Catalog") -> None:
+    """Fetch what a catalog has from sources, if anything."""
+    if any(is_address(table.source) for table in catalog.tables):
+        from lapwing.sources import fetch  # here: with it come the clients of databases
+
+        for name, table in fetch(catalog).tables.items():
+            version = "" if table.version is None else f", version {table.version} of the source"
+            note("fetched", f"{visible(name)}: {table.rows:,} rows{version}")
 
 
 def _confirm(name: str) -> None:

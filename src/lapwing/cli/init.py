@@ -18,6 +18,9 @@ from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, Unreadable,
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lapwing.catalog.file_columns import FileColumn
     from lapwing.catalog.model import Catalog
     from lapwing.cli.interview import Answers
 
@@ -28,6 +31,8 @@ Example:
       --questions 40
   lapwing init visits.csv --privacy-unit person_id --epsilon 3 --max-rows 5 \\
       --types age=integer,cost=decimal:0.01,day=date --bounds age=0:110
+  lapwing init postgresql://reader@db.example.org/clinic --table public.visits \\
+      --privacy-unit person_id --epsilon 3 --delta 1e-6 --max-rows 5
 
 \b
 Types, bounds, values and --max-rows must be public knowledge: taken from the data
@@ -53,13 +58,19 @@ class Measure(StrEnum):
 
 def command(
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="SOURCE",
-            help="A file of Parquet, CSV or JSON lines, a folder of them, or a pattern in quotes; the table's name.",
+            help="A file of Parquet, CSV or JSON lines, a folder, a pattern in quotes, or the address of a database.",
             show_default=False,
         ),
     ],
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Which table of the database that SOURCE is the address of.", show_default=False
+        ),
+    ] = None,
     privacy_unit: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False),
@@ -146,10 +157,14 @@ def command(
     from lapwing.catalog.model import ROW
     from lapwing.catalog.public_draft import public_draft
     from lapwing.catalog.several_files import named
+    from lapwing.catalog.source_address import is_address, with_table
     from lapwing.catalog.toml import write
     from lapwing.cli.interview import Answers, interview
 
-    source = named(source)
+    address = is_address(source)
+    if table is not None and not address:
+        raise InvalidParameter("--table goes with the address of a database; a file is one table.")
+    where: Path | str = with_table(source, table) if address else named(Path(source))
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
     said = Answers(
@@ -169,17 +184,18 @@ def command(
         quote=quote,
         encoding=encoding,
     )
-    missing = _missing(source, said)
+    offered = _offered(str(where), output) if address else None
+    missing = _missing(where, said)
     if missing and sys.stdin.isatty() and sys.stderr.isatty():
-        said = interview(source, said)
+        said = interview(where, said, offered)
     elif missing == "--types":
-        _refuse_without_types(source, said)
+        _refuse_without_types(Path(where), said)
     elif missing:
         raise InvalidParameter(f"{missing} is missing: {MISSING[missing]}. On a terminal, `lapwing init` asks for it.")
     folder = output.absolute().parent
     drafting = partial(
         draft,
-        source,
+        where,
         privacy_unit=said.privacy_unit or ROW,
         epsilon=said.epsilon or 0,
         max_rows_per_unit=said.max_rows,
@@ -194,13 +210,14 @@ def command(
         unreadable=unreadable and unreadable.value,
         folder=folder,
         public_tables=[public_draft(file, folder) for file in public or ()],
-        text=said.text(source),
+        text=None if address else said.text(Path(where)),
+        offered=offered,
     )
     try:
         drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
     except LapwingError:
         if missing:  # so that nothing that was answered is lost
-            complain(visible(f"\nWhat was answered, to mend and to run again:\n{_command(source, said)}\n", keep="\n"))
+            complain(visible(f"\nWhat was answered, to mend and to run again:\n{_command(where, said)}\n", keep="\n"))
         raise
     if said.questions is not None:
         taken, advice = _advised(drafted.catalog, said.questions, measure)
@@ -215,11 +232,11 @@ def command(
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
     if missing:
-        complain(visible(f"\nThe same without questions:\n{_command(source, said)}", keep="\n"))
+        complain(visible(f"\nThe same without questions:\n{_command(where, said)}", keep="\n"))
     complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
-def _missing(source: Path, said: "Answers") -> str | None:
+def _missing(source: Path | str, said: "Answers") -> str | None:
     """Return the first option that is needed and was not given."""
     from lapwing.catalog.model import ROW  # here: see above
     from lapwing.catalog.source_names import holds_no_types
@@ -229,12 +246,19 @@ def _missing(source: Path, said: "Answers") -> str | None:
         "--privacy-unit": said.privacy_unit is None,
         "--epsilon": said.epsilon is None,
         "--max-rows": rows,
-        "--types": said.types is None and holds_no_types(source),
+        "--types": isinstance(source, Path) and said.types is None and holds_no_types(source),
     }
     return next((option for option, lacks in needed.items() if lacks), None)
 
 
-def _command(source: Path, said: "Answers") -> str:
+def _offered(address: str, output: Path) -> "Sequence[FileColumn]":
+    """Return the columns of the table that an address leads to."""
+    from lapwing.sources import offered_at  # here: see above
+
+    return offered_at(address, output.absolute().parent)
+
+
+def _command(source: Path | str, said: "Answers") -> str:
     """Return the command that would have answered all that was asked."""
     from lapwing.cli.interview import plain  # here: see above
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.catalog.draft import drafted_column, table_name
+from lapwing.catalog.draft import drafted_column, retyped, table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
 from lapwing.catalog.several_files import partition_keys
+from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import holds_no_types, is_json, is_text
 from lapwing.catalog.text_files import ENCODINGS, seems_encoded
 from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
@@ -74,23 +75,36 @@ class Answers:
         return found_text(source, delimiter=self.delimiter, quote=self.quote, encoding=self.encoding)
 
 
-def interview(source: Path, given: Answers) -> Answers:
+def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn] | None" = None) -> Answers:
     """Ask for what was not given, on a terminal.
 
+    Args: offered: the columns of what is at an address.
     Raises: DataFault if the file cannot be read; InvalidParameter if the answers end.
     """
-    said = _encoding(source, given) if is_text(source) else given
-    typed = holds_no_types(source) or partition_keys(source) != ()
-    said = _types(source, said) if typed else said
-    columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
-    if not typed:
+    if offered is not None:
+        said, source = given, Path(name_of(str(source)))
+        columns = [column for column in retyped(offered, types_of(given.types)) if column.type is not None]
         _show(source, columns)
+    else:
+        said, columns = _of_file(Path(source), given)
+        source = Path(source)
     said = _whose(said, columns)
     asked = [column for column in columns if column.name != said.privacy_unit]
     said = _bounds(said, asked)
     said = _budget(_sizes(_values(said, asked), table_name(source)))
     listed = values_of(said.values)
     return _keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed])
+
+
+def _of_file(source: Path, given: Answers) -> "tuple[Answers, list[FileColumn]]":
+    """Ask how a file is written, as far as it does not say itself, and show the columns that it then has."""
+    said = _encoding(source, given) if is_text(source) else given
+    typed = holds_no_types(source) or partition_keys(source) != ()
+    said = _types(source, said) if typed else said
+    columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
+    if not typed:
+        _show(source, columns)
+    return said, columns
 
 
 # ---- the questions ---------------------------------------------------------------------------------------------------

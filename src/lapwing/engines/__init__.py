@@ -1,6 +1,6 @@
 """Engines run questions over private data and return exact integers."""
 
-from lapwing.engines.base import FAILED, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
+from lapwing.engines.base import FAILED, NOTHING, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.registry import (
     FILE_ENGINE,
@@ -14,6 +14,7 @@ from lapwing.engines.registry import (
 __all__ = [
     "FAILED",
     "FILE_ENGINE",
+    "NOTHING",
     "Cells",
     "DuckDB",
     "Engine",

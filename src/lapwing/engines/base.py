@@ -19,6 +19,8 @@ from lapwing.query.relations.public_rows import PublicFacts
 if TYPE_CHECKING:
     from lapwing.engines.holders import Holders
 
+NOTHING: Final[Mapping[str, str]] = {}
+
 FAILED: Final = (
     "The engine could not finish the question. The price is paid; ask the curator to look at memory, disk and data."
 )
@@ -61,8 +63,11 @@ class Engine(Protocol):
         """What it can run. Questions that need more are refused when they are bound."""
         ...
 
-    def digest(self, table: Table) -> str:
+    def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
         """Return a fingerprint of a table's data (SHA-256, hexadecimal).
+
+        Args: accepted: the digests of the version that is asked about, by table. Of data that are at hand in several
+            versions it is that one which answers, if it is there, and else the newest; without it, always the newest.
 
         It decides only whether a question is served or refused, and is never shown to an analyst.
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.source_address import is_address
 from lapwing.engines.base import Engine, IndexedEngine, PublicTables
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.model import Table
     from lapwing.engines.data_check import CheckingEngine
     from lapwing.engines.event_rows import EventQuestion, EventReader
+    from lapwing.engines.snapshots import SnapshotEngine
 
 FILE_ENGINE: Final = "duckdb"
 """What a catalog calls the engine that reads files beside it."""
@@ -27,7 +29,7 @@ def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
             f'dataset.engine = "{catalog.engine}" is not available in this version; use "{FILE_ENGINE}".'
         )
     public = PublicData(catalog)
-    return DuckDB(catalog, public=public), public
+    return _engine(catalog, public), public
 
 
 def open_public_tables(catalog: Catalog) -> PublicTables:
@@ -42,7 +44,7 @@ def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" cannot be checked; only "{FILE_ENGINE}" can.')
-    return DuckDB(catalog)
+    return _engine(catalog)
 
 
 def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
@@ -54,7 +56,7 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
         raise CatalogError(
             f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
         )
-    return DuckDB(catalog)
+    return _engine(catalog)
 
 
 def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion") -> "EventReader":
@@ -66,4 +68,15 @@ def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion
 
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" reads no events; only "{FILE_ENGINE}" does.')
+    if is_address(table.source):
+        raise CatalogError(f"Table {table.name} comes from a source; monitors read the events of files alone.")
     return DuckDBEvents(table, question, catalog.folder)
+
+
+def _engine(catalog: Catalog, public: PublicData | None = None) -> "DuckDB | SnapshotEngine":
+    """Return an engine over files, or if some tables come from sources, over snapshots of these."""
+    if not any(is_address(table.source) for table in catalog.tables):
+        return DuckDB(catalog, public=public)
+    from lapwing.engines.snapshots import SnapshotEngine  # here: most catalogs have files alone
+
+    return SnapshotEngine(catalog, public=public)

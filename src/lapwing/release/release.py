@@ -229,7 +229,7 @@ def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Ma
     Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
         the data hold, nor on columns that the catalog does not declare.
     """
-    digests = {table.name: _digest(table, engine) for table in tables}
+    digests = {table.name: _digest(table, engine, state) for table in tables}
     for name, digest in digests.items():
         if digest is None:
             raise DataFault(
@@ -245,9 +245,9 @@ def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Ma
     return {name: digest for name, digest in digests.items() if digest is not None}
 
 
-def _digest(table: Table, engine: Engine) -> str | None:
+def _digest(table: Table, engine: Engine, state: State) -> str | None:
     # None, and not the engine's own error, so that what the analyst sees drags no other message along.
     try:
-        return engine.digest(table)
+        return engine.digest(table, state.digests)
     except DataFault:
         return None

@@ -20,8 +20,7 @@ from weakref import finalize
 
 import duckdb
 
-from lapwing import progress
-from lapwing.engines.duckdb import scratch
+from lapwing import progress, scratch
 from lapwing.engines.duckdb.lockdown import configured, lock_down
 from lapwing.interrupts import deferred
 

@@ -31,7 +31,7 @@ import duckdb
 
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
-from lapwing.engines.base import FAILED, Exact, IndexState
+from lapwing.engines.base import FAILED, NOTHING, Exact, IndexState
 from lapwing.engines.data_check import TableCheck
 from lapwing.engines.duckdb import checking, files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
@@ -113,7 +113,7 @@ class DuckDB:
         """Everything that a plan can have."""
         return CAPABILITIES
 
-    def digest(self, table: Table) -> str:
+    def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
         """Return the SHA-256 of a table's file, remembered for as long as the file's stamp does not change.
 
         By then all of it was read, and the keys that links lead to were found to be unique among its rows.

@@ -38,10 +38,9 @@ from uuid import uuid4
 
 import duckdb
 
-from lapwing import progress
+from lapwing import progress, scratch
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import folder_of, is_pattern
-from lapwing.engines.duckdb import scratch
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, clean
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.literals import identifier, text

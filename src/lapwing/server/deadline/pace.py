@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, Protocol, final
 
 from lapwing.catalog.model import Table
-from lapwing.engines import FAILED, Engine, Exact
+from lapwing.engines import FAILED, NOTHING, Engine, Exact
 from lapwing.errors import EngineFault, ServiceFault
 from lapwing.ledger.allowances import Limits, LimitsNow
 from lapwing.query.capabilities import Capabilities
@@ -58,9 +58,9 @@ class AskedEngine:
         """Return what the engine can run."""
         return self.engine.capabilities
 
-    def digest(self, table: Table) -> str:
+    def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
         """Return the engine's digest of a table."""
-        return self.engine.digest(table)
+        return self.engine.digest(table, accepted)
 
     def rows(self, table: Table) -> int:
         """Return how many rows the engine finds in a table."""

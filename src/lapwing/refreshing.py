@@ -1,0 +1,30 @@
+"""Data that are taken anew from their sources, and accepted: what a schedule runs.
+
+Fetching comes first and changes nothing. Only what was delivered whole, and passes the checks of every version, becomes
+the current one; until the moment of acceptance questions are answered from the version before, and if anything fails
+they still are.
+"""
+
+from pathlib import Path
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import load
+from lapwing.opening import open_session
+from lapwing.sources import fetch
+
+
+def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: str | None = None) -> int:
+    """Fetch what the sources of a catalog hold now, and make it the current version; return its number.
+
+    The curator's act. The number stays as it is if the rows are the same. Spending stays with the people.
+
+    Args: catalog: the path of a catalog, or one that was read. unreadable: "null" accepts values that are not of their
+        declared type, which count as NULL or are rounded.
+    Guarantee: nothing is charged; on any error the version before stays the current one, and answers.
+    Raises: DataFault for a source that does not deliver, or rows that are not accepted: `lapwing data check` says which
+        values they are. InvalidParameter if no table comes from a source.
+    """
+    described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
+    fetch(described)
+    with open_session(described) as session:
+        return session.accept_data(unreadable=unreadable)

@@ -1,0 +1,216 @@
+"""One table of a source's state as a file: its declared columns, in order, in a Parquet file, with their digest.
+
+Rows are read once. They go in batches from the source through `conforming` into a sort, which spills into a private
+folder, and from there in order into the file and the digest. A second and a third reading, of the same state, is needed
+only where a column holds a value that its preferred type cannot, which shows when it comes.
+"""
+
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lapwing import progress
+from lapwing.catalog import spelling
+from lapwing.catalog.table import Table
+from lapwing.errors import DataFault, Fault
+from lapwing.sources.conforming import candidates, conformed, delivered_type, plain
+from lapwing.sources.content import Content
+from lapwing.sources.source import Names, State
+
+MEMORY: Final = (40, 200, 1000)
+"""Megabytes of the sort: the next, if those before are too few for so many rows, or for rows of this size."""
+BATCH: Final = 1 << 15
+"""Rows that are written at a time, which are a row group of the file."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """A table's rows as they were written, and what they hash to."""
+
+    rows: int
+    digest: str
+
+
+@final
+@dataclass(slots=True)
+class _Plan:
+    """Of each column by name, how it is delivered, and which of its candidate types is tried."""
+
+    columns: Mapping[str, Sequence[pa.DataType]]
+    tried: dict[str, int] = field(default_factory=dict)
+
+    def types(self, delivered: pa.Schema) -> dict[str, pa.DataType]:
+        """Return the types that are tried, by name; that of the delivered column where no candidate is left."""
+        return {
+            name: [*kinds, delivered_type(delivered.field(name).type)][self.tried.get(name, 0)]
+            for name, kinds in self.columns.items()
+        }
+
+
+def deliver(state: State, names: Names, table: Table, file: Path, scratch: Path) -> Delivered:
+    """Write the declared columns of a table, and its privacy unit, as they are in a state.
+
+    Args: names: which table it is there. file: to write. scratch: a private folder for what does not fit into memory.
+    Raises: DataFault if the source does not deliver all of it; Fault if it cannot be written.
+    """
+    wanted = _wanted(state, names, table)
+    counted = state.rows(names)
+    if not wanted:
+        return _nothing_but_rows(counted or 0, file)
+    plan = _Plan(columns={there: candidates(table.column(here)) for here, there in wanted.items()})
+    called = {there: here for here, there in wanted.items()}
+    memory = list(MEMORY)
+    delivered = None
+    while delivered is None:
+        stream = _Stream(state.batches(names, list(wanted.values())), plan, called, table)
+        try:
+            with _own_memory():
+                delivered = _written(stream, file, scratch, table, memory[0])
+        except duckdb.OutOfMemoryException:
+            del memory[0]
+            if not memory:
+                raise _not_written(table, "the rows take more memory than there is for them") from None
+    if counted is not None and stream.rows != counted:
+        raise DataFault(
+            f"The source of table {table.name} delivered {'fewer' if stream.rows < counted else 'more'} rows than it "
+            "counts in the same state; nothing was taken. Try again, and look after the network and the source"
+        )
+    return delivered
+
+
+def _nothing_but_rows(rows: int, file: Path) -> Delivered:
+    """Write rows of which nothing is declared: a column of NULL says how many there are."""
+    table = pa.table({"nothing": pa.nulls(rows, pa.bool_())})
+    content = Content(table.schema)
+    for batch in table.to_batches():
+        content.update(batch)
+    pq.write_table(table, file, store_schema=False)
+    return Delivered(rows=rows, digest=content.digest())
+
+
+def _wanted(state: State, names: Names, table: Table) -> dict[str, str]:
+    """Return the columns that are needed, by the names of the catalog, each with its name in the source."""
+    offered = {column.name: column for column in state.columns(names)}
+    needed = [column.name for column in table.columns]
+    if not table.unit_is_row and table.link is None:
+        needed = list(dict.fromkeys([*needed, table.unit_column]))
+    wanted = {}
+    for name in needed:
+        like = [name] if name in offered else [other for other in offered if other.casefold() == name.casefold()]
+        if len(like) != 1:
+            listed = ", ".join(map(spelling.key, offered)) or "none"
+            what = "several columns called but for case" if like else "no column"
+            raise DataFault(f"The source of table {table.name} has {what} {spelling.key(name)}; it has {listed}")
+        if offered[like[0]].type is None:
+            raise DataFault(
+                f"The column {spelling.key(name)} of table {table.name} is of the type {offered[like[0]].stored_as} in "
+                "the source, which a catalog has no type for; take it out of the catalog, or make a view that casts it"
+            )
+        wanted[name] = like[0]
+    return dict(sorted(wanted.items()))
+
+
+@final
+class _Stream:
+    """Batches of a source as they are to be stored; what went wrong in them is kept, for whoever reads them."""
+
+    def __init__(self, reader: pa.RecordBatchReader, plan: _Plan, called: Mapping[str, str], table: Table) -> None:
+        self._reader, self._plan, self._called, self._table = reader, plan, called, table
+        self._types = plan.types(reader.schema)
+        self.rows = 0
+        self.misfit = False
+        self.fault: BaseException | None = None
+        self.schema = pa.schema([(called[name], kind) for name, kind in self._types.items()])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches; from a value on that does not fit, none, but all that are left are looked through."""
+        try:
+            for batch in self._reader:
+                self.rows += batch.num_rows
+                columns = [self._column(batch, name) for name in self._called]
+                if not self.misfit and batch.num_rows:
+                    yield pa.record_batch(columns, schema=self.schema)
+        except BaseException as fault:
+            self.fault = fault
+            raise
+        finally:
+            self._reader.close()
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        try:
+            column = plain(batch.column(name))
+        except UnicodeError:
+            raise DataFault(
+                f"The column {spelling.key(self._called[name])} of table {self._table.name} holds a text that is not "
+                "UTF-8; mend it in the source, or its encoding"
+            ) from None
+        stored = column if column.type == self._types[name] else conformed(column, self._types[name])
+        while stored is None:
+            self.misfit = True
+            self._plan.tried[name] = self._plan.tried.get(name, 0) + 1
+            self._types = self._plan.types(self._reader.schema)
+            stored = column if column.type == self._types[name] else conformed(column, self._types[name])
+        return stored
+
+
+def _written(stream: _Stream, file: Path, scratch: Path, table: Table, memory: int) -> Delivered | None:
+    """Write what a stream has in order, or return None if a column must be stored otherwise.
+
+    Raises: duckdb.OutOfMemoryException if the sort needs more; what the stream raised; Fault.
+    """
+    content = Content(stream.schema)
+    columns = ", ".join('"' + name.replace('"', '""') + '"' for name in stream.schema.names)
+    try:
+        with duckdb.connect(config=_settings(scratch, memory)) as sort, progress.work(f"Fetching {table.name}"):
+            sort.register("delivered", pa.RecordBatchReader.from_batches(stream.schema, stream.batches()))
+            ordered = sort.sql(f"SELECT {columns} FROM delivered ORDER BY ALL").to_arrow_reader(BATCH)
+            with ordered, pq.ParquetWriter(file, stream.schema, store_schema=False) as writer:
+                for batch in ordered:
+                    rows = batch.cast(stream.schema)
+                    content.update(rows)
+                    writer.write_batch(rows)
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        if stream.fault is None and isinstance(error, duckdb.OutOfMemoryException):
+            raise
+        if stream.fault is None:
+            full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+            why = "the disk is full" if full else "look at the rights of its folder, and at the room on its disk"
+            raise _not_written(table, why) from None
+    if stream.fault is not None:
+        raise stream.fault
+    return None if stream.misfit else Delivered(rows=content.rows, digest=content.digest())
+
+
+def _settings(scratch: Path, megabytes: int) -> dict[str, str | bool | int | float | list[str]]:
+    return {
+        "memory_limit": f"{megabytes}MB",
+        "temp_directory": str(scratch),
+        "threads": 1,  # the source and Arrow take the others; two would need a third more memory
+        "arrow_large_buffer_size": True,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+    }
+
+
+def _not_written(table: Table, why: str) -> Fault:
+    return Fault(f"What the source of table {table.name} delivered could not be written: {why}. Nothing was taken.")
+
+
+@contextmanager
+def _own_memory() -> Iterator[None]:
+    """Let Arrow give back at once what it no longer needs: its own pool keeps twenty megabytes."""
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)

@@ -1,0 +1,123 @@
+"""Parquet files, on this machine or in an object store: one listing of them, none of which may change meanwhile.
+
+Folders named `column=value` are columns, as in files beside the catalog. Where the files are is for Arrow's file
+systems to know: S3, Google Cloud Storage, Azure and HDFS find credentials as their own tools do, in the environment or
+in files.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
+from lapwing.catalog.source_address import SourceAddress
+from lapwing.errors import DataFault
+from lapwing.sources.credentials import credentials_of
+from lapwing.sources.source import Names
+
+if TYPE_CHECKING:
+    from lapwing.sources.source import State
+
+BATCH: Final = 1 << 16
+"""Rows that are handed over at a time."""
+
+
+@contextmanager
+def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+    """Open the files that are there now."""
+    try:
+        system, path = _system(address, folder)
+        yield ParquetState(system, path)
+    except (OSError, pa.ArrowException) as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise DataFault("There are no such files" if missing else UNREADABLE) from None
+
+
+UNREADABLE: Final = (
+    "The Parquet files of the data cannot be read to their end, or not by this user; look after the place, after "
+    "credentials, and whether they are complete and have the same columns"
+)
+
+
+def _system(address: SourceAddress, folder: Path) -> tuple[fs.FileSystem, str]:
+    place = address.place.removeprefix("parquet:")
+    if "://" not in place:
+        return fs.LocalFileSystem(), str((folder / place).absolute())
+    options = dict(address.options) | credentials_of(address)
+    if place.startswith("s3://") and options:
+        return fs.S3FileSystem(**options), place.removeprefix("s3://")
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(place)
+    return found
+
+
+@final
+class ParquetState:
+    """Files as they were listed."""
+
+    holds_several = False
+
+    def __init__(self, system: fs.FileSystem, path: str) -> None:
+        self._system, self._path = system, path
+        self._listed = self._listing()
+        self.version = hashlib.sha256(json.dumps(self._listed).encode()).hexdigest()[:12]
+        self._data = self._dataset()
+
+    def columns(self, table: Names) -> Sequence[FileColumn]:
+        """Return the columns of the files, and of the folders that they lie in."""
+        return columns_of_arrow(self._data.schema)
+
+    def rows(self, table: Names) -> int | None:
+        """Return how many rows the files say that they have."""
+        return int(self._data.count_rows())
+
+    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Return the columns of all files; at the end they must be those that were listed."""
+        scanner = self._data.scanner(columns=list(columns), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+
+        def delivered() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from scanner.to_batches()
+                unchanged = self._listing() == self._listed
+            except (OSError, pa.ArrowException):
+                raise DataFault(UNREADABLE) from None
+            if not unchanged:
+                raise DataFault(
+                    "The Parquet files of the data changed while they were read; nothing was taken. Try again"
+                )
+
+        return pa.RecordBatchReader.from_batches(scanner.projected_schema, delivered())
+
+    def _listing(self) -> list[tuple[str, int, int]]:
+        found = self._system.get_file_info(self._path)
+        if found.type == fs.FileType.Directory:
+            infos = self._system.get_file_info(fs.FileSelector(self._path, recursive=True))
+        else:
+            infos = [found]
+        files = [info for info in infos if info.is_file and not _is_passed_over(info.path[len(self._path) :])]
+        if not files:
+            raise FileNotFoundError
+        return sorted((info.path, info.size, info.mtime_ns or 0) for info in files)
+
+    def _dataset(self) -> ds.Dataset:
+        files = [path for path, _, _ in self._listed]
+        first = ds.dataset(files[:1], filesystem=self._system, format="parquet")
+        keys = _keys(files[0][len(self._path) :])
+        parts = ds.partitioning(pa.schema([(key, pa.string()) for key in keys]), flavor="hive") if keys else None
+        schema = pa.schema([*first.schema, *(pa.field(key, pa.string()) for key in keys)])
+        return ds.dataset(files, schema=schema, filesystem=self._system, format="parquet", partitioning=parts,
+                          partition_base_dir=self._path)  # fmt: skip
+
+
+def _keys(path: str) -> list[str]:
+    return [part.partition("=")[0] for part in path.split("/")[:-1] if "=" in part]
+
+
+def _is_passed_over(path: str) -> bool:
+    return any(part.startswith((".", "_")) for part in path.strip("/").split("/"))

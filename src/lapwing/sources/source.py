@@ -1,0 +1,56 @@
+"""What a source owes: the columns of one consistent state, as Arrow batches.
+
+A source that cannot promise one state for a table is none. Whoever delivers rows beside which others were already gone,
+or twice what was moved meanwhile, shows a table that never was, and people in it who never had such rows.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from lapwing.catalog.source_address import SourceAddress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lapwing.catalog.file_columns import FileColumn
+
+Names = tuple[str, ...]
+"""The names that lead to a table, as schema and table."""
+
+
+class State(Protocol):
+    """One consistent state of a source, while it is open: all that is asked, in whatever order, is of this state."""
+
+    @property
+    def version(self) -> str | None:
+        """What the source calls this state, if it has a name for it by which it can be asked for again."""
+        ...
+
+    @property
+    def holds_several(self) -> bool:
+        """Whether several tables are read in the same state, and not each in one of its own."""
+        ...
+
+    def columns(self, table: Names) -> "Sequence[FileColumn]":
+        """Return the columns of a table, with the types that the source declares: no row is read for this.
+
+        Raises: DataFault if there is no such table.
+        """
+        ...
+
+    def rows(self, table: Names) -> int | None:
+        """Return how many rows a table has, as the source counts them; None if it does not in this state."""
+        ...
+
+    def batches(self, table: Names, columns: Sequence[str]) -> "pa.RecordBatchReader":
+        """Return these columns of all rows of a table, in any order; what cannot be delivered to its end raises."""
+        ...
+
+
+Door = Callable[[SourceAddress, Path], AbstractContextManager[State]]
+"""Opens a state of what an address leads to; paths in it start from a folder.
+
+Raises: DataFault if it cannot be reached, or does not let this user in.
+"""

@@ -1,0 +1,131 @@
+"""SQLite: one read transaction, which sees the file as it was when its first statement began.
+
+SQLite's columns have no types but what their declaration suggests; any value may be of any kind. So all values are
+looked over first, in the same transaction: a column that holds integers alone is read as such, numbers as doubles, and
+everything else as text, which is then read by the catalog's types, as a CSV file is.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from re import IGNORECASE, match
+from typing import TYPE_CHECKING, Any, final
+from urllib.parse import quote
+
+import adbc_driver_sqlite.dbapi
+import pyarrow as pa
+from adbc_driver_manager import dbapi
+
+from lapwing.catalog.file_columns import FileColumn
+from lapwing.catalog.source_address import SourceAddress
+from lapwing.errors import DataFault
+from lapwing.sources.adbc_batches import fetched, reader_of
+from lapwing.sources.source import Names
+
+if TYPE_CHECKING:
+    from lapwing.sources.source import State
+
+KINDS = {"integer": ("0", pa.int64()), "real": ("0.0", pa.float64()), "text": ("''", pa.large_string())}
+"""How a column is read, with a value and the type of it: the driver guesses types from the first rows that it sees."""
+
+
+@contextmanager
+def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+    """Open a state of a database file, which starts from the catalog's folder."""
+    file = (folder / address.place.removeprefix("sqlite:")).absolute()
+    if not file.is_file():
+        raise DataFault(f"There is no database {file.name}; the path starts from the catalog's folder")
+    try:
+        connection = adbc_driver_sqlite.dbapi.connect(f"file:{quote(str(file))}?mode=ro", autocommit=True)
+    except dbapi.Error:
+        raise _fault() from None
+    with closing(connection):
+        with connection.cursor() as cursor:
+            fetched(cursor, "BEGIN", _fault)
+        yield SqliteState(connection)
+
+
+@final
+class SqliteState:
+    """A database file as it was when its transaction began."""
+
+    version = None
+    holds_several = True
+
+    def __init__(self, connection: dbapi.Connection) -> None:
+        self._connection = connection
+
+    def columns(self, table: Names) -> Sequence[FileColumn]:
+        """Return the columns of a table or view, with the types that their declarations suggest."""
+        rows = self._ask(f"SELECT name, type FROM pragma_table_info({_text(table[-1])}{_schema(table)})")
+        if not rows:
+            raise DataFault(f"The database has no table {'.'.join(table)}")
+        return [_column(str(name), str(kind)) for name, kind in rows]
+
+    def rows(self, table: Names) -> int | None:
+        """Return how many rows the transaction sees."""
+        ((count,),) = self._ask(f"SELECT COUNT(*) FROM {_name(table)}")
+        return int(count)
+
+    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Return the columns, each as what all of its values are."""
+        kinds = [self._kind(table, name) for name in columns] or ["integer"]
+        names = [_identifier(name) for name in columns] or ["1"]
+        first = ", ".join(f"{KINDS[kind][0]} AS {name}" for kind, name in zip(kinds, names, strict=True))
+        rows = ", ".join(f"CAST({name} AS {kind.upper()})" for kind, name in zip(kinds, names, strict=True))
+        query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}"
+        types = {name: KINDS[kind][1] for kind, name in zip(kinds, columns, strict=False)}
+        return reader_of(self._connection.cursor(), query, types, _fault, skip=1)
+
+    def _kind(self, table: Names, column: str) -> str:
+        found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}")
+        kinds = {str(kind) for (kind,) in found} - {"null"}
+        if kinds <= {"integer"}:
+            return "integer"
+        return "real" if kinds == {"real"} else "text"
+
+    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            return fetched(cursor, query, _fault)
+
+
+def _column(name: str, declared: str) -> FileColumn:
+    """Return a column with the catalog's type that its declaration suggests: text where it suggests none."""
+    step = None
+    if (
+        of_decimals := match(r"(?:decimal|numeric)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)?\)", declared, IGNORECASE)
+    ) is not None:
+        kind, step = "decimal", Fraction(1, 10 ** int(of_decimals[1] or 0))
+    else:
+        lower = declared.casefold()
+        suggested = (
+            ("bool", "boolean"), ("timestamp", "timestamp"), ("datetime", "timestamp"), ("date", "date"),
+            ("int", "integer"), ("real", "float"), ("floa", "float"), ("doub", "float"),
+        )  # fmt: skip
+        kind = next((kind for part, kind in suggested if part in lower), "string")
+    blob = "blob" in declared.casefold()
+    return FileColumn(name=name, type=None if blob else kind, step=step, stored_as=declared or "undeclared")
+
+
+def _fault(_: str = "") -> DataFault:
+    return DataFault(
+        "The SQLite database of the data cannot be read: it is no database, was cut off, or another program holds it. "
+        "Nothing was taken"
+    )
+
+
+def _name(table: Names) -> str:
+    return ".".join(map(_identifier, table))
+
+
+def _schema(table: Names) -> str:
+    return f", {_text(table[0])}" if len(table) > 1 else ""
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,91 @@
+"""The same rows have the same digest and the same exact integers, through whatever door they come, and from a file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.support.sources import rows
+from tests.support.sources.rows import QUESTIONS, exact, fetched, visits
+
+ROWS = visits()
+
+
+def from_postgres(folder: Path, request: pytest.FixtureRequest) -> str:
+    return rows.fill_postgres(request.getfixturevalue("postgres"), ROWS)
+
+
+def from_sqlite(folder: Path, _: pytest.FixtureRequest) -> str:
+    return rows.fill_sqlite(folder / "clinic.db", ROWS)
+
+
+def from_parquet(folder: Path, _: pytest.FixtureRequest) -> str:
+    return rows.fill_parquet(folder / "there.parquet", ROWS)
+
+
+DOORS = {"postgresql": from_postgres, "sqlite": from_sqlite, "parquet": from_parquet}
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[object]]:
+    """The digest, and the answers of the one proven path over a plain file beside the catalog."""
+    folder = tmp_path_factory.mktemp("reference")
+    source = rows.fill_parquet(folder / "there.parquet", ROWS)
+    plain = rows.catalog(folder, "there.parquet")
+    answers: list[object] = [exact(plain, text) for text in QUESTIONS]
+    _, snapshot = fetched(folder, source)
+    return snapshot.digests["visits"], answers
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_digest_and_integers_are_those_of_a_file(
+    door: str, tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[str, list[object]]
+) -> None:
+    made, snapshot = fetched(tmp_path, DOORS[door](tmp_path, request))
+    assert snapshot.tables["visits"].rows == ROWS.num_rows
+    assert [exact(made, text) for text in QUESTIONS] == reference[1]
+    assert snapshot.digests["visits"] == reference[0]
+
+
+Change = Callable[[pa.Table], pa.Table]
+CHANGES: dict[str, tuple[Change, bool]] = {
+    "another order": (lambda table: table.take(list(reversed(range(table.num_rows)))), True),
+    "a row less": (lambda table: table.slice(1), False),
+    "a row twice": (lambda table: pa.concat_tables([table, table.slice(5, 1)]), False),
+    "one cell": (lambda table: pa.concat_tables([table.slice(1), _other(table.slice(0, 1))]), False),
+}
+
+
+def _other(row: pa.Table) -> pa.Table:
+    return row.set_column(1, "plan", pa.array(["another"]))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_digest_is_of_the_rows_as_a_bag(change: str, tmp_path: Path, reference: tuple[str, list[object]]) -> None:
+    """And so not of the query, the address or the order, which here are others or the same, whatever the rows are."""
+    alter, same = CHANGES[change]
+    _, snapshot = fetched(tmp_path, rows.fill_parquet(tmp_path / "elsewhere.parquet", alter(ROWS)))
+    assert (snapshot.digests["visits"] == reference[0]) == same
+
+
+def test_a_digest_of_the_query_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: a digest that follows from what is asked for, and not from what was delivered."""
+    from lapwing.sources.content import Content
+
+    monkeypatch.setattr(Content, "digest", lambda self: f"{hash(str(self._schema)):064x}")
+    found = set()
+    for name, table in (("one", ROWS), ("other", ROWS.slice(1))):
+        (tmp_path / name).mkdir()
+        found.add(
+            fetched(tmp_path / name, rows.fill_parquet(tmp_path / name / "t.parquet", table))[1].digests["visits"]
+        )
+    assert len(found) == 1, "the change went unseen, as test_the_digest_is_of_the_rows_as_a_bag would say"
+
+
+def test_a_column_that_is_not_declared_is_not_fetched(tmp_path: Path) -> None:
+    source = rows.fill_parquet(tmp_path / "there.parquet", ROWS)
+    few = {name: rows.COLUMNS[name] for name in ("plan", "cost")}
+    _, snapshot = fetched(tmp_path, source, columns=few)
+    file = next(snapshot.folder.glob("*.parquet"))
+    assert pa.parquet.read_schema(file).names == ["cost", "person", "plan"]
