@@ -1,6 +1,7 @@
 """Every command and every line of Python in the documentation runs, and prints what the page shows."""
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,14 @@ def test_another_output_is_noticed(shown: str, real: str) -> None:
 
 def test_progress_is_not_left_standing() -> None:
     assert left_standing(f"a\n{BLANK}Reading 7 %{BLANK}Reading 9 %{BLANK}b\nc") == "a\nb\nc"
+
+
+def test_each_task_of_accounting_is_shown_in_five_lines() -> None:
+    """Ten tasks, each with its imports; a task that takes more is not a task that is easy."""
+    page = (DOCS / "how-to" / "account-for-a-list.md").read_text(encoding="utf-8").partition("## From Python")[2]
+    tasks = re.split(r"^\*\*(\d+)\. ", page, flags=re.MULTILINE)[1:]
+    assert tasks[::2] == [str(n) for n in range(1, 11)]
+    for number, task in zip(tasks[::2], tasks[1::2], strict=True):
+        code = re.findall(r"^```python\n(.*?)^```$", task, flags=re.MULTILINE | re.DOTALL)
+        assert code, number
+        assert sum(bool(line.strip()) for line in code[0].splitlines()) <= 5, number
