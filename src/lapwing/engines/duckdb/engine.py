@@ -34,7 +34,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, NOTHING, Exact, IndexState
 from lapwing.engines.data_check import TableCheck
 from lapwing.engines.duckdb import checking, files, index, source_reading
-from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, needed, passes_for
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.held_totals import Asker, HeldTotals
@@ -231,7 +231,11 @@ class DuckDB:
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
         """Return the layers of a batch that is not divided further."""
         tables = needed(question.tables, indexes)
-        rows = ", ".join([*self._layers.of(tables, indexes, part), *self._public_layers(question)])
+        if indexes:
+            layers = self._layers.of(tables, indexes, part)
+        else:
+            layers = [layer(table, self._describe(table).source, part) for table in tables]
+        rows = ", ".join([*layers, *self._public_layers(question)])
         return lambda _: rows
 
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
