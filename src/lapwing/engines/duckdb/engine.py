@@ -156,9 +156,8 @@ class DuckDB:
 
     def index_state(self, table: Table) -> IndexState:
         """Return whether a table has an index, and whether it is of these data, this catalog and this engine."""
-        return self._index_work.state(
-            table, {above.name: files.hashed(self._paths[above.name], above) for above in table.lineage}
-        )
+        digests = {above.name: files.hashed(self._paths[above.name], above) for above in table.lineage}
+        return self._index_work.state(table, digests)
 
     def close(self) -> None:
         """Close the database and remove its folder."""
@@ -231,11 +230,9 @@ class DuckDB:
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
         """Return the layers of a batch that is not divided further."""
         tables = needed(question.tables, indexes)
-        if indexes:
-            layers = self._layers.of(tables, indexes, part)
-        else:
-            layers = [layer(table, self._describe(table).source, part) for table in tables]
-        rows = ", ".join([*layers, *self._public_layers(question)])
+        stored = self._layers.of(tables, indexes, part) if indexes else ()
+        fresh = () if indexes else [layer(table, self._describe(table).source, part) for table in tables]
+        rows = ", ".join([*stored, *fresh, *self._public_layers(question)])
         return lambda _: rows
 
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
