@@ -16,9 +16,6 @@ for any mechanisms, chosen in any way, at no cost over composition fixed in adva
 - renyi: at each order declared in advance ε(α) adds under full adaptivity (Feldman and Zrnic 2021), and every order is
   kept within its cap. "Some order is within its cap" would be another decision, which is not made here.
 
-No such decision is made from privacy loss distributions: they are not valid for charges chosen along the way
-(`composable`).
-
 The guarantee is the budget, not what happens to be spent when one stops looking: stopping when the answers suit is
 itself a choice that depends on the data (`odometers` has figures that allow for it).
 
