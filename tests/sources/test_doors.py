@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
+import psycopg
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.sources import rows
@@ -24,7 +27,76 @@ def from_parquet(folder: Path, _: pytest.FixtureRequest) -> str:
     return rows.fill_parquet(folder / "there.parquet", ROWS)
 
 
-DOORS = {"postgresql": from_postgres, "sqlite": from_sqlite, "parquet": from_parquet}
+def from_folders(folder: Path, _: pytest.FixtureRequest) -> str:
+    """A folder for each plan, whose texts are then no column of the files."""
+    (folder / "split").mkdir()
+    plans = ROWS["plan"].cast("string").to_pylist()
+    for number, plan in enumerate(sorted({plan for plan in plans if plan and len(plan) < 9})):
+        inside = folder / "split" / f"plan={plan}"
+        inside.mkdir()
+        chosen = ROWS.filter(pa.array([one == plan for one in plans])).drop_columns(["plan"])
+        pq.write_table(chosen, inside / f"{number}.parquet")
+    (folder / "split" / "_SUCCESS").touch()
+    return "parquet:split"
+
+
+def from_flight_sql(folder: Path, request: pytest.FixtureRequest) -> str:
+    server = request.getfixturevalue("flight_server")
+    server.tables["visits"] = ROWS
+    return f"{server.address}#visits"
+
+
+def from_any_driver(folder: Path, request: pytest.FixtureRequest) -> str:
+    """PostgreSQL once more, as a database of which nothing is known but that it has a driver."""
+    url = request.getfixturevalue("postgres")
+    rows.fill_postgres(url, ROWS)
+    with psycopg.connect(url) as connection:
+        plain = "person, plan, cost::text AS cost, weight, insured, day, at"
+        connection.execute(f"CREATE VIEW plain AS SELECT {plain} FROM visits")
+    return f"adbc:postgresql?uri={quote(url, safe='')}#plain"
+
+
+def from_delta(folder: Path, _: pytest.FixtureRequest) -> str:
+    rows.fill_delta(folder / "lake", ROWS.slice(0, 150))
+    return rows.fill_delta(folder / "lake", ROWS.slice(150))
+
+
+def from_iceberg(folder: Path, request: pytest.FixtureRequest) -> str:
+    monkeypatch = request.getfixturevalue("monkeypatch")
+    for key, value in rows.iceberg_catalog(folder).items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    rows.fill_iceberg(folder, ROWS.slice(0, 150))
+    return rows.fill_iceberg(folder, ROWS.slice(150))
+
+
+def from_object_store(folder: Path, request: pytest.FixtureRequest) -> str:
+    store = request.getfixturevalue("store")
+    with store.system.open_output_stream("bucket/visits/1.parquet") as one:
+        pq.write_table(ROWS.slice(0, 99), one)
+    with store.system.open_output_stream("bucket/visits/2.parquet") as other:
+        pq.write_table(ROWS.slice(99), other)
+    return "parquet:s3://bucket/visits"
+
+
+def from_delta_in_an_object_store(folder: Path, request: pytest.FixtureRequest) -> str:
+    from deltalake import write_deltalake
+
+    store = request.getfixturevalue("store")
+    write_deltalake("s3://bucket/lake", ROWS, storage_options=store.delta)
+    return "delta:s3://bucket/lake"
+
+
+DOORS = {
+    "postgresql": from_postgres,
+    "sqlite": from_sqlite,
+    "parquet": from_parquet,
+    "flight_sql": from_flight_sql,
+    "adbc": from_any_driver,
+    "delta": from_delta,
+    "iceberg": from_iceberg,
+    "an object store": from_object_store,
+    "delta in an object store": from_delta_in_an_object_store,
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +118,11 @@ def test_digest_and_integers_are_those_of_a_file(
     assert snapshot.tables["visits"].rows == ROWS.num_rows
     assert [exact(made, text) for text in QUESTIONS] == reference[1]
     assert snapshot.digests["visits"] == reference[0]
+
+
+def test_folders_are_columns(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    made, _ = fetched(tmp_path, from_folders(tmp_path, request))
+    assert exact(made, QUESTIONS[0]) == exact(rows.catalog(tmp_path, "split/**/*.parquet"), QUESTIONS[0])
 
 
 Change = Callable[[pa.Table], pa.Table]

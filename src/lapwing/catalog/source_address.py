@@ -30,7 +30,9 @@ DOORS: Final = {
 """How addresses begin, and which door leads there."""
 NAMED: Final = frozenset({"postgresql", "sqlite", "flight_sql", "adbc", "iceberg"})
 """Doors behind which there are several tables, one of which the address names."""
-_SECRET: Final = re.compile(r"passw|pwd|secret|token|credential|access_key|api_?key|account_key|session_key", re.I)
+_SECRET: Final = re.compile(
+    r"passw|pwd|secret|token|credential|access_key|api_?key|account_key|session_key|authorization", re.I
+)
 _WITHIN: Final = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 _NAME: Final = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 

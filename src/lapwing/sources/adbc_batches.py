@@ -21,6 +21,16 @@ def fetched(cursor: dbapi.Cursor, query: str, meaning: Meaning) -> list[tuple[An
         raise _meant(error, meaning) from None
 
 
+def schema_of(cursor: dbapi.Cursor, query: str, meaning: Meaning) -> pa.Schema:
+    """Return the schema of a query."""
+    try:
+        cursor.execute(query)
+        with cursor.fetch_record_batch() as batches:
+            return batches.schema
+    except (dbapi.Error, pa.ArrowException, OSError) as error:
+        raise _meant(error, meaning) from None
+
+
 def reader_of(
     cursor: dbapi.Cursor, query: str, texts: Mapping[str, pa.DataType], meaning: Meaning, skip: int = 0
 ) -> pa.RecordBatchReader:

@@ -152,3 +152,27 @@ def fetched(folder: Path, source: str, **options: Any) -> tuple[Catalog, Snapsho
     """Return the catalog of a source, and what was fetched."""
     made = catalog(folder, source, **options)
     return made, fetch(made)
+
+
+def fill_delta(folder: Path, rows: pa.Table) -> str:
+    """Append rows to a Delta table; return its address, relative to the folder above."""
+    from deltalake import write_deltalake
+
+    write_deltalake(str(folder), rows, mode="append")
+    return f"delta:{folder.name}"
+
+
+def fill_iceberg(folder: Path, rows: pa.Table, name: str = "visits") -> str:
+    """Append rows to a table of an Iceberg catalog in SQLite, of which the environment knows; return its address."""
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("lake", **iceberg_catalog(folder))
+    catalog.create_namespace_if_not_exists("clinic")
+    catalog.create_table_if_not_exists(f"clinic.{name}", schema=rows.schema).append(rows)
+    catalog.close()
+    return f"iceberg:lake#clinic.{name}"
+
+
+def iceberg_catalog(folder: Path) -> dict[str, str]:
+    """Return what an Iceberg catalog in a folder is opened by."""
+    return {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/warehouse"}

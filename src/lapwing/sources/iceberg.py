@@ -1,0 +1,91 @@
+"""Iceberg: a snapshot of a table, which never changes: that which the address pins, or the newest.
+
+The catalog is PyIceberg's, by its name: where it is and how to get in stands in `~/.pyiceberg.yaml` or in variables
+like PYICEBERG_CATALOG__LAKE__URI, as with any program that uses it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
+
+from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
+from lapwing.catalog.source_address import SourceAddress
+from lapwing.errors import DataFault
+from lapwing.sources.credentials import credentials_of
+from lapwing.sources.source import Names
+
+if TYPE_CHECKING:
+    from lapwing.sources.source import State
+
+SNAPSHOT: Final = "snapshot"
+
+
+@contextmanager
+def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
+    """Open a snapshot of a table."""
+    pinned = address.option(SNAPSHOT)
+    if pinned is not None and not pinned.isdecimal():
+        raise DataFault("The snapshot in the address of the Iceberg table is no number; write one like ?snapshot=12")
+    options: dict[str, Any] = {name: value for name, value in address.options if name != SNAPSHOT}
+    try:
+        catalog = load_catalog(address.place.removeprefix("iceberg:"), **options, **credentials_of(address))
+        table = catalog.load_table(address.table)
+        newest = table.current_snapshot()
+    except Exception:  # whatever its catalog's client raises, whose texts may hold an address
+        raise _fault() from None
+    number = int(pinned) if pinned is not None else None if newest is None else newest.snapshot_id
+    if number is not None and table.snapshot_by_id(number) is None:
+        raise _fault()
+    yield IcebergState(table, number)
+
+
+@final
+class IcebergState:
+    """A snapshot of a table; None is that of one without rows."""
+
+    holds_several = False
+
+    def __init__(self, table: Table, number: int | None) -> None:
+        self.version = None if number is None else str(number)
+        self._table, self._number = table, number
+
+    def columns(self, table: Names) -> Sequence[FileColumn]:
+        """Return the columns of the snapshot."""
+        return columns_of_arrow(self._scan().projection().as_arrow())
+
+    def rows(self, table: Names) -> int | None:
+        """Return how many rows the snapshot has."""
+        try:
+            return int(self._scan().count())
+        except Exception:
+            raise _fault() from None
+
+    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Return the columns of all files of the snapshot."""
+        try:
+            reader = self._scan(tuple(columns)).to_arrow_batch_reader()
+        except Exception:
+            raise _fault() from None
+
+        def delivered() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from reader
+            except Exception:
+                raise _fault() from None
+
+        return pa.RecordBatchReader.from_batches(reader.schema, delivered())
+
+    def _scan(self, columns: Sequence[str] = ("*",)) -> Any:
+        return self._table.scan(selected_fields=tuple(columns), snapshot_id=self._number)
+
+
+def _fault() -> DataFault:
+    return DataFault(
+        "The Iceberg table of the data is not there, has no such snapshot, or cannot be read to its end; look after "
+        "the catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the table's name, and whether the snapshot has expired"
+    )

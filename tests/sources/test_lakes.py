@@ -1,0 +1,140 @@
+"""Versions of lakes: pinned, or the newest; what is not there, dies or changes is said, and nothing is taken."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lapwing.catalog.source_address import read_address
+from lapwing.engines import open_engine
+from lapwing.errors import DataFault, InvalidParameter
+from lapwing.sources import parquet
+from lapwing.sources.fetching import offered_at
+from tests.support.sources import rows
+from tests.support.sources.flight_sql import Server
+from tests.support.sources.rows import fetched, visits
+
+ROWS = visits()
+
+
+def test_a_version_of_a_delta_table_can_be_pinned(tmp_path: Path) -> None:
+    source = rows.fill_delta(tmp_path / "lake", ROWS)
+    first = fetched(tmp_path, source)[1]
+    rows.fill_delta(tmp_path / "lake", visits(50, seed=2))
+    newest, pinned = fetched(tmp_path, source)[1], fetched(tmp_path, f"{source}?version=0")[1]
+    assert (first.tables["visits"].version, newest.tables["visits"].version) == ("0", "1")
+    assert first.digests == pinned.digests != newest.digests
+    with pytest.raises(DataFault, match="has no such version"):
+        fetched(tmp_path, f"{source}?version=7")
+    with pytest.raises(DataFault, match="is no number"):
+        fetched(tmp_path, f"{source}?version=newest")
+
+
+def test_a_snapshot_of_an_iceberg_table_can_be_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in rows.iceberg_catalog(tmp_path).items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    source = rows.fill_iceberg(tmp_path, ROWS)
+    first = fetched(tmp_path, source)[1]
+    rows.fill_iceberg(tmp_path, visits(50, seed=2))
+    number = first.tables["visits"].version
+    assert first.digests == fetched(tmp_path, source.replace("#", f"?snapshot={number}#"))[1].digests
+    assert fetched(tmp_path, source)[1].digests != first.digests
+    with pytest.raises(DataFault, match="has no such snapshot"):
+        fetched(tmp_path, source.replace("#", "?snapshot=7#"))
+    with pytest.raises(DataFault, match="The Iceberg table of the data is not there"):
+        fetched(tmp_path, "iceberg:lake#clinic.nothing")
+
+
+NOWHERE = (
+    "delta:nowhere", "iceberg:nowhere#a.b", "parquet:nowhere", "sqlite:nowhere.db#a", "grpc://127.0.0.1:9#a",
+    "adbc:nowhere#a", "postgresql://localhost:9/a#b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", NOWHERE)
+def test_a_source_that_is_not_there(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(DataFault):
+        fetched(tmp_path, source)
+    with pytest.raises(DataFault):
+        offered_at(source, tmp_path)
+    assert not list(tmp_path.glob("*.snapshots/[0-9a-f]*"))
+
+
+def test_a_file_of_a_lake_that_is_gone(tmp_path: Path) -> None:
+    source = rows.fill_delta(tmp_path / "lake", ROWS)
+    for file in (tmp_path / "lake").glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(DataFault, match="cannot be read to its end"):
+        fetched(tmp_path, source)
+
+
+@pytest.mark.parametrize("change", ["another file", "another content", "a file less"])
+def test_files_that_change_while_they_are_read(change: str, tmp_path: Path) -> None:
+    folder = tmp_path / "there"
+    folder.mkdir()
+    for number in range(3):
+        pq.write_table(ROWS, folder / f"{number}.parquet")
+    with parquet.state(read_address("parquet:there"), tmp_path) as state:
+        reader = state.batches((), ["plan"])
+        next(reader)
+        if change == "another file":
+            shutil.copy(folder / "0.parquet", folder / "9.parquet")
+        if change == "another content":
+            pq.write_table(ROWS.slice(1), folder / "1.parquet")
+        if change == "a file less":
+            (folder / "2.parquet").unlink()
+        with pytest.raises(DataFault, match=r"changed while they were read|cannot be read to their end"):
+            for _ in reader:
+                pass
+
+
+# ---- Flight SQL ------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_breaks_off_says_nothing_of_its_rows(tmp_path: Path, flight_server: Server) -> None:
+    flight_server.tables["visits"] = ROWS
+    made, before = fetched(tmp_path, f"{flight_server.address}#visits")
+    flight_server.interrupt = True
+    with pytest.raises(DataFault) as broken:
+        fetched(tmp_path, f"{flight_server.address}#visits")
+    flight_server.interrupt = False
+    with pytest.raises(DataFault) as missing:
+        fetched(tmp_path, f"{flight_server.address}#nothing")
+    for error in (broken.value, missing.value):
+        assert "secret" not in f"{error} {error.__cause__}"
+    engine, _ = open_engine(made)
+    assert engine.digest(made.tables[0]) == before.digests["visits"]
+    engine.close()
+
+
+def test_a_wrong_password(tmp_path: Path, flight_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    flight_server.tables["visits"] = ROWS
+    monkeypatch.setenv("KEPT", "something else")
+    with pytest.raises(DataFault, match="does not let this user in") as refused:
+        fetched(tmp_path, f"{flight_server.address}#visits")
+    assert "kept-secret" not in str(refused.value)
+    assert "something else" not in str(refused.value)
+
+
+def test_credentials_are_the_users_own(tmp_path: Path, flight_server: Server, secrets: Path) -> None:
+    flight_server.tables["visits"] = ROWS
+    source = f"{flight_server.address}#visits"
+    secrets.chmod(0o640)
+    with pytest.raises(InvalidParameter, match="can be read by others"):
+        fetched(tmp_path, source)
+    secrets.chmod(0o600)
+    for content, said in (
+        ("[", "cannot be read"),
+        (f'["{flight_server.address}"]\npassword = 1\n', "is neither a text"),
+    ):
+        secrets.write_text(content)
+        with pytest.raises(InvalidParameter, match=said):
+            fetched(tmp_path, source)
+    secrets.write_text(f'["{flight_server.address}"]\npassword = {{ env = "NOT_SET" }}\n')
+    with pytest.raises(DataFault, match="the variable NOT_SET, which is not set"):
+        fetched(tmp_path, source)
+    secrets.unlink()
+    with pytest.raises(InvalidParameter, match="names a file that is not there"):
+        fetched(tmp_path, source)
