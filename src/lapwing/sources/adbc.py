@@ -93,6 +93,6 @@ def fault(code: str = "") -> DataFault:
     """Return the fault of a database that says that something failed."""
     meaning = f" ({code})" if code.strip("\0") else ""
     return DataFault(
-        f"The database of the data cannot be reached, does not let this user in, has no such table, or broke "
-        f"off{meaning}; nothing was taken. Look after the address, after what LAPWING_SOURCES holds for it, and after its rights"
+        "The database of the data cannot be reached, does not let this user in, has no such table, or broke "
+        f"off{meaning}; nothing was taken. Look after the address, what LAPWING_SOURCES holds for it, and its rights"
     )

@@ -87,5 +87,5 @@ class IcebergState:
 def _fault() -> DataFault:
     return DataFault(
         "The Iceberg table of the data is not there, has no such snapshot, or cannot be read to its end; look after "
-        "the catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the table's name, and whether the snapshot has expired"
+        "the catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the name, and whether the snapshot has expired"
     )
