@@ -230,6 +230,22 @@ def test_a_pipe_is_not_silent_until_the_end(monkeypatch: pytest.MonkeyPatch) -> 
     assert order == ["running coin, 1 of 2", "experiment", "running again, 2 of 2", "runs", "again"]
 
 
+EPSILONS = (Fraction(1, 10_000), Fraction(1, 1_000), Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(1),
+            Fraction(3), Fraction(8), Fraction(15), Fraction(20))  # fmt: skip
+TIMED = {"timing"}
+"""What measures real time, which others on the machine disturb."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", range(5))
+@pytest.mark.parametrize("epsilon", EPSILONS, ids=float)
+@pytest.mark.parametrize("name", sorted(set(lab.experiments()) - TIMED))
+def test_no_run_raises_a_false_alarm(name: str, epsilon: Fraction, run: int) -> None:
+    """Fifty runs of each experiment, from a tiny ε to a huge one; one of five has as many repeats as usual."""
+    found = lab.run(name, epsilon=epsilon, short=run < 4)
+    assert [check.what for check in found.checks if not check.holds] == []
+
+
 def test_a_surprise_has_an_exit_status_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

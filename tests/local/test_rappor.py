@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.errors import InvalidParameter
-from lapwing.local import BasicRappor, Noise, Rappor, UnaryEncoding, client, new_task
+from lapwing.local import BasicRappor, Noise, Rappor, UnaryEncoding, client, decode, estimate, new_task
 from lapwing.local.client import rappor as device
 from lapwing.local.client.memoised import bits_again
 from lapwing.local.collection import collect_for
@@ -330,7 +330,8 @@ def test_losses_are_those_asked_for_or_a_little_less(one: Any, forever: Any, has
         lambda: Rappor.full(2, 1),
         lambda: Rappor.full(1, 1),
         lambda: Rappor.published(HALF, HALF, HALF),
-        lambda: Rappor.published(0, HALF, Fraction(3, 4)),
+        lambda: Rappor.published(0, 0, Fraction(3, 4)),
+        lambda: Rappor.published(0, HALF, 1),
         lambda: Rappor.published(1, HALF, Fraction(3, 4)),
         lambda: Rappor(bits=32, hashes=1, cohorts=1, noise=PAPER.noise, remembers=False),
         lambda: BasicRappor.memoised(1, 1),
@@ -340,6 +341,73 @@ def test_losses_are_those_asked_for_or_a_little_less(one: Any, forever: Any, has
 def test_what_cannot_be_meant_is_refused(make: Any) -> None:
     with pytest.raises(InvalidParameter):
         make()
+
+
+TURNED = ((HALF, Fraction(3, 4), Fraction(1, 8)), (Fraction(1, 4), Fraction(9, 10), Fraction(1, 5)))
+
+
+@pytest.mark.parametrize(("f", "p", "q"), TURNED)
+def test_bits_that_are_rather_0_if_they_are_set_say_the_same_as_their_opposites(
+    f: Fraction, p: Fraction, q: Fraction
+) -> None:
+    """RAPPOR with p > q is that with 1 − p < 1 − q and all bits turned over: in losses, laws and estimates."""
+    turned, plain = (BasicRappor.published(f, *each, 3) for each in ((p, q), (1 - p, 1 - q)))
+    assert turned.ratio == plain.ratio == turned.transition_matrix().worst_ratio()
+    assert [turned.ratio_after(t) for t in (2, 5)] == [plain.ratio_after(t) for t in (2, 5)]
+    assert turned.ratio_for_ever == plain.ratio_for_ever
+    reports = turned.randomize(np.arange(3_000) % 3, StreamEntropy("turned"))
+    one, other = estimate(turned, reports), estimate(plain, ~reports)
+    assert one.raw == pytest.approx(other.raw)
+    assert np.abs(one.raw - 1 / 3).max() < 6 * one.standard_error().max()
+    for ours, theirs in zip(
+        (*one.interval(), *one.interval(whom="population"), *one.forged(10)),
+        (*other.interval(), *other.interval(whom="population"), *other.forged(10)),
+        strict=True,
+    ):
+        assert ours == pytest.approx(theirs)
+    likelihoods = turned.likelihoods(reports) / plain.likelihoods(~reports)
+    assert likelihoods == pytest.approx(np.broadcast_to(likelihoods[:, :1], likelihoods.shape))
+
+
+def test_texts_are_decoded_where_p_is_above_q() -> None:
+    turned, plain = (
+        Rappor.published(HALF, p, q, bits=16, hashes=2, cohorts=8)
+        for p, q in ((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4)))
+    )
+    texts = ["a", "b", "c"]
+    reports = turned.randomize(texts, np.arange(30_000) % 6 // 3, StreamEntropy("texts"))
+    opposite = reports.copy()
+    opposite["bits"] = ~reports["bits"]
+    one, other = (decode(mechanism, each, texts) for mechanism, each in ((turned, reports), (plain, opposite)))
+    assert one.raw == pytest.approx(other.raw)
+    assert np.array(one.interval()) == pytest.approx(np.array(other.interval()))
+    assert one.misfit == pytest.approx(other.misfit)
+    assert one.reach == pytest.approx(other.reach)
+    assert one.raw == pytest.approx([0.5, 0.5, 0.0], abs=0.1)
+
+
+def test_without_a_kept_layer_reports_lose_each_time_what_one_does() -> None:
+    """f = 0: each report is fresh noise on the true bits, and T of them lose T times as much, without end."""
+    fresh = BasicRappor.published(0, Fraction(1, 4), Fraction(3, 4), 3)
+    assert fresh.ratio == 9 == fresh.transition_matrix().worst_ratio()
+    assert [fresh.ratio_after(t) for t in (1, 2, 5)] == [9, 81, 9**5]
+    with pytest.raises(InvalidParameter, match="f = 0"):
+        fresh.loss_for_ever()
+    reports = fresh.randomize(np.zeros(20_000, dtype=np.int64), StreamEntropy("fresh"))
+    assert estimate(fresh, reports).raw == pytest.approx([1, 0, 0], abs=0.05)
+    full = Rappor.published(0, Fraction(1, 4), Fraction(3, 4), bits=8, hashes=2)
+    assert full.ratio == 81
+    with pytest.raises(InvalidParameter, match="f = 0"):
+        _ = full.ratio_for_ever
+
+
+def test_a_device_answers_a_task_whose_p_is_above_q() -> None:
+    mechanism = BasicRappor.published(HALF, Fraction(3, 4), Fraction(1, 8), 3)
+    task, entropy = new_task("Which?", ["a", "b", "c"], mechanism, **DAYS), StreamEntropy("device")
+    lines = [client.report_with_memory(task, "b", entropy.read, {})[0] or b"" for _ in range(2_000)]
+    taken = collect_for(mechanism, task, lines)
+    assert taken.rejected == ()
+    assert estimate(mechanism, taken.reports).raw == pytest.approx([0, 1, 0], abs=0.3)
 
 
 def test_a_task_states_both_losses() -> None:

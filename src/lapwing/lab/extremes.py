@@ -79,7 +79,7 @@ def _plot(rows: list[Row]) -> Plot:
         layer({"type": "point", "filled": True}, x=x, y=numeric(name))
         for name in ("right, observed", "error, observed")
     ]
-    seen = [{**row, "error, observed": max(float(row["error, observed"] or 0), 1e-5)} for row in rows]
+    seen = [{**row, "error, observed": row["error, observed"] or None} for row in rows]
     return chart(
         "Privacy and use by epsilon: predicted (line), observed (points)",
         **data(seen),

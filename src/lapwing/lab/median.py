@@ -205,7 +205,7 @@ def _plot(values: Values, epsilon: float) -> Plot:
     lines = layer(
         "line",
         x=numeric("k", "persons k"),
-        y=numeric("value", "sensitivity of the median"),
+        y=numeric("value", "sensitivity of the median", scale={"type": "symlog"}),
         color=nominal("of", sort=None, title=None),
     )
     return chart(

@@ -262,15 +262,15 @@ def _plot(rows: list[Row]) -> Plot:
         if isinstance(row[what], float)
     ]
     times = numeric("times", "true figure over the printed one", scale=LOG)
-    shape = nominal("figure", title=None, sort=["predicted", "observed"])
+    kind = nominal("figure", title=None, sort=["predicted", "observed"])
+    printed = nominal("printed", sort=None, title=None, axis={"labelLimit": 360})
     return chart(
         "What is true, as a multiple of what is printed",
         width=420,
         **data(points),
-        encoding={"y": nominal("printed", sort=None, title=None, axis={"labelLimit": 360})},
         layer=[
             layer({"type": "rule", "color": "grey"}, x={"datum": 1}),
-            layer({"type": "point", "filled": True, "size": 60}, x=times, color=shape, shape=shape),
+            layer({"type": "point", "filled": True, "size": 60}, x=times, y=printed, color=kind),
         ],
     )
 

@@ -146,7 +146,7 @@ def _plot(losses: dict[str, Floats], epsilon: float, many: int) -> Plot:
             if count
         ]
     bars = layer("bar", x=numeric("loss", "loss / ε in all"), y=numeric("share", "share of outputs"))
-    facet = {"column": nominal("mechanism", sort=None, title=None)}
+    facet = {"column": nominal("mechanism", sort=list(losses), title=None)}
     return chart("How large the privacy loss of an output is", **data(points), facet=facet, spec={"width": 170, **bars})
 
 

@@ -59,7 +59,9 @@ def _plot(name: str, findings: Mapping[float, Finding]) -> Plot:
     return chart(
         f"{name}, by epsilon",
         **data(points),
-        facet={"column": nominal("figure", sort=None, title=None)},
+        facet={
+            "column": nominal("figure", sort=list(dict.fromkeys(str(point["figure"]) for point in points)), title=None)
+        },
         spec={"width": 260, "height": 240, "layer": layers},
         resolve={"scale": {"y": "independent"}},
     )

@@ -96,7 +96,8 @@ class FrequencyEstimate:
         supported, unit = self.supports / self.reports, z**2 / self.reports
         centre = (supported + unit / 2) / (1 + unit)
         reach = np.sqrt(unit * supported * (1 - supported) + unit**2 / 4) / (1 + unit)
-        return (centre - reach - q) / (p - q), (centre + reach - q) / (p - q)
+        ends = (centre - reach - q) / (p - q), (centre + reach - q) / (p - q)
+        return np.minimum(*ends), np.maximum(*ends)
 
     def noise_band(self, confidence: Number = 0.95) -> Shares:
         """Return how large each raw share may become by noise alone; a smaller one cannot be told from 0.
@@ -112,11 +113,13 @@ class FrequencyEstimate:
         """Return how far so many forged reports, instead of honest ones, can move each raw share down and up.
 
         A report adds (1 − q)/(p − q)/n or −q/(p − q)/n to a raw share. An honest one adds 1/n on average if the value
-        is true, and else 0: so a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n.
+        is true, and else 0: so a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n. Where p is below q,
+        the same is so of reports that do not support the value.
         """
         many = whole_number(reports, "reports", most=self.reports) / self.reports
         p, q = self._rates()
-        return many * p / (p - q), many * (1 - q) / (p - q)
+        down, up = np.where(p > q, p, 1 - p), np.where(p > q, 1 - q, q)
+        return many * down / np.abs(p - q), many * up / np.abs(p - q)
 
     def respondents_for(self, half_width: float, confidence: Number = 0.95) -> int:
         """Return how many reports make every interval for the population that narrow, if shares stay as they are."""

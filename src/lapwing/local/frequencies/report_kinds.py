@@ -77,8 +77,9 @@ class BitReports(Randomizer, Protocol):
         return formats.ones_by_column(formats.checked_bits(reports, self.categories))
 
     def likelihoods(self, reports: Reports) -> NDArray[np.float64]:
-        """Return how likely each report is for each value: more so by the ratio for those whose bit is set."""
-        return supported(formats.checked_bits(reports, self.categories), self.ratio)
+        """Return how likely each report is for each value: more so by the ratio where the bit is set, or is not."""
+        p, q = self.rates(0)
+        return supported(formats.checked_bits(reports, self.categories), self.ratio if p > q else 1 / self.ratio)
 
     def read(self, said: object) -> bytes:
         """Return the bits, of a number that honest devices set."""

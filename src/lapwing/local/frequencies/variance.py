@@ -65,5 +65,5 @@ def mean_variance(mechanism: Rated) -> Fraction:
 def worst_deviation(mechanism: Rated) -> float:
     """Return √n times the standard deviation of a share of the population at worst: λ as near to ½ as it can be."""
     p, q = mechanism.rates(1)
-    supported = min(max(Fraction(1, 2), q), p)
-    return sqrt(supported * (1 - supported)) / float(p - q)
+    supported = min(max(Fraction(1, 2), min(p, q)), max(p, q))
+    return sqrt(supported * (1 - supported)) / abs(float(p - q))

@@ -70,8 +70,11 @@ class BasicRappor(BitReports):
 
     @property
     def ratio_for_ever(self) -> Fraction:
-        """e^ε∞ of all reports of one value that never changes."""
-        return device.ratio_for_ever(1, self.noise.flip)
+        """e^ε∞ of all reports of one value that never changes.
+
+        Raises: InvalidParameter for f = 0: T reports lose T times what one does, without end.
+        """
+        return device.ratio_for_ever(1, self.noise.kept())
 
     def ratio_after(self, reports: int) -> Fraction:
         """Return e^ε of so many reports of one value that never changes."""
@@ -83,7 +86,7 @@ class BasicRappor(BitReports):
         return device.ratio_if_changing(count, self.categories, 1, *self.noise.thresholds)
 
     def loss_for_ever(self) -> PureDP:
-        """Return ε∞, rounded up: of one value that never changes."""
+        """Return ε∞, rounded up: of one value that never changes. Raises: as `ratio_for_ever`."""
         return loss_of(self.ratio_for_ever)
 
     def rates(self, value: int) -> Rates:

@@ -8,7 +8,7 @@ from typing import Self, final
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import WHOLE
 from lapwing.local.client import rappor as device
-from lapwing.local.frequencies.randomizer import Rates, informative
+from lapwing.local.frequencies.randomizer import Rates
 from lapwing.local.thresholds import epsilon_of, odds_down, odds_up
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number, share
@@ -19,8 +19,9 @@ from lapwing.privacy.amounts import Number, share
 class Noise:
     """The two layers of noise on a bit, as thresholds of 64-bit words.
 
-    Args: flip: 2^64·f/2, for the permanent response. zero, one: 2^64·p and 2^64·q, for each report; 0 and 2^64 for no
-        second layer.
+    Args: flip: 2^64·f/2, for the permanent response; 0 for none, if the second layer hides a bit. zero, one: 2^64·p and
+        2^64·q, for each report; 0 and 2^64 for no second layer. p may be above q: then a set bit is rather reported as
+        0, and all that is estimated is the same as from the opposite bits with 1 − p and 1 − q.
     """
 
     flip: int
@@ -28,10 +29,15 @@ class Noise:
     one: int = WHOLE
 
     def __post_init__(self) -> None:
-        whole_number(self.flip, "threshold_flip", least=1, most=WHOLE // 2 - 1)
+        whole_number(self.flip, "threshold_flip", most=WHOLE // 2 - 1)
         whole_number(self.zero, "threshold_zero", most=WHOLE - 1)
         whole_number(self.one, "threshold_one", least=1, most=WHOLE)
-        informative(self.rates)
+        if not self.flip and {self.zero, self.one} & {0, WHOLE}:
+            raise InvalidParameter(
+                "Without a first layer (f = 0) the second has to hide both bits: p, q above 0, below 1."
+            )
+        if self.rates.p == self.rates.q:
+            raise InvalidParameter("A bit must be reported more often, or less, if it is set; p and q cannot be equal.")
 
     @classmethod
     def once(cls, epsilon: Number, differing: int) -> Self:
@@ -56,12 +62,10 @@ class Noise:
 
     @classmethod
     def published(cls, f: Number, p: Number, q: Number) -> Self:
-        """Return the noise with the parameters of the paper, to 2^-64: f and p rounded up, q down, for more privacy."""
-        return cls(
-            flip=ceil(share(f, "f") * WHOLE / 2),
-            zero=ceil(share(p, "p") * WHOLE),
-            one=floor(share(q, "q") * WHOLE),
-        )
+        """Return the noise with the parameters of the paper, to 2^-64, rounded to more: f up, p and q to each other."""
+        zero, one = share(p, "p") * WHOLE, share(q, "q") * WHOLE
+        nearer = (ceil, floor) if zero < one else (floor, ceil)
+        return cls(flip=ceil(share(f, "f") * WHOLE / 2), zero=nearer[0](zero), one=nearer[1](one))
 
     @property
     def rates(self) -> Rates:
@@ -73,6 +77,15 @@ class Noise:
     def thresholds(self) -> tuple[int, int, int]:
         """All three."""
         return self.flip, self.zero, self.one
+
+    def kept(self) -> int:
+        """Return the threshold of the layer that is kept.
+
+        Raises: InvalidParameter if there is none.
+        """
+        if not self.flip:
+            raise InvalidParameter("With f = 0 nothing is kept, and there is no ε for ever; see ratio_after(reports).")
+        return self.flip
 
     @property
     def instantaneous(self) -> bool:

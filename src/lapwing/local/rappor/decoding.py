@@ -186,7 +186,7 @@ class _Fit:
     def misfit(self, means: Floats, unknowns: int) -> float:
         """Return how much more the ones scatter around the fitted means than noise makes: χ² by its degrees."""
         present, absent = map(float, self.mechanism.rates)
-        many, inside = self.counts.reports[:, None], np.minimum(np.maximum(means, absent), present)
+        many, inside = self.counts.reports[:, None], np.clip(means, min(absent, present), max(absent, present))
         parts = (self.counts.ones - many * inside) ** 2 / np.maximum(many * inside * (1 - inside), 1e-300)
         degrees = int((many > 0).sum()) * self.mechanism.bits - unknowns
         return float(parts[many[:, 0] > 0].sum() / degrees) if degrees > 0 else 1.0
@@ -200,7 +200,7 @@ def _measured(fit: _Fit, candidates: Sequence[str], which: NDArray[np.int64], *,
     present, absent = map(float, fit.mechanism.rates)
     means = absent + (present - absent) * (fit.patterns.density + columns @ raw)
     misfit = fit.misfit(means, which.size)
-    reach = np.abs(columns @ inverse).sum(axis=1).max(axis=0, initial=0) / (present - absent)
+    reach = np.abs(columns @ inverse).sum(axis=1).max(axis=0, initial=0) / abs(present - absent)
     return RapporEstimate(
         texts=tuple(candidates[index] for index in which),
         candidates=len(candidates),

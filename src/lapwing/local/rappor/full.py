@@ -103,8 +103,11 @@ class Rappor(Mechanism):
 
     @property
     def ratio_for_ever(self) -> Fraction:
-        """e^ε∞ of all reports of a device that remembers, and has one text that never changes."""
-        return device.ratio_for_ever(self.hashes, self.noise.flip)
+        """e^ε∞ of all reports of a device that remembers, and has one text that never changes.
+
+        Raises: InvalidParameter for f = 0: T reports lose T times what one does, without end.
+        """
+        return device.ratio_for_ever(self.hashes, self.noise.kept())
 
     def ratio_after(self, reports: int) -> Fraction:
         """Return e^ε of so many reports of a device that remembers, and has one text that never changes."""
@@ -118,7 +121,7 @@ class Rappor(Mechanism):
         return device.ratio_if_changing(count, self.bits, self.hashes, *self.noise.thresholds)
 
     def loss_for_ever(self) -> PureDP:
-        """Return ε∞, rounded up: of one text that never changes."""
+        """Return ε∞, rounded up: of one text that never changes. Raises: as `ratio_for_ever`."""
         return loss_of(self.ratio_for_ever)
 
     @property
