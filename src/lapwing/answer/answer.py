@@ -162,9 +162,7 @@ class Answer:
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts: COUNT as int, SUM as int or Decimal, AVG and quotients as float, NULL as None.
 
-        Dates and timestamps are those of `datetime`.
-
-        A number beyond 10^308 is a float, infinite where no float reaches.
+        Dates and timestamps are those of `datetime`. A number beyond 10^308 is a float, infinite beyond all floats.
         """
         names = self.columns
         values = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
@@ -177,14 +175,13 @@ class Answer:
     def interval(
         self, confidence: Number = CONFIDENCE, *, of: str = "data", sampling: int | str | None = None
     ) -> dict[str, tuple[EndArray, EndArray]]:
-        """Return, for each noisy column of numbers, dates or timestamps, the ends of an interval in every row.
+        """Return, for each noisy column of numbers, dates or timestamps, the ends in every row; NaN where none follows.
 
         The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
         noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
         of the error probability, and the ends follow by interval arithmetic (wider than they need be, but for means).
-        NaN where no interval follows. What bounding removed is not noise and not covered. Columns of ends have none.
-        Ends are doubles, of whole numbers int64; of dates datetime64 in days, of timestamps in microseconds (or NaT).
-
+        What bounding removed is not covered. Ends are doubles, of whole numbers int64; of dates datetime64 in days, of
+        timestamps in microseconds (or NaT). Columns of ends have none.
         Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells. of: data, or
             population, to cover the draw of the people too (`answer.population`); sampling: how many, or "poisson".
         """
