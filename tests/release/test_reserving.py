@@ -1,5 +1,8 @@
 """A list that is bought before its first use: charged whole, durable, counted, and kept from being overdrawn."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -76,6 +79,42 @@ def test_training_is_charged_before_its_first_step(file: Path, session: lw.Sessi
     with opened(file) as again:
         assert again.budget().spent == slots.charged
         assert again.faults() == ()
+
+
+KILLED = """
+import os, signal, sys
+import lapwing as lw
+from lapwing.privacy import listed
+
+session = lw.connect(sys.argv[1])
+session.reserve([listed("gaussian", 1000, sigma=1.1, rate=0.01)], "train a model", delta=1e-7)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_is_killed_has_paid(file: Path, session: lw.Session) -> None:
+    """What it reserved is spent, though nobody can use it any more: a crash wastes budget and reveals nothing."""
+    charged = session.reserve(TRAINING, "in a process that lives", delta=FAILURE).charged
+    catalog = str(file.with_name("lapwing.toml"))
+    ended = subprocess.run([sys.executable, "-c", KILLED, catalog], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert session.budget().spent == 2 * charged
+    assert [row.asked for row in session.history()] == ["in a process that lives", "train a model"]
+    assert session.faults() == ()
+
+
+def test_batches_of_a_fixed_size_are_for_units_that_are_replaced(file: Path) -> None:
+    steps = [listed("gaussian", 20, sigma=4, size=10, population=1000)]
+    with opened(file) as session, pytest.raises(InvalidParameter, match="make the list one for replace_one"):
+        session.reserve(steps, "train a model", delta=FAILURE)
+    catalog = file.with_name("lapwing.toml")
+    text = catalog.read_text(encoding="utf-8").replace(
+        'measure = "gdp"', 'measure = "gdp"\nneighbouring = "replace_one"'
+    )
+    catalog.write_text(text.replace("visits.lapwing.db", "replaced.lapwing.db"), encoding="utf-8")
+    with lw.connect(catalog) as session:
+        slots = session.reserve(steps, "train a model", delta=FAILURE)
+        assert 0 < float(slots.charged.amount) ** 0.5 < 20**0.5 / 4  # what it is without the subset
 
 
 def test_what_is_charged_is_above_the_list_and_adds_up(session: lw.Session) -> None:
