@@ -211,14 +211,14 @@ def test_no_cell_with_rows_is_left_out(
 def test_joins_in_another_order_would_be_noticed(
     folder: Path, facts: PublicData, contents: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted bug: a LEFT JOIN before what it is compared with."""
+    """The planted bug: a LEFT JOIN before what it is compared with, which the first seed shows."""
     monkeypatch.setattr(possible_keys, "_in_order", tuple)
     with pytest.raises(DataFault, match="cannot be read to its end"):
-        list(wrong(range(400), folder, facts, contents))
+        list(wrong(range(105, 400), folder, facts, contents))
 
 
 def test_what_is_weakened_too_little_would_be_noticed(
     folder: Path, facts: PublicData, contents: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(possible_keys, "weakened", worked.without_branches)
-    assert next(wrong(range(400), folder, facts, contents), None)
+    assert next(wrong(range(182, 400), folder, facts, contents), None)
