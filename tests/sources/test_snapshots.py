@@ -144,6 +144,17 @@ def test_questions_and_refreshes_side_by_side(made: Catalog, tmp_path: Path) -> 
         assert (wrong, session.faults()) == ([], ())
 
 
+def test_looking_at_the_data_removes_nothing_that_was_accepted(made: Catalog, tmp_path: Path) -> None:
+    """Nobody has asked yet, and the curator looks at what came since, again and again."""
+    lw.refresh_data(made)
+    for _ in range(3):
+        more(tmp_path, 10)
+        fetch(made)
+    assert len(folders(made)) == 2, "of what was only looked at, the last alone stays"
+    with open_session(made) as session:
+        assert session.sql(COUNT, epsilon=1).rows()
+
+
 # ---- what is not accepted --------------------------------------------------------------------------------------------
 
 

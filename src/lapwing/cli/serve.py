@@ -107,6 +107,12 @@ def command(
             "an answer takes can tell them about single people.",
         ),
     ] = True,
+    refresh: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS", min=1, help="Fetch what comes from sources anew, that often.", show_default=False
+        ),
+    ] = None,
     grace: Annotated[
         int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
     ] = 30,
@@ -156,6 +162,7 @@ def command(
         keep_answers=keep_answers,
         padded=padding,
         folders=tuple(data or ()),
+        refresh=refresh,
     )
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     paths = sources or usual

@@ -82,7 +82,12 @@ class SnapshotEngine:
     def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
         """Return the digest of a table's content: of the accepted version if it is here, and else of the newest."""
         wanted = {name: accepted[name] for name in self._sources if name in accepted}
-        return (self._found(wanted) or self._newest()).digest(table)
+        found = self._found(wanted)
+        if found is None:
+            found = self._newest()
+            if not accepted:  # whoever asks so is about to accept it
+                self._snapshots.keep(found.hold)
+        return found.digest(table)
 
     def rows(self, table: Table) -> int:
         """Return how many rows a table has, as it was fetched last."""

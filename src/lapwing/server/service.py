@@ -21,6 +21,7 @@ from lapwing.server.metrics import Metrics
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
 from lapwing.server.readiness import Readiness
+from lapwing.server.refreshing import SourceRefresher
 from lapwing.server.registration import DatasetRegistry, registered_sessions
 from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
@@ -41,7 +42,8 @@ class ServiceSettings:
             without a valid token, logins among them; 0 for no limit. workers: processes among which the limit of
             strangers is divided, so that more of them make no more guesses. keep_answers: days for which answers are
             kept, None for ever. padded: whether people who are not trusted with time are answered at deadlines
-            (`server.deadline`). folders: in which data sets may be registered (`server.registration`).
+            (`server.deadline`). folders: in which data sets may be registered (`server.registration`). refresh:
+            seconds after which what comes from a source is fetched anew, never if None.
     """
 
     most_bytes: int = 1 << 20
@@ -54,6 +56,7 @@ class ServiceSettings:
     keep_answers: int | None = None
     padded: bool = False
     folders: tuple[Path, ...] = ()
+    refresh: float | None = None
 
 
 @final
@@ -101,6 +104,7 @@ class Service:
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
+        self.refresher = SourceRefresher(self.datasets, settings.refresh)
         self.gauges = Gauges(self.metrics, self.datasets, self.executor)
         self.readiness = Readiness(self.store, self.datasets)
         self.retention = Retention(self.answers, self.jobs)
@@ -110,11 +114,13 @@ class Service:
         for looking in (self.settler, self.gauges, self.audit_mark):
             looking.rounds.start()
         self.retention.start()
+        self.refresher.start()
 
     def close(self) -> None:
         """Wait for what is under way, and close everything."""
         self.executor.close()
         self.job_runner.close()
+        self.refresher.rounds.close()
         self.settler.rounds.close()
         self.gauges.rounds.close()
         self.audit_mark.close()

@@ -36,7 +36,7 @@ SUFFIX: Final = ".lapwing.snapshots"
 FETCHING: Final = ".fetching-"
 MANIFEST: Final = "manifest.json"
 NEWEST: Final = "newest"
-SERVED: Final = "served"
+KEPT: Final = "kept"
 LOCK: Final = "lock"
 
 
@@ -140,6 +140,14 @@ class Snapshots:
                 return hold
         return None
 
+    def is_younger(self, seconds: float, now: datetime) -> bool:
+        """Tell whether something was fetched in the last seconds, whether or not it was the same as before."""
+        try:
+            then = (self._folder / NEWEST).stat().st_mtime
+        except OSError:
+            return False
+        return now.timestamp() - then < seconds
+
     @contextmanager
     def fetching(self) -> Iterator[Path]:
         """Make a private folder for a snapshot that is being fetched; what others left half done is removed."""
@@ -183,25 +191,29 @@ class Snapshots:
         fresh.replace(self._folder / NEWEST)
         _sync(self._folder)
         hold.let_go()
-        self.clear(keep=name, unserved=True)
+        self.clear(keep=name, unkept=True)
         return hold.snapshot
 
-    def serve(self, hold: Hold) -> None:
-        """Note that a snapshot is of an accepted version, and remove those before it that nobody uses."""
+    def keep(self, hold: Hold) -> None:
+        """Note that a snapshot may be of an accepted version, so that no fetch removes it."""
         with suppress(OSError):
-            (hold.snapshot.folder / SERVED).touch(mode=0o600)
-        self.clear(keep=hold.snapshot.folder.name, unserved=False)
+            (hold.snapshot.folder / KEPT).touch(mode=0o600)
 
-    def clear(self, *, keep: str, unserved: bool) -> None:
+    def serve(self, hold: Hold) -> None:
+        """Note that a snapshot is of the accepted version, and remove all others that nobody uses but the newest."""
+        self.keep(hold)
+        self.clear(keep=hold.snapshot.folder.name, unkept=False)
+
+    def clear(self, *, keep: str, unkept: bool) -> None:
         """Remove snapshots that nobody uses, but for one and the newest.
 
-        Args: unserved: only those that were never of an accepted version.
+        Args: unkept: only those that were never about to be accepted.
         """
         with suppress(OSError):
             newest = (self._folder / NEWEST).read_text(encoding="ascii").strip()
             for folder in self._folder.iterdir():
                 kept = folder.name in (keep, newest, NEWEST) or folder.name.startswith(".")
-                if not kept and not (unserved and (folder / SERVED).exists()):
+                if not kept and not (unkept and (folder / KEPT).exists()):
                     _remove(folder)
 
     def _held(self, name: str) -> Hold | None:
