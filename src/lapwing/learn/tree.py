@@ -69,8 +69,8 @@ class DecisionTree:
         person counts at most, None for all that there may be. scaler, categories: as `LinearRegression` has them.
     """
 
-    depth: int = 4
-    bins: int = 16
+    depth: int = 3
+    bins: int = 8
     clip: float | None = None
     scaler: "StandardScaler | None" = None
     categories: Sequence[str] = ()
@@ -206,13 +206,14 @@ def best_split(counts: Floats, bins: Sequence[Bins], first: Any, sigma: float) -
     for place, one in enumerate(bins):
         own = counts[first[place] : first[place + 1]]
         total = own.sum(axis=0)
-        least = 4 * sigma * np.sqrt(own.size)  # so many cells' noise hides as many rows
+        # What noise alone would show: so many cells hide so many rows, and tear classes apart by so much.
+        least, chance = 2 * sigma * np.sqrt(own.size), 2 * sigma**2 * own.size / max(float(total.sum()), 1.0)
         ways = own if one.categories else np.cumsum(own[::-1], axis=0)[::-1]
         for bin_, part in enumerate(ways):
             if not one.categories and bin_ == 0:
                 continue
             gain = _mixed(total) - _mixed(part) - _mixed(total - part)
-            if gain > max(best, 2 * sigma) and min(part.sum(), (total - part).sum()) > least:
+            if gain > max(best, chance) and min(part.sum(), (total - part).sum()) > least:
                 best, found = gain, Split(column=place, bin=bin_, equal=bool(one.categories))
     return found
 
