@@ -106,17 +106,19 @@ def late() -> Task:
 
 
 def study() -> Task:
-    table = (
-        duckdb.connect()
-        .sql(
-            "SELECT age::DOUBLE AS age, education::DOUBLE AS education, income::DOUBLE AS income, "
-            "family_size::DOUBLE AS family_size, coinsurance::DOUBLE AS coinsurance, (sex = 'female')::DOUBLE AS female, "
-            f"(health = 'excellent')::DOUBLE AS excellent, outpatient_visits >= 2 AS visits "
-            f"FROM read_parquet('{rand_hie_data()}') WHERE year = 1 AND "
-            "COLUMNS(* EXCLUDE (person_id)) IS NOT NULL"
-        )
-        .to_arrow_table()
-    )
+    wanted = {
+        "age": "age",
+        "education": "education",
+        "income": "income",
+        "family_size": "family_size",
+        "coinsurance": "coinsurance",
+        "female": "sex = 'female'",
+        "excellent": "health = 'excellent'",
+    }
+    numbers = ", ".join(f"({expression})::DOUBLE AS {name}" for name, expression in wanted.items())
+    source = f"read_parquet('{rand_hie_data()}') WHERE year = 1 AND COLUMNS(* EXCLUDE (person_id)) IS NOT NULL"
+    query = f"SELECT {numbers}, outpatient_visits >= 2 AS visits FROM {source}"
+    table = duckdb.connect().sql(query).to_arrow_table()
     bounds = {
         "age": (0, 67), "education": (0, 20), "income": (0, 30_000), "family_size": (1, 10), "coinsurance": (0, 100),
         "female": (0, 1), "excellent": (0, 1),

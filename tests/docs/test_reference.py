@@ -145,7 +145,10 @@ def test_public_names() -> None:
         ("lapwing.noise", [f"lapwing.noise.{name}" for name in lw.noise.__all__]),
         ("lapwing.privacy", [f"lapwing.privacy.{name}" for name in dir(lw.privacy)]),
         ("lapwing.learn", lw.learn.__all__),
-        ("lapwing.learn", {name for one in lw.learn.__all__ for name in shown(getattr(lw.learn, one))}),
+        (
+            "lapwing.learn",
+            {name for one in lw.learn.__all__ if one != "synthesize" for name in shown(getattr(lw.learn, one))},
+        ),
         ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
         ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
         ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lapwing.learn.pca import PCA as PCA
     from lapwing.learn.scaling import StandardScaler as StandardScaler
     from lapwing.learn.select_features import SelectKBest as SelectKBest
+    from lapwing.learn.synthesis import SyntheticTable as SyntheticTable
+    from lapwing.learn.synthesis import synthesize as synthesize
     from lapwing.learn.tree import DecisionTree as DecisionTree
 
 _HOMES = {
@@ -32,6 +34,8 @@ _HOMES = {
     "PCA": "pca",
     "SelectKBest": "select_features",
     "StandardScaler": "scaling",
+    "SyntheticTable": "synthesis",
+    "synthesize": "synthesis",
 }
 
 __all__ = list(_HOMES)
