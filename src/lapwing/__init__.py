@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lapwing import generalisation as generalisation
+    from lapwing import graphs as graphs
     from lapwing import holdout as holdout
     from lapwing import lab as lab
     from lapwing import learn as learn
@@ -60,7 +61,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = ("generalisation", "holdout", "lab", "learn", "local", "mechanisms", "monitors", "noise", "privacy")
+_MODULES = (
+    "generalisation",
+    "graphs",
+    "holdout",
+    "lab",
+    "learn",
+    "local",
+    "mechanisms",
+    "monitors",
+    "noise",
+    "privacy",
+)
 _HOMES = {
     "answer": "Answer",
     "client": "Pending RemoteAnswer RemoteSession",

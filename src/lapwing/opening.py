@@ -14,7 +14,7 @@ from lapwing.catalog.source_names import catalog_beside, holds_no_types
 from lapwing.catalog.table import Column, Table
 from lapwing.catalog.toml import load, write
 from lapwing.engines import digests, open_engine
-from lapwing.errors import CatalogMismatch, InvalidParameter
+from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.ledger.owners import owners_of
@@ -48,6 +48,11 @@ def _unit_of(table: Table) -> str:
 
 def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
     """Open a session on a catalog; a new ledger takes the data as they are as version 1, if they can be accepted."""
+    if not catalog.tables:
+        names = ", ".join(graph.name for graph in catalog.graphs)
+        raise CatalogError(
+            f"The catalog protects no people, only edges of {names}; open these by lapwing.graphs.connect."
+        )
     engine, public = open_engine(catalog)
     try:
         if not is_begun(catalog.ledger, catalog.folder):

@@ -9,13 +9,15 @@ import pytest
 from sqlglot import exp
 
 import lapwing as lw
-from lapwing import errors, monitors, secure
+from lapwing import errors, graphs, monitors, secure
 from lapwing.catalog.column_checks import TYPES
+from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
+from lapwing.graphs.statistics import STATISTICS
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
@@ -236,6 +238,17 @@ def test_names_of_secure_sums() -> None:
 def test_names_of_monitors() -> None:
     described = section(page("python.md"), "lapwing.monitors")
     assert not unmentioned([*monitors.__all__, *public(monitors.Monitor), *public(monitors.Tick)], described)
+
+
+def test_names_of_graphs() -> None:
+    described = section(page("python.md"), "lapwing.graphs")
+    kinds = (graphs.GraphSession, graphs.GraphAnswer, graphs.GraphPreview, graphs.NumberPreview)
+    assert not unmentioned([*graphs.__all__, *(name for kind in kinds for name in public(kind))], described)
+    assert not unmentioned(STATISTICS, (DOCS / "how-to" / "graphs.md").read_text(encoding="utf-8"))
+    assert not unmentioned(
+        (field.name for field in fields(Graph) if field.init and field.name not in ("name", "public_nodes")),
+        page("catalog.md"),
+    )
 
 
 def test_every_construct_of_sql_has_a_spelling() -> None:

@@ -8,6 +8,7 @@ from typing import Self, final
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse_same_names
 from lapwing.catalog.digests import digest, table_facts
+from lapwing.catalog.graph import EDGE, Graph, check_graphs
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
@@ -25,6 +26,7 @@ __all__ = [
     "Budget",
     "Catalog",
     "Column",
+    "Graph",
     "Link",
     "PublicTable",
     "Reference",
@@ -105,8 +107,9 @@ class Catalog:
         folder: the folder that relative paths start from.
         public_tables: those in which nobody is protected.
         file: that it was read from, if any; two catalogs that say the same are equal wherever they are.
-        views: subqueries with a name. No two tables or views share a name.
+        views: subqueries with a name. No two tables, graphs or views share a name.
         references: by which else than their units questions may join protected rows.
+        graphs: between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
 
     Raises: CatalogError, starting with the place of what is wrong.
     """
@@ -120,6 +123,7 @@ class Catalog:
     public_tables: tuple[PublicTable, ...] = ()
     views: tuple[View, ...] = ()
     references: tuple[Reference, ...] = ()
+    graphs: tuple[Graph, ...] = ()
     file: Path | None = field(default=None, compare=False)
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).
@@ -140,12 +144,15 @@ class Catalog:
             place_of(self.ledger)
         except ValueError as error:
             refuse("dataset.ledger", f"{error}")
-        if not self.tables:
+        if not self.tables and not any(graph.privacy == EDGE for graph in self.graphs):
             missing = "missing; describe at least one table" + (" that is protected" if self.public_tables else "")
             refuse("tables", f"{missing} in a section like [tables.visits]")
         tables = [*(table.name for table in self.tables), *(table.name for table in self.public_tables)]
         refuse_same_names("tables", tables)
-        refuse_same_names("views", (*tables, *(view.name for view in self.views)))
+        edges = dict.fromkeys(graph.edges.name for graph in self.graphs)
+        others = [*(graph.name for graph in self.graphs), *(view.name for view in self.views)]
+        refuse_same_names("views", (*tables, *edges, *others))
+        check_graphs(self.graphs, self.tables, self.ledger)
         check_tables(self)
         check_references(self)
         facts: dict[str, object] = {"tables": {table.name: table_facts(table) for table in self.tables}}
@@ -158,6 +165,8 @@ class Catalog:
             facts["views"] = {view.name: view.sql for view in self.views}
         if self.references:
             facts["references"] = sorted([one.table, one.to, *sorted(map(list, one.on))] for one in self.references)
+        if self.graphs:
+            facts["graphs"] = {graph.name: graph.facts for graph in self.graphs}
         object.__setattr__(self, "digest", digest(facts))
 
     @property
@@ -183,7 +192,34 @@ class Catalog:
 
     def with_table(self, table: Table) -> Self:
         """Return the catalog with a table in place of the one of its name, to which links then lead."""
-        return replace(self, tables=tuple(_relinked(known, table) for known in self.tables))
+        tables = tuple(_relinked(known, table) for known in self.tables)
+        fresh = {known.name: known for known in tables}
+        graphs = tuple(
+            replace(graph, nodes=tuple(fresh.get(node.name, node) for node in graph.nodes)) for graph in self.graphs
+        )
+        return replace(self, tables=tables, graphs=graphs)
+
+    def graph(self, name: str) -> Graph:
+        """Return the graph of a name.
+
+        Raises: CatalogError if there is none.
+        """
+        for graph in self.graphs:
+            if graph.name.casefold() == name.casefold():
+                return graph
+        named = ", ".join(graph.name for graph in self.graphs)
+        return refuse(f"graphs.{spelling.key(name)}", f"there is no such graph; {named or 'none is declared'}")
+
+    def of_graph(self, graph: Graph) -> "Catalog":
+        """Return the catalog of a graph's own tables, edges first: what reads them, and an edge ledger, go by it."""
+        return Catalog(
+            name=f"{self.name}.{graph.name}",
+            engine=self.engine,
+            ledger=graph.ledger or self.ledger,
+            budget=graph.budget or self.budget,
+            tables=(graph.edges, *graph.nodes),
+            folder=self.folder,
+        )
 
 
 def _relinked(table: Table, fresh: Table) -> Table:

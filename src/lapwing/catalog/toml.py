@@ -6,7 +6,7 @@ Numbers are read exactly (0.1 is one tenth) and what is written reads back as th
 import os
 import threading
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +16,7 @@ from typing import Final, cast
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, default_step
+from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import (
     ENGINES,
     MEASURES,
@@ -63,17 +64,27 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
     """Read a catalog from text; `file` is the name for messages, `folder` where relative paths start from."""
     with within(f"{file}: "):
         document = TomlSection(path="", content=_parse(content))
-        document.allow("dataset", "budget", "tables", "views")
+        document.allow("dataset", "budget", "tables", "views", "graphs")
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
-        tables, views = document.section("tables"), document.section("views")
+        tables, views, graphs = document.section("tables"), document.section("views"), document.section("graphs")
         sections = {name: tables.section(name) for name in tables.content}
-        protected, public = _tables(sections)
+        drawn = {name: graphs.section(name) for name in graphs.content}
+        edges = {section.text("edges", example="friendships") for section in drawn.values()}
+        for section in drawn.values():
+            named = section.text("edges", example="friendships")
+            if named not in sections:
+                place, reason = section.place("edges"), f"there is no table {spelling.text(named)}"
+                refuse(place, f"{reason}; describe it in [tables.{spelling.key(named)}]")
+        protected, public = _tables({name: section for name, section in sections.items() if name not in edges})
+        found = tuple(_graph(section, name, sections, protected, public) for name, section in drawn.items())
+        # Of a catalog that protects edges alone, the account is that of its first graph.
+        own = next((graph for graph in found if graph.ledger), None) if not protected else None
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
-            ledger=dataset.text("ledger", example="sqlite:visits.lapwing.db"),
-            budget=_budget(document.section("budget")),
+            ledger=dataset.text("ledger", own.ledger if own else None, example="sqlite:visits.lapwing.db"),
+            budget=own.budget if own and own.budget else _budget(document.section("budget")),
             tables=protected,
             folder=folder,
             public_tables=public,
@@ -83,6 +94,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
                 for name, section in sections.items()
                 for to in section.section("references").content
             ),
+            graphs=found,
         )
 
 
@@ -209,6 +221,80 @@ def _view(section: TomlSection, name: str) -> View:
     return View(name=name, sql=section.text("sql", example="SELECT * FROM visits WHERE age >= 18"))
 
 
+def _graph(
+    section: TomlSection,
+    name: str,
+    sections: Mapping[str, TomlSection],
+    protected: Sequence[Table],
+    public: Sequence[PublicTable],
+) -> Graph:
+    section.allow("nodes", "edges", "ends", "directed", "privacy", "degree_at_most", "key", "budget", "ledger")
+    named = (
+        section.items("nodes")
+        if isinstance(section.content.get("nodes"), list)
+        else (section.text("nodes", example="people"),)
+    )
+    known = {table.name: table for table in protected}
+    open_to_all = {table.name: table for table in public}
+    nodes = []
+    for node in named:
+        if node in known:
+            nodes.append(known[str(node)])
+        elif node in open_to_all:
+            key = section.text("key", example="id")
+            nodes.append(_node_table(open_to_all[str(node)], key))
+        else:
+            refuse(
+                section.place("nodes"),
+                f"there is no table {spelling.value(node)}; name one of {', '.join([*known, *open_to_all])}",
+            )
+    edges = section.text("edges", example="friendships")
+    ends = tuple(str(end) for end in section.items("ends"))
+    return Graph(
+        name=name,
+        nodes=tuple(nodes),
+        edges=_edge_table(sections[edges], edges),
+        ends=cast(tuple[str, str], ends),
+        directed=section.boolean("directed", False),
+        privacy=section.text("privacy", example="node"),
+        degree_at_most=section.integer("degree_at_most", None, example=500) if section.has("degree_at_most") else None,
+        budget=_budget(section.section("budget")) if section.has("budget") else None,
+        ledger=section.text("ledger", example="sqlite:edges.lapwing.db") if section.has("ledger") else None,
+        public_nodes=any(node in open_to_all for node in named),
+    )
+
+
+def _edge_table(section: TomlSection, name: str) -> Table:
+    """Read the table of a graph's edges: its graph says what is protected in it."""
+    for key in ("privacy_unit", "unit", "link", "max_rows_per_unit", "people", "part", "public"):
+        if section.has(key):
+            refuse(section.place(key), "a graph says what is protected in its edges; remove it")
+    section.allow("source", "rows_at_most", "unreadable", *WRITTEN, "columns")
+    return Table(
+        name=name,
+        source=section.text("source", example="friendships.csv"),
+        privacy_unit=ROW,
+        max_rows_per_unit=1,
+        columns=_columns(section),
+        rows_at_most=section.integer("rows_at_most", None, example=1_000_000) if section.has("rows_at_most") else None,
+        unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
+        text=_text_format(section),
+    )
+
+
+def _node_table(table: PublicTable, key: str) -> Table:
+    """Return a public table as one of nodes, of which `key` says which node a row is."""
+    return Table(
+        name=table.name,
+        source=table.source,
+        privacy_unit=key,
+        max_rows_per_unit=1,
+        columns=table.columns,
+        text=table.text,
+        unreadable="null",
+    )
+
+
 def _columns(table: TomlSection) -> tuple[Column, ...]:
     columns = table.section("columns")
     return tuple(_column(columns.section(name), name, table.path) for name in columns.content)
@@ -321,6 +407,10 @@ def dumps(catalog: Catalog) -> str:
             lines += _reference_lines(reference) if reference.table == table.name else []
     for public_table in catalog.public_tables:
         lines += _public_table_lines(public_table)
+    for graph in catalog.graphs:
+        lines += _graph_lines(
+            graph, written=graph.edges.name in {one.edges.name for one in catalog.graphs[: catalog.graphs.index(graph)]}
+        )
     for view in catalog.views:
         lines += ["", f"[views.{spelling.key(view.name)}]", _line("sql", view.sql, "")]
     return "\n".join(lines) + "\n"
@@ -356,6 +446,56 @@ def _reference_lines(reference: Reference) -> list[str]:
     path = f"tables.{spelling.key(reference.table)}.references.{spelling.key(reference.to)}"
     why = "# Questions may join these rows with those of this key there, which must be unique, if they are of one unit."
     return ["", why, f"[{path}]", *(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in reference.on)]
+
+
+def _graph_lines(graph: Graph, *, written: bool) -> list[str]:
+    """Return the section of a graph, and that of its edges unless another graph wrote it."""
+    path, edges = f"tables.{spelling.key(graph.edges.name)}", graph.edges
+    names = [spelling.text(table.name) for table in graph.nodes]
+    nodes = names[0] if len(names) == 1 else f"[{', '.join(names)}]"
+    table = [
+        "",
+        f"[{path}]",
+        _line("source", edges.source, "relative to this file"),
+        *_text_lines(edges.text),
+        *([_line("rows_at_most", edges.rows_at_most, "in all; more are not accepted")] if edges.rows_at_most else []),
+        *([_line("unreadable", edges.unreadable, "what counts as NULL")] if edges.unreadable else []),
+        "",
+        f"[{path}.columns]",
+        *map(_column_line, edges.columns),
+    ]
+    budget = graph.budget
+    account = (
+        []
+        if budget is None
+        else [
+            _line("ledger", graph.ledger, "of the edges alone"),
+            "",
+            f"[graphs.{spelling.key(graph.name)}.budget]",
+            _line("epsilon", budget.epsilon, "the most that all answers together may reveal about one edge"),
+            _line("delta", budget.delta, ""),
+            _line("delta_keys", budget.delta_keys, ""),
+            _line("measure", budget.measure, ""),
+            _line("neighbouring", budget.neighbouring, " | ".join(NEIGHBOURING)),
+        ]
+    )
+    return [
+        *([] if written else table),
+        "",
+        f"[graphs.{spelling.key(graph.name)}]",
+        f"nodes = {nodes}",
+        *([_line("key", graph.nodes[0].privacy_unit, "which node a row is")] if graph.public_nodes else []),
+        _line("edges", edges.name, ""),
+        f"ends = [{', '.join(map(spelling.text, graph.ends))}]",
+        _line("directed", graph.directed, ""),
+        _line("privacy", graph.privacy, "node: a node with all its edges; edge: one edge, a weaker promise"),
+        *(
+            [_line("degree_at_most", graph.degree_at_most, "edges of a node; more are not accepted")]
+            if graph.degree_at_most
+            else []
+        ),
+        *account,
+    ]
 
 
 def _text_lines(text: TextFormat | None) -> list[str]:

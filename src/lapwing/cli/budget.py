@@ -6,9 +6,10 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+import lapwing as lw
 from lapwing.cli import figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
-from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
+from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -47,12 +48,16 @@ def command(
         return
     with options.open_session(catalog, server, dataset) as session:
         view, name = session.budget(), options.name_of(session)
+        graphs = session.catalog.graphs if isinstance(session, lw.Session) else ()
     if form is options.Report.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view)))
     else:
         show(*as_page(view, name, view.delta - view.delta_keys))
+    for beside in (graph.beside_people for graph in graphs):
+        if beside is not None:
+            note("note", f"{beside}.")
 
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:

@@ -32,6 +32,7 @@ SECTIONS: Final = {
         "describe": ("describe", "Show the columns of a table: types, bounds, values."),
         "explain": ("explain", "Show price and promised error, free of charge."),
         "query": ("query", "Pay for an answer and show it."),
+        "graph": ("graph", "Ask who knows whom: statistics of graphs."),
         "shell": ("shell.command", "Ask line by line, with completion and history."),
         "budget": ("budget", "Show what is spent, what is left, and for what."),
         "guarantee": ("guarantee", "Show what the people in the data are promised."),

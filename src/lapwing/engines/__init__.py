@@ -1,9 +1,10 @@
 """Engines run questions over private data and return exact integers."""
 
-from lapwing.engines.base import FAILED, NOTHING, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables, digests
+from lapwing.engines.base import FAILED, NOTHING, Cells, Engine, Exact, IndexedEngine, Leaves, PublicTables
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.registry import (
     FILE_ENGINE,
+    digests,
     open_checking_engine,
     open_engine,
     open_event_reader,

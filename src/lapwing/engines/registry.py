@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import is_address
+from lapwing.engines import base
 from lapwing.engines.base import Engine, IndexedEngine, PublicTables
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
@@ -80,3 +81,16 @@ def _engine(catalog: Catalog, public: PublicData | None = None) -> "DuckDB | Sna
     from lapwing.engines.snapshots import SnapshotEngine  # here: most catalogs have files alone
 
     return SnapshotEngine(catalog, public=public)
+
+
+def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) -> dict[str, str]:
+    """Return the digest of every table's data, for a version that is to be accepted; of people's graphs, the edges too.
+
+    Args, Raises: as `base.digests`.
+    """
+    found = base.digests(catalog, engine, unreadable=unreadable)
+    if catalog.graphs:
+        from lapwing.engines.duckdb.graph_rows import edge_digests  # here: few catalogs have graphs
+
+        found |= edge_digests(catalog, unreadable=unreadable)
+    return found

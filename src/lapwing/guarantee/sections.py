@@ -13,6 +13,7 @@ from typing import Final, final
 
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
+from lapwing.catalog.graph import EDGE, Graph
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.ledger.state import State
@@ -84,6 +85,7 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
         _spent(view, charges),
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
+        *map(_graph, catalog.graphs),
         PageSection(title="Who may ask", paragraphs=tuple(asking) or WHO_READS),
         PageSection(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
@@ -249,6 +251,14 @@ def _protected(table: Table) -> PageSection:
 def _public(table: PublicTable) -> PageSection:
     text = "Nobody is protected in this table: all that it holds may be seen in answers, prices and errors."
     return PageSection(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
+
+
+def _graph(graph: Graph) -> PageSection:
+    beside = graph.beside_people
+    paragraphs = (f"Protected is {graph.unit}.", *([] if beside is None else [f"{beside[0].upper()}{beside[1:]}."]))
+    if beside is None and graph.privacy == EDGE:
+        paragraphs = (*paragraphs, "It has a budget of its own, which is not the one of this page.")
+    return PageSection(title=f"The graph {graph.name}", paragraphs=paragraphs)
 
 
 def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from lapwing.catalog.digests import owner_facts
+from lapwing.catalog.graph import NODE
 from lapwing.catalog.model import Catalog
 from lapwing.errors import CatalogMismatch
 
@@ -25,7 +26,11 @@ Owners = Mapping[str, Owner]
 
 def owners_of(catalog: Catalog) -> Owners:
     """Return whose rows the tables of a catalog have."""
-    return {table.name: owner_facts(table) for table in catalog.tables}
+    owners: dict[str, Owner] = {table.name: owner_facts(table) for table in catalog.tables}
+    for graph in catalog.graphs:
+        if graph.privacy == NODE:  # an edge is the two nodes' that it has
+            owners[graph.edges.name] = {"privacy_unit": f"{' and '.join(graph.ends)} of {graph.name}"}
+    return owners
 
 
 def owners_from(record: object) -> Owners:

@@ -1,0 +1,202 @@
+"""`lapwing graph`: statistics of graphs, with an edge or a node with all its edges protected."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from lapwing.cli import figures, options
+from lapwing.cli.answer_formats import Format
+from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
+from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lapwing.graphs import GraphAnswer, GraphSession
+
+EXAMPLE: Final = options.examples(
+    "lapwing graph list",
+    "lapwing graph explain edge_count --epsilon 0.5",
+    "lapwing graph ask mixing_matrix --by town --epsilon 0.5 --graph friends",
+)
+app = typer.Typer(help="Statistics of graphs: who knows whom.", epilog=EXAMPLE, rich_markup_mode=None)
+
+Name = Annotated[
+    str | None,
+    typer.Option("--graph", metavar="NAME", help="Which graph; needed if there are several.", show_default=False),
+]
+Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing graph list`.", show_default=False)]
+Price = Annotated[
+    Fraction, options.amount(options.above_zero("--epsilon"), "The price of the statistic.", show_default=False)
+]
+By = Annotated[str | None, typer.Option(metavar="COLUMN", help="The groups of a mixing_matrix.", show_default=False)]
+ByOther = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Those of the second table of nodes, if there are two.", show_default=False),
+]
+Level = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="What each node adds at most; chosen unless given.", show_default=False),
+]
+Leaves = Annotated[int | None, typer.Option(metavar="N", help="Of stars.", show_default=False)]
+UpTo = Annotated[
+    int | None, typer.Option(metavar="N", help="The last cell of a histogram of its own.", show_default=False)
+]
+Direction = Annotated[
+    str | None, typer.Option(metavar="in|out", help="Which degrees, of a directed graph.", show_default=False)
+]
+Confidence = Annotated[
+    Fraction | None,
+    options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
+]
+
+
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")]
+
+
+@app.callback()
+def graph() -> None:
+    """Ask for statistics of graphs: edges, degrees, triangles, with an edge or a whole node protected."""
+
+
+@app.command("list", epilog=options.examples("lapwing graph list"), short_help="List graphs and what may be asked.")
+def show_list(catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
+    """List the graphs of a catalog, what each protects, and its statistics. Reads no data."""
+    from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
+    from lapwing.graphs.statistics import statistics_of
+
+    described = load(catalog)
+    for one in described.graphs:
+        show(labelled(("graph", one.name), ("hides", one.unit)), Text())
+        rows = new_table("statistic", "what it is", "takes")
+        for statistic in statistics_of(one):
+            rows.add_row(text(statistic.name), text(statistic.summary), text(", ".join(statistic.arguments)))
+        show(Fitted(rows), Text())
+    if not described.graphs:
+        note("note", "the catalog describes no graph; add a section like [graphs.friends].")
+
+
+@app.command(epilog=EXAMPLE, short_help="Pay for a statistic and show it.")
+def ask(
+    statistic: Asked,
+    epsilon: Price,
+    name: Name = None,
+    by: By = None,
+    by_other: ByOther = None,
+    level: Level = None,
+    leaves: Leaves = None,
+    up_to: UpTo = None,
+    direction: Direction = None,
+    confidence: Confidence = None,
+    form: Form = None,
+    output: Output = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+) -> None:
+    """Ask for a statistic, charge its price, and write the noisy answer. The same again is free."""
+    from lapwing.graphs import connect  # here, so that `lapwing --help` loads no engine
+
+    said = _arguments(by, by_other, level, leaves, up_to, direction)
+    form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        raise InvalidParameter(f"{output} cannot be written; choose a file in a folder that exists.")
+    with connect(catalog, name) as session:
+        answer = session.ask(statistic, epsilon=epsilon, **said)
+        write(answer, form, confidence or USUAL_CONFIDENCE, output)
+        _say(answer, session)
+
+
+@app.command(epilog=EXAMPLE, short_help="Show price and promised error, free of charge.")
+def explain(
+    statistic: Asked,
+    epsilon: Price,
+    name: Name = None,
+    by: By = None,
+    by_other: ByOther = None,
+    level: Level = None,
+    leaves: Leaves = None,
+    up_to: UpTo = None,
+    direction: Direction = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+) -> None:
+    """Show what a statistic would cost and promise. Costs nothing, reads no row."""
+    from lapwing.graphs import connect  # here, as above
+
+    with connect(catalog, name) as session:
+        preview = session.explain(
+            statistic, epsilon=epsilon, **_arguments(by, by_other, level, leaves, up_to, direction)
+        )
+        total = session.budget().total
+    facts = [
+        ("asks", preview.question),
+        ("hides", preview.protects),
+        ("price", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
+        *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
+    ]
+    numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "because")
+    for one in preview.numbers:
+        half = "as the graph needs" if one.half_width is None else f"±{one.half_width:,}"
+        shown = (
+            "" if one.level is None else f"{one.level:,}",
+            one.mechanism,
+            f"{one.sensitivity:,}",
+            half,
+            one.because,
+        )
+        numbers.add_row(text(one.name), *map(text, shown))
+    show(labelled(*facts), Text(), Fitted(numbers), Text(), labelled(*(("note", f"{line}.") for line in preview.notes)))
+
+
+@app.command(epilog=options.examples("lapwing graph budget"), short_help="Show what is spent of a graph's promise.")
+def budget(name: Name = None, catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
+    """Show the budget of a graph's promise: of its edges, or of the people who are its nodes."""
+    from lapwing.cli.budget import as_page
+    from lapwing.graphs import connect  # here, as above
+
+    with connect(catalog, name) as session:
+        view = session.budget()
+        show(*as_page(view, f"{session.graph.name}, {session.protects}", view.delta - view.delta_keys))
+        for line in session.notes:
+            note("note", f"{line}.")
+
+
+@app.command(epilog=options.examples("lapwing graph accept"), short_help="Accept changed data (for the curator).")
+def accept(name: Name = None, catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
+    """Make the data of a graph as they are now the current version; spending stays."""
+    from lapwing.graphs import connect  # here, as above
+
+    with connect(catalog, name) as session:
+        print_text(f"Version {session.accept_data()} of the data of {session.graph.name} is the current one.\n")
+
+
+def _arguments(
+    by: str | None,
+    by_other: str | None,
+    level: int | None,
+    leaves: int | None,
+    up_to: int | None,
+    direction: str | None,
+) -> "Mapping[str, object]":
+    return {
+        "by": by,
+        "by_other": by_other,
+        "level": level,
+        "leaves": leaves,
+        "up_to": up_to,
+        "direction": direction,
+    }
+
+
+def _say(answer: "GraphAnswer", session: "GraphSession") -> None:
+    view = session.budget()
+    left = f"{figures.share(1 - view.share_spent)} of the budget left"
+    note("price", f"{price_of(answer, view)}; {left}")
+    for line in (*answer.notes, *session.notes):
+        note("note", f"{line}.")

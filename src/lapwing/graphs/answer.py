@@ -1,0 +1,150 @@
+"""What a question about a graph is answered with, and what it would be: values for people and programs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+
+from lapwing.answer.presentation import EndArray
+from lapwing.answer.python_values import Cell
+from lapwing.answer.text_table import text_table
+from lapwing.graphs.asking import Outcome
+from lapwing.graphs.recipe import Shown
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.measures import Loss
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+USUAL_CONFIDENCE: Final = Fraction(95, 100)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class GraphAnswer:
+    """A noisy statistic of a graph.
+
+    Args: question: as the history has it; protects: what is hidden, in words; outcome: what was released.
+    """
+
+    question: str
+    protects: str
+    outcome: Outcome
+
+    @property
+    def cost(self) -> Loss:
+        """What was charged for it this time: nothing if it was bought before."""
+        return self.outcome.cost
+
+    @property
+    def stored(self) -> bool:
+        """Whether it was bought before."""
+        return self.outcome.stored
+
+    @property
+    def level(self) -> int | None:
+        """The level at which what each node adds was limited; None where nothing was."""
+        return self.outcome.level
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._shown(USUAL_CONFIDENCE).columns
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know beside the numbers."""
+        return self._shown(USUAL_CONFIDENCE).notes
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """Return the rows as dicts."""
+        return [dict(row) for row in self._shown(USUAL_CONFIDENCE).rows]
+
+    def interval(self, confidence: Number = USUAL_CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+        """Return for each noisy column the lower and the upper ends of its intervals, each at this confidence.
+
+        An interval is around the statistic as it was released: of a graph cut at `level`, if there is one.
+        """
+        return ends_of(self._shown(probability(confidence, "confidence")))
+
+    def to_arrow(self, confidence: Number = USUAL_CONFIDENCE) -> "pa.Table":
+        """Return an Arrow table, with the ends of intervals beside the noisy columns."""
+        import pyarrow as pa
+
+        ends, rows = self.interval(confidence), self.rows()
+        columns: dict[str, object] = {}
+        for name in self.columns:
+            columns[name] = [row[name] for row in rows]
+            if name in ends:
+                columns |= {f"{name}_low": ends[name][0], f"{name}_high": ends[name][1]}
+        return pa.table(columns)
+
+    def _shown(self, confidence: Fraction) -> Shown:
+        outcome = self.outcome
+        return outcome.priced.recipe.show(outcome.released, outcome.level, confidence)
+
+    def __str__(self) -> str:
+        shown = self._shown(USUAL_CONFIDENCE)
+        caption = f"{self.question}; protects {self.protects}"
+        return text_table(shown.columns, shown.rows, ends_of(shown), caption=caption)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def ends_of(shown: Shown) -> dict[str, tuple[EndArray, EndArray]]:
+    """Return the ends of the intervals of each noisy column, as arrays."""
+    return {
+        name: (np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
+        for name, ends in shown.ends.items()
+    }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberPreview:
+    """What a number of a statistic promises at a level: mechanism, sensitivity, scale, and half-width at 95 %.
+
+    `half_width` is None of a ladder, whose noise follows the graph.
+    """
+
+    name: str
+    mechanism: str
+    sensitivity: int
+    scale: float
+    half_width: int | None
+    because: str
+    level: int | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPreview:
+    """What a statistic would cost and promise; no row was read for it.
+
+    Args: loss: the price in the ledger's measure; beside: what another budget is charged, by its name; fits: how many
+        such questions the budget still holds; numbers: what is released, at the lowest and the highest level.
+    """
+
+    question: str
+    protects: str
+    loss: Loss
+    beside: Mapping[str, Loss]
+    fits: int
+    numbers: tuple[NumberPreview, ...]
+    notes: tuple[str, ...]
+
+    def for_group(self, size: int) -> Loss:
+        """Return what the question loses towards so many edges, or nodes, together."""
+        return self.loss.for_group(size)
+
+    def __str__(self) -> str:
+        lines = [self.question, f"protects  {self.protects}", f"price     {self.loss}; {self.fits:,} like it fit"]
+        lines += [f"beside    {loss} of {name}" for name, loss in self.beside.items()]
+        for one in self.numbers:
+            at = "" if one.level is None else f" at level {one.level:,}"
+            half = "as wide as the graph needs" if one.half_width is None else f"±{one.half_width:,} at 95 %"
+            lines.append(f"number    {one.name}{at}: {one.mechanism}, scale {one.scale:,.4g}, {half} ({one.because})")
+        return "\n".join([*lines, *(f"note      {note}." for note in self.notes)])

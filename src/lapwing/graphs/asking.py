@@ -1,0 +1,219 @@
+"""Answer a statistic of a graph: compare, charge, read, add noise, record.
+
+Guarantee: what leaves this module is a function of the question, the catalog and the ledgers alone (a refusal, a stored
+answer), or what mechanisms released whose loss was durably charged before the first private row was read. Numbers bear
+the argument, as in `release.release`:
+1. The data's digests are compared with those of the ledger's current version.
+2. A stored answer to the same question about the same data, for at least the price, is served again: it is
+   post-processing of what was released before.
+3. The ledger commits the charge, or refuses it. Where the question counts in another budget too (`Beside`), that one is
+   charged first, and is looked at before that: a refusal of either costs nothing, unless somebody else spends what was
+   left between the two, and then the first is charged for nothing.
+4. The rows are read, the level is chosen and noise is added. If anything fails, one constant message leaves, and the
+   price stays paid.
+5. The answer is recorded, and only then returned.
+
+Two caps. Let a graph have both promises, of its edges and of its nodes.
+  A release that is ε-DP for nodes is 2ε-DP for edges under add_remove: to change one edge, remove one of its nodes with
+  all its edges and add it again without that edge, or with it; under replace_one, where a node may be replaced by one
+  with other edges, that is one step. It enters the edges' budget as a group of two, or of one.
+  A release that is ε-DP for edges and that depends on nodes by their edges alone is D·ε-DP for nodes with at most D
+  edges: remove them one after the other, and then the node, which nothing depends on any more. Under replace_one the
+  edges of one are removed and those of another added: 2D. (In a ledger where edges are replaced too, each such step is
+  half of a pair of which the other half may be a row that is no edge: it is charged as one.) It enters the people's
+  budget as such a group, if D is declared; it is enforced, as no data are accepted in which a node has more edges.
+  Without D it does not enter, and the people's promise does not cover the graph.
+In gdp and zcdp ledgers the loss of a group of k grows with k²; where the other ledger has another measure, the loss of
+the group is converted to it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Final, final
+
+from lapwing.catalog.graph import EDGE, Graph
+from lapwing.engines.base import FAILED
+from lapwing.engines.graph_rows import GraphReader
+from lapwing.errors import BudgetExhausted, DataChanged, DataFault, EngineFault, Interrupted, LapwingError, LedgerFault
+from lapwing.graphs.pricing import Priced, restored
+from lapwing.graphs.recipe import Released
+from lapwing.interrupts import deferred
+from lapwing.ledger.entries import Charge, StoredAnswer
+from lapwing.ledger.faults import given_up
+from lapwing.ledger.state import State
+from lapwing.ledger.waiting import UnderWay
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.filters import Refused
+from lapwing.privacy.measures import Loss
+from lapwing.release.request import Access
+from lapwing.release.waiting import Waiting
+
+_FORMAT: Final = "graph"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Another budget that a question counts in, as a group of so many."""
+
+    access: Access
+    group: int
+
+    def loss(self, loss: Loss) -> Loss:
+        """Return what is charged there for a loss here."""
+        return loss.for_group(self.group).to_kind(self.access.catalog.budget.measure)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was released for a question, and what it cost this time."""
+
+    level: int | None
+    released: tuple[Released, ...]
+    priced: Priced
+    cost: Loss
+    stored: bool
+
+
+def key_of(graph: Graph, priced: Priced) -> str:
+    """Name a question up to what cannot change its answer."""
+    return sha256(json.dumps(["graph", priced.recipe.text, graph.digest]).encode()).hexdigest()
+
+
+def answer(graph: Graph, priced: Priced, reader: GraphReader, access: Access, beside: Beside | None) -> Outcome:
+    """Answer a priced statistic.
+
+    Guarantee: see the module. Raises: DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted (nothing charged);
+        EngineFault (charged); LedgerFault; Interrupted (says whether it was charged).
+    """
+    key, waiting, ledger = key_of(graph, priced), Waiting(access.ledger), access.ledger
+    charged: list[int] = []
+    counted = beside is None
+    while True:
+        state, (kept,) = ledger.look_up([key])
+        digests = _current(reader, state)  # 1.
+        stored = _stored(priced, kept)  # 2.
+        if stored is not None:
+            return stored
+        charge = _charge(priced.recipe.text, key, priced.loss, access, state)
+        awaited = ledger.under_way([charge], state.sequence)
+        if awaited is not None:  # before the other budget is charged for nothing
+            waiting.for_end_of(awaited)
+            continue
+        _require_room(priced, state, None if counted else beside)
+        with deferred():  # 3. Ctrl-C waits until the charge is made and noted.
+            if beside is not None and not counted:
+                _charge_beside(graph, priced, beside)
+                counted = True
+            outcome = ledger.charge_all([charge], access.limits, state.sequence)
+            if isinstance(outcome, tuple):
+                charged.append(outcome[0].sequence)
+        if not isinstance(outcome, UnderWay):
+            break
+        waiting.for_end_of(outcome)
+    if isinstance(outcome, Refused):
+        raise _exhausted(priced.loss, state, "the budget")
+    ended: LapwingError
+    try:
+        rows = reader.read(digests)  # 4.
+        level = priced.choose(rows, access.entropy)
+        released = tuple(one.release(rows, access.entropy) for one in priced.numbers(level))
+        with deferred():  # 5.
+            ledger.record_answer(charged[0], _payload(priced.loss, level, released))
+        return Outcome(level=level, released=released, priced=priced, cost=priced.loss, stored=False)
+    except KeyboardInterrupt:
+        ledger.record_unanswered(charged, "interrupt")
+        ended = Interrupted(charged=True)
+    except LedgerFault:  # it is constant, and holds no sums
+        raise
+    except BaseException:
+        silent = ledger.record_unanswered(charged, "fault")
+        ended = given_up() if silent else EngineFault(FAILED)
+    raise ended  # out here, so that it does not drag along what happened
+
+
+def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
+    try:
+        digests = reader.digests()
+    except DataFault:
+        digests = {}
+    if not digests:
+        raise DataFault(
+            "The data of the graph are missing, or cannot be read as the catalog describes them. Nothing was charged."
+        )
+    for name, digest in digests.items():
+        if state.digests.get(name) != digest:
+            raise DataChanged(
+                f"The data of {name} are not those of version {state.version}. Nothing was charged. If the change is "
+                "meant, let the curator accept them; spending stays."
+            )
+    return digests
+
+
+def _charge(text: str, key: str, loss: Loss, access: Access, state: State) -> Charge:
+    return Charge(
+        key=key,
+        question=text,
+        loss=loss,
+        catalog_digest=access.catalog.digest,
+        principal=access.principal,
+        version=state.version,
+    )
+
+
+def _require_room(priced: Priced, state: State, beside: Beside | None) -> None:
+    """Refuse what either budget does not hold, before any of them is charged."""
+    if priced.loss.rounded_up() > state.room(None):
+        raise _exhausted(priced.loss, state, "the budget")
+    if beside is not None:
+        other = beside.access.ledger.seen()
+        if beside.loss(priced.loss).rounded_up() > other.room(None):
+            raise _exhausted(beside.loss(priced.loss), other, f"the budget of {beside.access.catalog.name}")
+
+
+def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
+    """Charge the other budget, where nothing is answered: what is released is recorded where it was asked."""
+    state = beside.access.ledger.seen()
+    named = "edges" if graph.privacy == EDGE else "nodes"
+    text = f"{priced.recipe.text}, of {named}, as a group of {beside.group}"
+    key = sha256(json.dumps(["beside", text, state.sequence]).encode()).hexdigest()
+    outcome = beside.access.ledger.charge_all([_charge(text, key, beside.loss(priced.loss), beside.access, state)])
+    if not isinstance(outcome, tuple):
+        raise _exhausted(beside.loss(priced.loss), state, f"the budget of {beside.access.catalog.name}")
+    beside.access.ledger.record_answer(outcome[0].sequence, json.dumps({"format": "spent"}))
+
+
+def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
+    total = state.account.budget.amount
+    price, left = (short(100 * one.amount / total) for one in (loss, state.room(None)))
+    return BudgetExhausted(f"The question costs {price} % of {which}, of which {left} % is left. Nothing was charged.")
+
+
+# ---- stored answers --------------------------------------------------------------------------------------------------
+
+
+def _payload(loss: Loss, level: int | None, released: tuple[Released, ...]) -> str:
+    """Write an answer for the ledger."""
+    numbers = [{"values": one.values, **({} if one.base is None else {"base": one.base})} for one in released]
+    record = {"format": _FORMAT, "price": str(loss.amount), "level": level, "numbers": numbers}
+    return json.dumps(record, separators=(",", ":"))
+
+
+def _stored(asked: Priced, kept: tuple[StoredAnswer, ...]) -> Outcome | None:
+    """Return the dearest stored answer, if it cost at least what is asked now."""
+    for one in kept:
+        if not asked.loss.rounded_up() <= one.loss:
+            continue
+        record = json.loads(one.payload)
+        if record.get("format") != _FORMAT:
+            continue
+        level = record["level"]
+        bought = asked.at(asked.loss.from_amount(Fraction(record["price"])))
+        numbers = zip(bought.numbers(level), record["numbers"], strict=True)
+        released = tuple(restored(number, said["values"], said.get("base")) for number, said in numbers)
+        return Outcome(level=level, released=released, priced=bought, cost=asked.loss.nothing(), stored=True)
+    return None

@@ -1,0 +1,204 @@
+"""The price of a statistic: with a loss, the mechanisms that it buys, and what they promise before anything is read.
+
+Three tenths of a price choose a level, where there is one to be chosen; the numbers share the rest by their weights. A
+ladder gives a tenth of its share to the noisy base from which its interval follows. Losses add up, though the second
+mechanism is chosen by what the first released (`privacy.filters`).
+
+Where a neighbour replaces an edge or a node by another (`replace_one`), it is two steps away: sensitivities double.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, final
+
+import numpy as np
+
+from lapwing.engines.graph_rows import GraphRows
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.entropy import Entropy
+from lapwing.graphs.recipe import LadderCount, LevelSearch, NoisyVector, Number, PublicNumber, Recipe, Released
+from lapwing.mechanisms.additive import Mechanism
+from lapwing.mechanisms.generalised import GeneralisedExponential
+from lapwing.mechanisms.graphs.ladder import Ladder
+from lapwing.mechanisms.graphs.truncation import LEVEL_SHARE
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.privacy.measures import Loss, measure_of
+from lapwing.query.quote import MECHANISMS
+
+CONFIDENCE: Final = Fraction(95, 100)
+LEVEL_CONFIDENCE: Final = Fraction(99, 100)
+"""Of the handicap by which a higher level is chosen only if it adds more than noise explains."""
+BASE_SHARE: Final = Fraction(1, 10)
+"""The part of a ladder's price that its noisy base takes."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedNumber:
+    """A number with its mechanism, None of a public one; of a ladder also that of its base."""
+
+    number: Number
+    mechanism: "Mechanism | Ladder | None"
+    sensitivity: Sensitivity
+    base: Mechanism | None = None
+
+    def loss(self, kind: str) -> Loss:
+        """Return what it loses."""
+        if self.mechanism is None:
+            return measure_of(kind).from_amount(Fraction(0))
+        if isinstance(self.mechanism, Ladder):
+            beside = self.base.loss(self.sensitivity, kind) if self.base is not None else None
+            return self.mechanism.loss(kind) if beside is None else self.mechanism.loss(kind) + beside
+        return self.mechanism.loss(self.sensitivity, kind)
+
+    def release(self, rows: GraphRows, entropy: Entropy) -> Released:
+        """Return the released integers."""
+        number, mechanism = self.number, self.mechanism
+        if isinstance(number, PublicNumber):
+            return restored(self, [number.exact(rows)], None)
+        if isinstance(number, NoisyVector):
+            if mechanism is None or isinstance(mechanism, Ladder):
+                raise InvalidParameter("a vector has no ladder; this is a bug in Lapwing")
+            return restored(self, [int(value) for value in mechanism.release(number.exact(rows), entropy)], None)
+        if not isinstance(mechanism, Ladder) or self.base is None:
+            raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
+        base = number.base(rows)
+        noisy = int(self.base.release(np.array([base]), entropy)[0])
+        return restored(self, [mechanism.release(number.exact(rows), number.steps(base), entropy)], noisy)
+
+
+def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> Released:
+    """Return released integers with what is known of their error."""
+    number, mechanism = priced.number, priced.mechanism
+    if mechanism is None:
+        return Released(values=list(values), half_width=lambda _: 0)
+    if isinstance(mechanism, Ladder):
+        if not isinstance(number, LadderCount) or priced.base is None or base is None:
+            raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
+        noise, steps, known = priced.base, number.steps, base
+
+        def half_width(confidence: Fraction) -> int:
+            apart = 1 - (1 - confidence) / 2  # the base is no larger than this, and then the choice is within that
+            return mechanism.half_width(steps(max(0, known + noise.half_width(apart))), apart)
+
+        return Released(values=list(values), base=base, half_width=half_width)
+    return Released(values=list(values), half_width=mechanism.half_width)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """A recipe with its price.
+
+    Args: loss: all that it takes; chooser: of a level; shared: what the numbers take together.
+    """
+
+    recipe: Recipe
+    loss: Loss
+    shared: Loss
+    chooser: GeneralisedExponential | None
+    factor: int
+
+    def numbers(self, level: int | None) -> tuple[PricedNumber, ...]:
+        """Return the numbers at a level, with mechanisms that together lose at most `shared`."""
+        numbers = self.recipe.numbers(level)
+        weights = sum(number.weight for number in numbers)
+        priced = tuple(
+            _mechanism(number, self.shared.from_amount(self.shared.amount * number.weight / weights), self.factor)
+            for number in numbers
+        )
+        spent = self.shared.nothing()
+        for one in priced:
+            spent = spent + one.loss(self.shared.kind)
+        if not spent <= self.shared:
+            raise InvalidParameter("the numbers of a statistic lose more than its price; this is a bug in Lapwing")
+        return priced
+
+    def at(self, loss: Loss) -> "Priced":
+        """Return the same recipe at another loss."""
+        return priced(self.recipe, loss, "add_remove" if self.factor == 1 else "replace_one")
+
+    def choose(self, rows: GraphRows, entropy: Entropy) -> int | None:
+        """Return the level: what was asked for, or the one above the level that was chosen."""
+        search = self.recipe.search
+        if search is None or self.chooser is None:
+            return self.recipe.level
+        scores = search.scores(rows, search.levels)
+        chosen: IntArray = np.array(scores, dtype=object)
+        return above(search, self.chooser.release(chosen, entropy))
+
+
+def above(search: LevelSearch, place: int) -> int:
+    """Return the level after the one at a place.
+
+    The handicap lets a level be chosen that is a little too low, and twice the noise costs less than what it cuts off.
+    """
+    return search.levels[min(place + 1, len(search.levels) - 1)]
+
+
+def priced(recipe: Recipe, loss: Loss, neighbouring: str) -> Priced:
+    """Return the price of a recipe.
+
+    Raises: QueryRefused if so small a loss leaves nothing but noise.
+    """
+    factor = 2 if neighbouring == "replace_one" else 1
+    chooser, shared, search = None, loss, recipe.search
+    if search is not None and len(search.levels) == 1:
+        chooser = None
+    elif search is not None:
+        part = loss.from_amount(loss.amount * LEVEL_SHARE)
+        chooser = GeneralisedExponential.for_loss(
+            part, [factor * search.sensitivity(level) for level in search.levels], LEVEL_CONFIDENCE
+        )
+        shared = loss.from_amount(loss.amount - part.amount)
+    if search is not None and chooser is None:  # there is one level: nothing is to be chosen
+        recipe = Recipe(
+            text=recipe.text, numbers=recipe.numbers, show=recipe.show, level=search.levels[0], public=recipe.public
+        )
+    found = Priced(recipe=recipe, loss=loss, shared=shared, chooser=chooser, factor=factor)
+    _require_usable(found)
+    return found
+
+
+def levels(priced: Priced) -> tuple[int | None, ...]:
+    """Return the levels at which the numbers may be released."""
+    search = priced.recipe.search
+    return (priced.recipe.level,) if search is None else search.levels[1:]
+
+
+def _require_usable(priced: Priced) -> None:
+    """Refuse what would be nothing but noise at every level, by public figures, before it is paid."""
+    widths = []
+    for level in levels(priced)[:1]:
+        for one in priced.numbers(level):
+            if isinstance(one.number, PublicNumber):
+                continue
+            if not isinstance(one.number, NoisyVector) or one.number.most is None:
+                return
+            if one.mechanism is None or isinstance(one.mechanism, Ladder):
+                return
+            widths.append((one.mechanism.half_width(CONFIDENCE), one.number.most, one.number.name))
+    if widths and all(width >= most for width, most, _ in widths):
+        width, most, name = widths[0]
+        raise QueryRefused(
+            f"{name} would be off by up to {width:,}, and there are at most {most:,}", remedy="Give a larger epsilon."
+        )
+
+
+def _mechanism(number: Number, loss: Loss, factor: int) -> PricedNumber:
+    if isinstance(number, PublicNumber):
+        return PricedNumber(number=number, mechanism=None, sensitivity=Sensitivity.from_l1(0))
+    if isinstance(number, NoisyVector):
+        moved = Sensitivity(l1=factor * number.sensitivity.l1, l2_squared=factor**2 * number.sensitivity.l2_squared)
+        return PricedNumber(number=number, mechanism=_narrowest(loss, moved), sensitivity=moved)
+    part = loss.from_amount(loss.amount * BASE_SHARE)
+    moved = Sensitivity.from_l1(factor)
+    ladder = Ladder.for_loss(loss.from_amount(loss.amount - part.amount), factor)
+    return PricedNumber(number=number, mechanism=ladder, sensitivity=moved, base=_narrowest(part, moved))
+
+
+def _narrowest(loss: Loss, sensitivity: Sensitivity) -> Mechanism:
+    options = [mechanism.for_loss(loss, sensitivity) for mechanism in MECHANISMS[loss.kind]]
+    return min(options, key=lambda option: (option.half_width(CONFIDENCE), option.standard_deviation))

@@ -1,0 +1,117 @@
+"""How a statistic of a graph is made: what is measured, how far an edge or a node moves it, and what is shown of it.
+
+A recipe is a function of the catalog and of what was asked: all of it is public. It has at most one search, which
+chooses a level among some (`LevelSearch`), and numbers, which are released at that level: vectors that get noise, or
+counts with a ladder. What is shown is made of the released numbers alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.answer.python_values import Cell
+from lapwing.engines.graph_rows import GraphRows
+from lapwing.mechanisms.noisy import Sensitivity
+
+Integers = NDArray[np.int64]
+Ends = tuple[float, float]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyVector:
+    """Integers that get noise.
+
+    Args: name: in words; sensitivity: of one addition or removal of an edge or a node, whichever is protected; because:
+        why it is that; exact: the integers, of the private graph; weight: of the price, beside the other numbers; most:
+        what no entry exceeds, in public; None if nothing is known.
+    """
+
+    name: str
+    sensitivity: Sensitivity
+    because: str
+    exact: Callable[[GraphRows], Integers]
+    weight: int = 1
+    most: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderCount:
+    """A count that is released by a ladder, and the noisy base from which its interval follows.
+
+    Args: base: what the ladder starts from, of the private graph, which an edge moves by one at most; steps: the ladder
+        of a base.
+    """
+
+    name: str
+    because: str
+    exact: Callable[[GraphRows], int]
+    base: Callable[[GraphRows], int]
+    steps: Callable[[int], Callable[[int], int]]
+    weight: int = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicNumber:
+    """A number that neighbours share, as they have the same public nodes: it is shown as it is, and costs nothing."""
+
+    name: str
+    exact: Callable[[GraphRows], int]
+    weight: int = 0
+
+
+Number = NoisyVector | LadderCount | PublicNumber
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSearch:
+    """The levels among which one is chosen, how far a node moves the score of each, and the scores."""
+
+    levels: tuple[int, ...]
+    sensitivity: Callable[[int], int]
+    scores: Callable[[GraphRows, Sequence[int]], list[int]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """What was released of a number: integers, for a ladder its noisy base, and how far they may be off."""
+
+    values: list[int]
+    half_width: Callable[[Fraction], int] = field(repr=False, compare=False)
+    base: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Rows of an answer, and the ends of the intervals of its noisy columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Cell], ...]
+    ends: Mapping[str, tuple[Ends, ...]]
+    notes: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a statistic is made.
+
+    Args: text: the canonical question; numbers: what is released, at a level (None if there is no search); show: from
+        what was released, the level and a confidence to rows.
+    """
+
+    text: str
+    numbers: Callable[[int | None], tuple[Number, ...]]
+    show: Callable[[Sequence[Released], int | None, Fraction], Shown]
+    search: LevelSearch | None = None
+    level: int | None = None
+    public: tuple[str, ...] = ()

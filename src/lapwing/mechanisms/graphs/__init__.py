@@ -1,0 +1,1 @@
+"""Statistics of graphs whose edges or whole nodes are protected."""

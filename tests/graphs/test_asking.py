@@ -1,0 +1,316 @@
+"""Graphs from files to answers: prices, budgets, stored answers, and what is refused before anything is paid."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lapwing as lw
+from lapwing.catalog.toml import dumps, load, loads
+from lapwing.errors import (
+    BudgetExhausted,
+    CatalogError,
+    DataChanged,
+    DataFault,
+    EngineFault,
+    InvalidParameter,
+    QueryRefused,
+)
+from tests.support.graphs import EDGES, NODES, Pairs, catalog, catalog_text, written
+
+RING: Pairs = frozenset((min(i, (i + step) % 40), max(i, (i + step) % 40)) for i in range(40) for step in (1, 2))
+"""Forty nodes of degree 4: 80 edges, 40 triangles, 240 wedges, one component."""
+TIES = """privacy = "edge"
+degree_at_most = 6
+ledger = "sqlite:friends.lapwing.db"
+budget = { epsilon = 20 }"""
+
+
+def value(answer: lw.graphs.GraphAnswer, column: str) -> float:
+    (row,) = answer.rows()
+    found = row[column]
+    assert isinstance(found, int | float)
+    return found
+
+
+def test_a_node_question_from_file_to_answer(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
+        assert graph.protects == "each id, present or absent with all edges in friends"
+        preview = graph.explain("edge_count", epsilon=100)
+        assert preview.loss == lw.PureDP(100)
+        assert preview.fits == 10
+        assert preview.numbers[0].half_width == 0
+        assert graph.budget().history == ()
+        answer = graph.ask("edge_count", epsilon=100)
+        assert abs(value(answer, "edges") - 80) <= 2
+        low, high = answer.interval()["edges"]
+        assert low[0] <= value(answer, "edges") <= high[0]
+        assert not answer.stored
+        again = graph.ask("edge_count", epsilon=50)
+        assert again.stored
+        assert again.cost.amount == 0
+        assert again.rows() == answer.rows()
+        assert again.interval() == answer.interval()
+        assert graph.budget().spent == lw.PureDP(100)
+        assert "GRAPH friends: edge_count" in str(answer)
+    with lw.graphs.connect(tmp_path / "lapwing.toml", "friends") as graph:  # and for another process
+        assert graph.ask("edge_count", epsilon=100).rows() == answer.rows()
+
+
+NODE_TRUTHS = {
+    ("edge_count", "edges"): 80,
+    ("node_count", "nodes"): 40,
+    ("triangles", "triangles"): 40,
+    ("wedges", "stars"): 240,
+    ("clustering", "clustering"): 0.5,
+    ("density", "density"): 160 / (40 * 39),
+}
+EDGE_TRUTHS = {
+    ("edge_count", "edges"): 80,
+    ("max_degree", "max_degree"): 4,
+    ("components", "components"): 1,
+    ("triangles", "triangles"): 40,
+    ("wedges", "stars"): 240,
+    ("clustering", "clustering"): 0.5,
+    ("density", "density"): 160 / (40 * 39),
+}
+
+
+def test_at_a_high_price_node_answers_are_the_truth(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=10**6)) as graph:
+        for (statistic, column), truth in NODE_TRUTHS.items():
+            assert value(graph.ask(statistic, epsilon=10_000), column) == pytest.approx(truth, rel=0.02), statistic
+        histogram = graph.ask("degree_histogram", epsilon=10_000, level=8).rows()
+        assert {row["degree"]: row["nodes"] for row in histogram if row["nodes"]} == {"4": 40.0}
+        cells = graph.ask("mixing_matrix", epsilon=10_000, by="town", level=8).rows()
+        assert [row["edges"] for row in cells] == [20, 40, 20]
+        assert graph.ask("mixing_matrix", epsilon=10_000, by="town", level=8).columns == ("one", "other", "edges")
+
+
+def test_at_a_high_price_edge_answers_are_the_truth(tmp_path: Path) -> None:
+    edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
+    with lw.graphs.connect(written(tmp_path, 40, RING, graph=edges, public=True)) as graph:
+        assert "who is a node is public" in graph.notes
+        for (statistic, column), truth in EDGE_TRUTHS.items():
+            answer = graph.ask(statistic, epsilon=10_000)
+            assert value(answer, column) == pytest.approx(truth, rel=0.02), statistic
+            low, high = answer.interval()[column]
+            assert low[0] <= value(answer, column) <= high[0]
+        degrees = [row["degree"] for row in graph.ask("degree_sequence", epsilon=10_000).rows()]
+        assert degrees == [4.0] * 40
+        counts = {row["degree"]: row["nodes"] for row in graph.ask("degree_histogram", epsilon=10_000, up_to=5).rows()}
+        assert counts == {"0": 0, "1": 0, "2": 0, "3": 0, "4": 40, "5": 0, "over 5": 0}
+
+
+def test_directed_graphs(tmp_path: Path) -> None:
+    pairs = frozenset({(0, 1), (1, 0), (1, 2), (2, 3)})
+    edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
+    with lw.graphs.connect(written(tmp_path, 5, pairs, graph=edges, public=True, directed=True)) as graph:
+        answer = graph.ask("reciprocity", epsilon=10_000)
+        assert value(answer, "reciprocity") == 0.5
+        counts = [row["nodes"] for row in graph.ask("degree_histogram", epsilon=10_000, up_to=2, direction="in").rows()]
+        assert counts == [1, 4, 0, 0]
+        with pytest.raises(QueryRefused, match="undirected"):
+            graph.ask("triangles", epsilon=1)
+        with pytest.raises(QueryRefused, match="direction"):
+            graph.ask("max_degree", epsilon=1, direction="up")
+
+
+def test_rows_that_are_no_edges_do_not_count(tmp_path: Path) -> None:
+    edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
+    path = written(tmp_path, 4, frozenset({(0, 1), (1, 2)}), graph=edges, public=True)
+    with (tmp_path / "friendships.csv").open("a") as file:
+        file.write("1,0\n3,3\n3,99\n,1\n0,1\n")
+    with lw.graphs.connect(path) as graph:
+        assert value(graph.ask("edge_count", epsilon=10_000), "edges") == 2
+
+
+# ---- two budgets -----------------------------------------------------------------------------------------------------
+
+
+def test_an_edge_question_counts_for_people_as_a_group_of_the_largest_degree(tmp_path: Path) -> None:
+    path = written(tmp_path, 40, RING, graph=TIES)
+    with lw.graphs.connect(path) as graph:
+        assert "as 6 edges of one of them" in graph.notes[-1]
+        assert graph.explain("edge_count", epsilon=2).beside == {"town": lw.PureDP(12)}
+        graph.ask("edge_count", epsilon=2)
+        graph.ask("edge_count", epsilon=1)  # bought before: neither pays
+        assert graph.budget().spent == lw.PureDP(2)
+    with lw.connect(path) as session:
+        assert session.budget().spent == lw.PureDP(12)
+        assert "as a group of 6" in session.budget().history[0].question
+    with lw.graphs.connect(path) as graph, pytest.raises(BudgetExhausted, match="of the budget of town"):
+        graph.ask("max_degree", epsilon=2)  # 12 of 8 that are left, though the edges have 18
+    with lw.graphs.connect(path) as graph:
+        assert graph.budget().spent == lw.PureDP(2)
+
+
+def both(folder: Path, neighbouring: str = "add_remove") -> Path:
+    path = written(folder, 40, RING, neighbouring=neighbouring)
+    again = catalog_text(graph=EDGES).split("[graphs.friends]")[1]
+    path.write_text(path.read_text() + "\n[graphs.ties]" + again)
+    return path
+
+
+@pytest.mark.parametrize(("neighbouring", "group"), [("add_remove", 2), ("replace_one", 1)])
+def test_a_node_question_counts_for_edges_as_a_group(tmp_path: Path, neighbouring: str, group: int) -> None:
+    path = both(tmp_path, neighbouring)
+    with lw.graphs.connect(path, "friends") as graph:
+        graph.ask("edge_count", epsilon=3)
+    with lw.graphs.connect(path, "ties") as graph:
+        assert graph.budget().spent == lw.PureDP(3 * group)
+        assert "does not cover" in graph.notes[-1]
+    if group == 2:
+        with lw.graphs.connect(path, "friends") as graph, pytest.raises(BudgetExhausted, match=r"town\.ties"):
+            graph.ask("node_count", epsilon=16)
+    with lw.connect(path) as session:
+        assert session.budget().spent == lw.PureDP(3)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statistic", "said", "words"),
+    [
+        ("diameter", {}, "no statistic 'diameter'"),
+        ("max_degree", {}, "a node is protected"),
+        ("edge_count", {"up_to": 3}, "takes no 'up_to'"),
+        ("edge_count", {"level": 0}, "from 1 to 1,000"),
+        ("edge_count", {"level": True}, "from 1 to 1,000"),
+        ("stars", {"leaves": 9}, "from 2 to 5"),
+        ("mixing_matrix", {}, "listed values"),
+        ("mixing_matrix", {"by": "id"}, "one of: town"),
+        ("reciprocity", {}, "directed graphs"),
+        ("degree_histogram", {"up_to": 4}, "up_to"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_costs_nothing(
+    tmp_path: Path, statistic: str, said: dict[str, object], words: str
+) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
+        with pytest.raises(QueryRefused, match=words):
+            graph.ask(statistic, epsilon=1, **said)
+        assert graph.budget().history == ()
+
+
+def test_protected_attributes_do_not_mix_with_edges_alone(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, graph=EDGES)) as graph:
+        with pytest.raises(QueryRefused, match="protected with the people"):
+            graph.ask("mixing_matrix", epsilon=1, by="town")
+        for statistic in ("degree_sequence", "components", "density"):
+            with pytest.raises(QueryRefused, match="who is a node is not public"):
+                graph.ask(statistic, epsilon=1)
+        degrees = [row["degree"] for row in graph.ask("degree_histogram", epsilon=1, up_to=2).rows()]
+        assert degrees == ["1", "2", "over 2"]
+
+
+def test_too_small_a_price_is_refused_before_it_is_paid(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, rows=100)) as graph:
+        with pytest.raises(QueryRefused, match="at most 100"):
+            graph.ask("edge_count", epsilon=0.01)
+        with pytest.raises(BudgetExhausted, match="Nothing was charged"):
+            graph.ask("edge_count", epsilon=21)
+        with pytest.raises(InvalidParameter):
+            graph.ask("edge_count", epsilon=0)
+        assert graph.budget().history == ()
+
+
+def test_data_that_changed_are_not_answered_from(tmp_path: Path) -> None:
+    path = written(tmp_path, 40, RING)
+    with lw.graphs.connect(path) as graph:
+        graph.ask("edge_count", epsilon=1)
+        (tmp_path / "friendships.csv").write_text("a,b\n0,1\n")
+        with pytest.raises(DataChanged, match="friendships"):
+            graph.ask("edge_count", epsilon=1)
+        graph.accept_data()
+        assert not graph.ask("edge_count", epsilon=1).stored
+        assert graph.budget().spent == lw.PureDP(2)
+
+
+@pytest.mark.parametrize("promise", [NODES, TIES])
+def test_data_beyond_the_public_limits_are_not_accepted(tmp_path: Path, promise: str) -> None:
+    path = written(tmp_path, 40, RING, graph=f"{promise}\n".replace("degree_at_most = 6\n", "") + "degree_at_most = 3")
+    with pytest.raises(DataFault, match="more edges than the 3"):
+        lw.graphs.connect(path)
+    assert not list(tmp_path.glob("*.db"))
+    path = written(tmp_path, 40, RING, graph=promise, rows=79)
+    with pytest.raises(DataFault, match="more rows than the 79"):
+        lw.graphs.connect(path)
+
+
+def test_a_failure_after_the_charge_says_one_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lapwing.engines.duckdb.graph_rows import GraphFiles
+
+    def failing(*_: object) -> object:
+        raise MemoryError("17 edges")
+
+    with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
+        monkeypatch.setattr(GraphFiles, "_read", failing)
+        with pytest.raises(EngineFault) as caught:
+            graph.ask("edge_count", epsilon=1)
+        assert "17" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert graph.budget().faults == 1
+        assert graph.budget().spent == lw.PureDP(1)
+
+
+# ---- catalogs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [{}, {"graph": EDGES, "public": True}, {"graph": TIES, "directed": True}])
+def test_a_catalog_is_written_as_it_was_read(said: dict[str, Any]) -> None:
+    known = catalog(**said)
+    assert loads(dumps(known), file="again", folder=known.folder) == known
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('privacy = "node"', "", "graphs.friends.privacy: missing"),
+        ('privacy = "node"', 'privacy = "person"', "write one of node, edge"),
+        ('privacy = "node"', 'privacy = "edge"', "budget of their own"),
+        ('privacy = "node"', 'privacy = "node"\nledger = "sqlite:x.db"', "one budget and ledger"),
+        ('nodes = "people"', 'nodes = "persons"', "no table 'persons'|no table \"persons\""),
+        ('edges = "friendships"', 'edges = "friends"', "describe it in"),
+        ("rows_at_most = 1000", "", "public limit on its edges"),
+        ("rows_at_most = 1000", "rows_at_most = 100_000_000", "4 GB of memory"),
+        ("rows_at_most = 1000", 'rows_at_most = 1000\nprivacy_unit = "a"', "a graph says what is protected"),
+        ('["a", "b"]', '["a", "a"]', "two different columns"),
+        ('["a", "b"]', '["a", "c"]', 'no column "c"'),
+        ('b = { type = "integer" }', 'b = { type = "string" }', "declare both as one of"),
+        ('b = { type = "integer" }', 'b = { type = "integer", lower = 0, upper = 9 }', "bounds or values"),
+        ("max_rows_per_unit = 1", "max_rows_per_unit = 2", "max_rows_per_unit = 1"),
+        ('privacy = "node"', 'privacy = "node"\ndegree_at_most = 0', "most edges of any node"),
+    ],
+)
+def test_catalogs_that_make_no_sense_are_refused(old: str, new: str, words: str) -> None:
+    text = catalog_text()
+    assert old in text
+    with pytest.raises(CatalogError, match=words):
+        loads(text.replace(old, new), file="lapwing.toml", folder=Path("."))
+
+
+def test_a_table_of_edges_is_asked_for_by_its_graph_alone(tmp_path: Path) -> None:
+    with lw.connect(written(tmp_path, 40, RING)) as session:
+        with pytest.raises(QueryRefused, match="friendships"):
+            session.sql("SELECT COUNT(*) AS n FROM friendships", epsilon=1)
+        assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).rows()
+    assert load(tmp_path / "lapwing.toml").graph("FRIENDS").name == "friends"
+
+
+def test_two_tables_of_nodes(tmp_path: Path) -> None:
+    path = written(tmp_path, 6, frozenset({(0, 1), (0, 2), (3, 1)}), epsilon=10**6)
+    (tmp_path / "shops.csv").write_text("shop,kind\n1,food\n2,books\n9,food\n")
+    text = path.read_text().replace('nodes = "people"', 'nodes = ["people", "shops"]')
+    path.write_text(
+        text + '\n[tables.shops]\nsource = "shops.csv"\nprivacy_unit = "shop"\nmax_rows_per_unit = 1\n'
+        '[tables.shops.columns]\nshop = { type = "integer" }\nkind = { type = "string", values = ["food", "books"] }\n'
+    )
+    with lw.graphs.connect(path) as graph:
+        assert value(graph.ask("edge_count", epsilon=10_000, level=4), "edges") == 3
+        cells = graph.ask("mixing_matrix", epsilon=10_000, by="town", by_other="kind", level=4).rows()
+        assert [row["edges"] for row in cells] == [1, 1, 1, 0]
+        with pytest.raises(QueryRefused, match="from one table to another"):
+            graph.ask("triangles", epsilon=1)
