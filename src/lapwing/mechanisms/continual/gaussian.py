@@ -13,9 +13,10 @@ and Thakurta 2022, fully adaptive composition) and Δ²/(2σ²)-zCDP.
 
 Rounding. The buffers are rounded down to the grid of 2^−fraction_bits. Two streams' roundings differ by less than one
 unit of it a buffer and tick, and not at all before the first difference; a difference in buffer i fades by θ_i a tick,
-so it never passes 1/(1 − θ_i) units, and enters what is released times ω_i. That sum is rounded down once more. So a
-cell's value is at most `drift` = (1 + Σ ω_i/(1 − θ_i)) units away from what the exact matrix would make of it, in
-difference, and all cells that the unit touches at all ticks at most √(cells · ticks) · drift, in L2. It is added to Δ.
+so it never passes r_i = min(n, 1/(1 − θ_i)) units in n ticks, and enters what is released times ω_i. That sum is
+rounded down once more. So a cell's value is at most `drift` = (1 + Σ ω_i·r_i) units away from what the exact matrix
+would make of it, in difference, and all cells that the unit touches at all ticks at most √(cells · ticks) · drift, in
+L2. It is added to Δ.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 
-_FINE = 1 << 17
+_FINE = 1 << 15
 """How much finer than the sensitivity the drift of all roundings together is to be."""
 
 
@@ -88,7 +89,8 @@ class ContinualGaussian:
     def drift(self) -> Fraction:
         """How far rounding can take a cell's value at one tick, in units of the grid."""
         matrix = self.matrix
-        return 1 + sum((w / (1 - t) for w, t in zip(matrix.omegas, matrix.thetas, strict=True)), Fraction(0))
+        reaches = (min(Fraction(matrix.ticks), 1 / (1 - theta)) for theta in matrix.thetas)
+        return 1 + sum((omega * reach for omega, reach in zip(matrix.omegas, reaches, strict=True)), Fraction(0))
 
     @cached_property
     def fraction_bits(self) -> int:
