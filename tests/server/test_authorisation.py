@@ -20,6 +20,7 @@ OK, CREATED, ACCEPTED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 202, 204, 
 UNPROCESSABLE = 422
 SEES = {"nobody": UNKNOWN, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
 OWN = {"nobody": UNKNOWN, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
+NONE = {**dict.fromkeys(("alice", "bob", "audrey", "carol"), MISSING), "nobody": UNKNOWN}
 AUDITS = {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
 
 
@@ -84,6 +85,14 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
+    ("GET", "/v1/datasets/{dataset}/monitors"): ("/v1/datasets/open/monitors", None, SEES),
+    ("GET", "/v1/datasets/{dataset}/monitors/{monitor}"): ("/v1/datasets/open/monitors/none", None, NONE),
+    ("GET", "/v1/datasets/{dataset}/monitors/{monitor}/ticks"): ("/v1/datasets/open/monitors/none/ticks", None, NONE),
+    ("POST", "/v1/datasets/{dataset}/monitors/{monitor}/events"): (
+        "/v1/datasets/open/monitors/none/events",
+        {"id": "1"},
+        curates(MISSING),
+    ),
     ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
     ("GET", "/metrics"): ("/metrics", None, AUDITS),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"catalog": ""}, curates(UNPROCESSABLE)),  # without a folder for data

@@ -33,6 +33,7 @@ CHECKS: Final = [
 BOTH: Final = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 SLOW: Final = ("/v1/login", "/v1/me/password")
 """Each request costs a hash."""
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 Operation = APIOperation[Any, Any, Any, Any]
 
 

@@ -23,7 +23,7 @@ from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
 from lapwing.monitors.running import Run
 from lapwing.monitors.schedule import Schedule, read_schedule
 from lapwing.monitors.sources import INBOX, open_source, require_source
-from lapwing.monitors.store import SUFFIX, Store
+from lapwing.monitors.store import SUFFIX, Released, Store
 from lapwing.monitors.tick import Reader, Tick
 from lapwing.privacy.amounts import Number
 from lapwing.query.quote import request
@@ -278,6 +278,10 @@ class Monitor:
                 yield reader.read(released.released)
             else:
                 reader.passed(released.released)
+
+    def released_after(self, tick: int) -> Iterator[Released]:
+        """Yield what was released after a tick as it was written, for a `Reader`."""
+        return self._store.ticks(tick)
 
     def __iter__(self) -> Iterator[Tick]:
         return self.ticks()

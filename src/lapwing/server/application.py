@@ -9,7 +9,15 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from lapwing import __version__
-from lapwing.server import dataset_routes, documentation, job_routes, people_routes, problems, question_routes
+from lapwing.server import (
+    dataset_routes,
+    documentation,
+    job_routes,
+    monitor_routes,
+    people_routes,
+    problems,
+    question_routes,
+)
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import RequestMiddleware
 from lapwing.server.service import Service
@@ -52,7 +60,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for routes in (question_routes, job_routes, people_routes, dataset_routes):
+    for routes in (question_routes, job_routes, people_routes, dataset_routes, monitor_routes):
         app.include_router(routes.routes(service))
     app.include_router(documentation.routes(app, service, address))
     # Made when it is first asked for: it takes as long as all the rest of a start.

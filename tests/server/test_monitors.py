@@ -1,0 +1,105 @@
+"""Monitors over HTTP: what they released, as it is released, and events that are sent to them."""
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lapwing.monitors import Monitor, create_monitor, open_monitor
+from lapwing.server import monitor_routes
+from tests.support.server.world import World
+
+QUESTION = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan EVERY '1 hour' FOR '6 hours' STARTING '2026-03-02'"
+PATH = "/v1/datasets/open/monitors"
+
+
+@pytest.fixture
+def monitor(world: World) -> Iterator[Monitor]:
+    catalog = world.session().catalog
+    with create_monitor(catalog, "m", QUESTION, epsilon=1, time="seen", most=3, source="service") as made:
+        yield made
+
+
+def event(name: str, person: int, plan: str = "a") -> str:
+    return json.dumps({"id": name, "person": person, "seen": "2026-03-02T00:10:00", "plan": plan})
+
+
+def numbers(ticks: Any) -> list[Any]:
+    return [[row["n"] for row in tick["answer"]["rows"]] for tick in ticks]
+
+
+def test_events_are_sent_and_ticks_are_read(world: World, monitor: Monitor) -> None:
+    lines = "\n".join([event("1", 1), event("2", 2), "", event("1", 1)]).encode()
+    sent = world.ask("POST", f"{PATH}/m/events", "carol", lines, {"Content-Type": "application/x-ndjson"})
+    assert (sent.status, sent.document) == (200, {"events": 3})
+    assert world.ask("GET", f"{PATH}/m/ticks", "alice").document == []
+    released = [[row["n"] for row in tick.rows()] for tick in monitor.run(replay=True)]
+    ticks = world.ask("GET", f"{PATH}/m/ticks", "alice").document
+    assert numbers(ticks) == released
+    assert [tick["number"] for tick in ticks] == [1, 2, 3, 4, 5, 6]
+    assert ticks[0]["time"] == "2026-03-02T01:00:00+00:00"
+    assert set(ticks[0]["answer"]["intervals"]) == {"n"}
+    later = world.ask("GET", f"{PATH}/m/ticks?after=2&limit=3", "alice").document
+    assert [tick["number"] for tick in later] == [3, 4, 5]
+    assert numbers(later) == released[2:5]
+
+
+def test_a_monitor_is_shown(world: World, monitor: Monitor) -> None:
+    (listed,) = world.ask("GET", PATH, "alice").document
+    shown = world.ask("GET", f"{PATH}/m", "alice").document
+    assert listed == shown
+    assert shown["name"] == "m"
+    assert (shown["ticks"], shown["released"]) == (6, 0)
+    assert any(fact["about"] == "price" for fact in shown["facts"])
+    assert world.ask("GET", f"{PATH}/none", "alice").status == 404
+    assert world.ask("GET", f"{PATH}/m", "bob").status == 404
+    assert world.ask("POST", f"{PATH}/m/events", "alice", event("1", 1).encode()).status == 403
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"[", b'"text"', b'{"person": 1}', b'{"id": "1", "person": [1]}'])
+def test_what_is_no_event_is_refused(world: World, monitor: Monitor, body: bytes) -> None:
+    reply = world.ask("POST", f"{PATH}/m/events", "carol", event("1", 1).encode() + b"\n" + body)
+    assert (reply.status, reply.document["code"]) == (422, "invalid_parameter")
+    next(monitor.run(replay=True))
+    assert monitor._store.people() == []
+
+
+def streamed(world: World, **headers: str) -> list[dict[str, str]]:
+    reply = world.ask("GET", f"{PATH}/m/ticks", "alice", headers={"Accept": "text/event-stream"} | headers)
+    assert reply.status == 200
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    blocks = [block for block in reply.content.decode().split("\n\n") if block and not block.startswith(":")]
+    return [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
+
+
+def test_ticks_are_streamed_while_they_are_released(
+    world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_routes, "POLL", 0.05)
+    catalog, released = world.session().catalog, list[list[Any]]()
+
+    def run() -> None:
+        with open_monitor(catalog, "m") as running:
+            released.extend([row["n"] for row in tick.rows()] for tick in running.run(replay=True))
+
+    thread = threading.Timer(0.3, run)
+    thread.start()
+    events = streamed(world)
+    thread.join()
+    assert [found.get("event") for found in events] == ["tick"] * 6 + ["end"]
+    assert numbers([json.loads(found["data"]) for found in events[:-1]]) == released
+    again = streamed(world, **{"Last-Event-ID": "4"})
+    assert [found.get("id") for found in again] == ["5", "6", None]
+
+
+def test_a_stream_ends_in_time_and_streams_are_not_endless(
+    world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_routes, "STREAM_SECONDS", 0.2)
+    monkeypatch.setattr(monitor_routes, "POLL", 0.05)
+    assert streamed(world) == []
+    monkeypatch.setattr(monitor_routes, "STREAMS", 0)
+    reply = world.ask("GET", f"{PATH}/m/ticks", "alice", headers={"Accept": "text/event-stream"})
+    assert (reply.status, reply.document["code"]) == (429, "too_many_requests")
