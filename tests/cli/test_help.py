@@ -22,7 +22,7 @@ COMMANDS = [
     ("holdout",),
     ("lab",),
     ("monitor",),
-    *(("monitor", act) for act in ("create", "list", "show", "run", "watch", "stop", "export")),
+    *(("monitor", act) for act in ("create", "list", "show", "run", "watch", "stop", "export", "alert", "alarms")),
     ("secure",),
     *(("secure", act) for act in ("join", "init", "serve", "send", "close", "result")),
     ("data",),

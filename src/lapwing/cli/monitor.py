@@ -1,5 +1,6 @@
 """`lapwing monitor`: numbers that are released again and again while events come in, for one price."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from lapwing.cli.options import (
     amount,
     between,
     examples,
+    reader,
 )
 from lapwing.errors import InvalidParameter
 
@@ -49,6 +51,10 @@ class LateOption(StrEnum):
 @app.callback()
 def monitor() -> None:
     """Release numbers again and again while events come in, for one price that is paid at the beginning."""
+
+
+def _any(option: str) -> Callable[[str], Fraction]:
+    return reader(option, "a finite number", lambda _: True)
 
 
 def _optional(about: str, *names: str, metavar: str = "TEXT") -> Any:
@@ -181,10 +187,17 @@ def run(
                     behind = found.schedule.due_at(_now()) - tick.number
                     said = f"; behind by {behind:,} ticks" if behind > 0 else ""
                     print_text(f"tick {tick.number:,} at {tick.time:%Y-%m-%d %H:%M:%S} UTC is released{said}\n")
+                    _deliver(found)
         except KeyboardInterrupt:  # how it is told to end
             note("ended", f"after tick {found.released:,}; nothing is lost, and nothing is released twice")
             return
+        _deliver(found)
         note("ended", found.state())
+
+
+def _deliver(found: "Monitor") -> None:
+    for alarm, fault in found.deliver():
+        note("alert", f"{alarm}{f'; it was not delivered: {fault}' if fault else ''}")
 
 
 @app.command(epilog=examples("lapwing monitor watch density"), short_help="Watch ticks as they are released; free.")
@@ -206,6 +219,55 @@ def watch(
                 chart.show(tick)
         except KeyboardInterrupt:
             return
+
+
+@app.command(
+    epilog=examples("lapwing monitor alert density crowd --column people --above 5000 --ticks 3"),
+    short_help="Say when a number passes a threshold.",
+)
+def alert(
+    name: Name,
+    alert_name: Annotated[str, typer.Argument(metavar="ALERT", help="Of the alert.", show_default=False)],
+    column: Annotated[str | None, _optional("Of noisy numbers.", metavar="COLUMN")] = None,
+    above: Annotated[Fraction | None, amount(_any("--above"), "Say when it is above this.", show_default=False)] = None,
+    below: Annotated[Fraction | None, amount(_any("--below"), "Or below this.", show_default=False)] = None,
+    ticks: Annotated[int, typer.Option(metavar="COUNT", help="For so many ticks in a row.")] = 1,
+    surely: Annotated[bool, typer.Option("--surely", help="Only where all of the interval is.")] = False,
+    webhook: Annotated[str | None, _optional("Where to send it, as JSON.", metavar="ADDRESS")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the alert.")] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
+    """Say when a number passes a threshold: `lapwing monitor run` does, and sends it. Free: it is released anyway."""
+    from lapwing.monitors import Alert, open_monitor
+
+    with open_monitor(catalog, name) as found:
+        if remove:
+            note("removed" if found.remove_alert(alert_name) else "none", alert_name)
+            return
+        threshold = above if below is None else below
+        if column is None or threshold is None or (above is not None and below is not None):
+            raise InvalidParameter("An alert needs --column, and either --above or --below.")
+        made = Alert(
+            name=alert_name,
+            column=column,
+            threshold=threshold,
+            above=below is None,
+            ticks=ticks,
+            surely=surely,
+            webhook=webhook,
+        )
+        found.add_alert(made)
+        note("alert", f"{alert_name}: {made}")
+
+
+@app.command(epilog=examples("lapwing monitor alarms density"), short_help="Show when alerts began and ended; free.")
+def alarms(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+    """Show when alerts began and ended, over all ticks that were released. Free."""
+    from lapwing.monitors import open_monitor
+
+    with open_monitor(catalog, name) as found:
+        for alarm in found.alarms():
+            print_text(f"{alarm}\n")
 
 
 @app.command(epilog=examples("lapwing monitor stop density"), short_help="Release nothing more, for ever.")

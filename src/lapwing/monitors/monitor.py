@@ -16,6 +16,7 @@ from lapwing.engines import open_event_reader, open_public_tables
 from lapwing.errors import CatalogMismatch, DataFault, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
 from lapwing.ledger.mark import path_of, read_text
+from lapwing.monitors.alerts import Alarm, Alert, Watcher, alarms_of, require_column, send
 from lapwing.monitors.charging import is_charged, pay
 from lapwing.monitors.definition import Definition, require_name
 from lapwing.monitors.mechanism_records import record_of
@@ -24,7 +25,7 @@ from lapwing.monitors.running import Run
 from lapwing.monitors.schedule import Schedule, read_schedule
 from lapwing.monitors.sources import INBOX, open_source, require_source
 from lapwing.monitors.store import SUFFIX, Released, Store
-from lapwing.monitors.tick import Reader, Tick
+from lapwing.monitors.tick import Reader, Tick, noisy_columns
 from lapwing.privacy.amounts import Number
 from lapwing.query.quote import request
 
@@ -225,6 +226,7 @@ class Monitor:
         self.catalog = catalog
         self.definition = definition
         self._plan, self._store = plan, store
+        self._watchers = dict[str, tuple[str, Watcher, Reader]]()  # of alerts, each as far as it was followed
 
     @property
     def name(self) -> str:
@@ -309,6 +311,47 @@ class Monitor:
         while (tick := await asyncio.to_thread(next, ticks, None)) is not None:
             yield tick
 
+    # ---- alerts, which look at what is released ----------------------------------------------------------------------
+
+    def add_alert(self, alert: Alert) -> None:
+        """Say something from now on when a number passes a threshold; an alert of the same name is replaced.
+
+        Raises: QueryRefused if the monitor shows no such noisy number.
+        """
+        require_column(alert, noisy_columns(self._plan))
+        with self._store.transaction():
+            self._store.set_alert(alert.name, alert.to_text(), str(self.released))
+
+    def remove_alert(self, name: str) -> bool:
+        """Say nothing more; tell whether there was such an alert."""
+        with self._store.transaction():
+            return self._store.remove_alert(name)
+
+    def alerts(self) -> tuple[Alert, ...]:
+        """Return the alerts that there are."""
+        return tuple(Alert.from_text(text) for _, text, _ in self._store.alerts())
+
+    def alarms(self) -> Iterator[Alarm]:
+        """Yield when alerts began and ended, over all ticks that were released; free."""
+        return alarms_of(self.alerts(), self.ticks())
+
+    def deliver(self) -> Iterator[tuple[Alarm, str | None]]:
+        """Send what alerts say that was not sent before, and yield it, with what went wrong with its webhook.
+
+        It is noted before it is sent: so nothing is sent twice, and what fails is not sent again.
+        """
+        for name, text, told in self._store.alerts():
+            if name not in self._watchers or self._watchers[name][0] != text:
+                self._watchers[name] = text, Watcher(Alert.from_text(text)), Reader(self._plan, self.schedule)
+            _, watcher, reader = self._watchers[name]
+            ticks = (reader.read(released.released) for released in self._store.ticks(reader.tick))
+            fresh = [alarm for tick in ticks for alarm in watcher.see(tick) if alarm.tick > int(told)]
+            if reader.tick > int(told):
+                with self._store.transaction():
+                    self._store.set_alert(name, text, str(reader.tick))
+            for alarm in fresh:
+                yield alarm, None if watcher.alert.webhook is None else send(alarm, watcher.alert.webhook)
+
     # ---- running it: the curator's acts ------------------------------------------------------------------------------
 
     def run(
@@ -382,11 +425,11 @@ class Monitor:
 
         Raises: InvalidParameter if the monitor does not take events, or one of them is none; none is taken then.
         """
-        from lapwing.monitors.sending import send
+        from lapwing.monitors.sending import send as sent
 
         if self.definition.source != INBOX:
             raise InvalidParameter(f"The monitor {self.name} reads its events elsewhere, and takes none that are sent.")
-        return send(events, self._plan.table, self._store)
+        return sent(events, self._plan.table, self._store)
 
     def close(self) -> None:
         """Close its file."""

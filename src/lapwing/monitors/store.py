@@ -263,6 +263,10 @@ class Store:
         """Write an alert."""
         self._connection.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?)", (name, definition, state))
 
+    def remove_alert(self, name: str) -> bool:
+        """Remove an alert; tell whether there was one."""
+        return self._connection.execute("DELETE FROM alerts WHERE name = ?", (name,)).rowcount == 1
+
     def advance_mark(self) -> None:
         """Move the mark to the newest tick, which is durable; who calls this holds the monitor."""
         with open(path_of(self.path), "r+b", buffering=0) as mark:

@@ -155,6 +155,11 @@ def answer_of(plan: MonitorPlan, tick: int, values: Sequence[IntArray]) -> Answe
     )
 
 
+def noisy_columns(plan: MonitorPlan) -> list[str]:
+    """Return the names of the columns that are noisy numbers."""
+    return [output.name for output in plan.plan.outputs if measures_of(output.value)]
+
+
 def nearest_counts(numbers: IntArray) -> IntArray:
     """Return whole numbers ≥ 0 with the sum of these, or 0 if that is below, which are nearest to them."""
     total = int(max(0, numbers.sum()))
