@@ -28,6 +28,8 @@ DOORS: Final = {
     "parquet:": "parquet",
 }
 """How addresses begin, and which door leads there."""
+KEY: Final = "append"
+"""The option of an address that names a column of integers which only grow, in a table to which rows are only added."""
 NAMED: Final = frozenset({"postgresql", "sqlite", "flight_sql", "adbc", "iceberg"})
 """Doors behind which there are several tables, one of which the address names."""
 _SECRET: Final = re.compile(

@@ -119,7 +119,13 @@ def accept(
     epilog=examples("lapwing data refresh", "lapwing data refresh --catalog visits.lapwing.toml --unreadable null"),
     short_help="Fetch data from their source, and make them the current version.",
 )
-def refresh(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
+def refresh(
+    unreadable: Unreadable = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Read all rows, also where the source knows what came since.")
+    ] = False,
+    catalog: CatalogFile = DEFAULT_CATALOG,
+) -> None:
     """Fetch what the sources of the catalog hold now, and make it the current version: for a schedule.
 
     Questions are answered from the version before until then, and also if anything fails. Nothing is charged. If the
@@ -131,7 +137,7 @@ def refresh(unreadable: Unreadable = None, catalog: CatalogFile = DEFAULT_CATALO
             "No table of the catalog comes from a source: files are read where they are. `lapwing data accept` takes "
             "changed ones as a new version."
         )
-    _fetch(described)
+    _fetch(described, whole=whole)
     with open_session(catalog, None, None) as session:
         before = session.budget().version
         version = _accepted(session, unreadable)
@@ -213,12 +219,12 @@ def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption |
     return session.accept_data()
 
 
-def _fetch(catalog: "Catalog") -> None:
+def _fetch(catalog: "Catalog", *, whole: bool = False) -> None:
     """Fetch what a catalog has from sources, if anything."""
     if any(is_address(table.source) for table in catalog.tables):
         from lapwing.sources import fetch  # here: with it come the clients of databases
 
-        for name, table in fetch(catalog).tables.items():
+        for name, table in fetch(catalog, whole=whole).tables.items():
             version = "" if table.version is None else f", version {table.version} of the source"
             note("fetched", f"{visible(name)}: {table.rows:,} rows{version}")
 

@@ -71,6 +71,14 @@ class StatementState:
         with self._connection.cursor() as cursor:
             return columns_of_arrow(schema_of(cursor, f"SELECT * FROM {self._name(table)} WHERE 1 = 0", fault))
 
+    def mark(self, table: Names) -> str | None:
+        """Return None: what came since a state is not known."""
+        return None
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return None: what came since a state is not known."""
+        return None
+
     def rows(self, table: Names) -> int | None:
         """Return how many rows the table had just now."""
         with self._connection.cursor() as cursor:

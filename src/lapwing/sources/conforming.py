@@ -7,10 +7,14 @@ values that are not of the declared type are still there for `lapwing data check
 file.
 
 Which candidate is taken is a function of the column's values as a bag, and of nothing else: not of order or batches. So
-equal rows give equal columns through every door that can carry them.
+equal rows give equal columns through every door that can carry them. But one person's row may decide it, and must not
+decide how other rows are read. So a candidate takes a value of another type only where questions read both alike: a
+number of at most 2⁵³ steps is the same double from digits, from a decimal and from an integer. Larger ones are always
+read as they were delivered. Integers that come as integers stay what they are, whatever their size.
 """
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -32,13 +36,14 @@ _TIMESTAMP: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(
 def candidates(declared: Column | None) -> Sequence[pa.DataType]:
     """Return the types in which a column may be stored, the one to be preferred first.
 
-    Args: declared: None for a privacy unit that the catalog declares no column for: any type that it comes in will do.
+    Args: declared: None for a privacy unit that the catalog declares no column for. It stays as it comes: as texts, 07
+            and 7 are two people.
     """
     if declared is None:
-        return [pa.int64()]
+        return []
     if declared.type == "decimal":
         scale = _scale(declared)
-        return [] if scale is None else [pa.decimal128(18, scale), pa.decimal128(38, scale)]
+        return [] if scale is None else [pa.decimal128(18, scale)]
     return {
         "integer": [pa.int64()],
         "float": [pa.float64()],
@@ -64,6 +69,8 @@ def delivered_type(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit)
+    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+        return pa.int64()
     return kind
 
 
@@ -81,7 +88,7 @@ def plain(array: pa.Array) -> pa.Array:
         return _one_zero(array)
     if delivered_type(kind) == pa.large_string():
         return _text(array.cast(pa.large_string()))
-    return array
+    return array.cast(delivered_type(kind))
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
@@ -118,22 +125,33 @@ def conformed(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _integer(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    if pa.types.is_integer(array.type) or pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type):
+    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
         return array.cast(kind)
     if pa.types.is_floating(array.type):
         numbers = _without_nan(array)
         return None if _largest(numbers) > EXACT else numbers.cast(kind)
-    return array.cast(kind) if _all_like(array, _INTEGER) else None
+    if not pa.types.is_decimal(array.type) and not _all_like(array, _INTEGER):
+        return None
+    integers = array.cast(kind)
+    return integers if _largest(integers) <= EXACT else None
 
 
 def _decimal(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    decimals = _as_decimal(array, kind)
+    most = Decimal(EXACT).scaleb(-kind.scale)
+    return decimals if decimals is not None and _largest(decimals) <= most else None
+
+
+def _as_decimal(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if pa.types.is_integer(array.type):
         return array.cast(pa.decimal128(38, 0)).cast(kind)
     if pa.types.is_decimal(array.type):
         return array.cast(kind)
     if pa.types.is_float64(array.type):
         numbers = _without_nan(array)
-        if _largest(numbers) * 10**kind.scale > EXACT / 4:  # neighbouring doubles would not be different decimals
+        if (
+            float(_largest(numbers)) * 10**kind.scale > EXACT / 4
+        ):  # neighbouring doubles would not be different decimals
             return None
         decimals = numbers.cast(kind)
         return decimals if _as_float(decimals).equals(numbers) else None
@@ -167,7 +185,8 @@ def _string(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 def _date(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        return array.cast(kind)
+        dates = array.cast(kind)
+        return dates if dates.cast(array.type).equals(array) else None
     return array.cast(kind) if _all_like(array, _DATE) else None
 
 
@@ -204,8 +223,11 @@ def _without_nan(array: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
 
 
-def _largest(array: pa.Array) -> float:
-    return float(pc.max(pc.abs(array)).as_py() or 0)
+def _largest(array: pa.Array) -> int | float | Decimal:
+    """Return the greatest magnitude of numbers, exactly; 0 of none."""
+    ends = pc.min_max(array)
+    least, greatest = ends["min"].as_py(), ends["max"].as_py()
+    return 0 if least is None else max(greatest, -least)
 
 
 def _as_float(decimals: pa.Array) -> pa.Array:

@@ -6,6 +6,7 @@ only where a column holds a value that its preferred type cannot, which shows wh
 """
 
 import errno
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,15 @@ class Delivered:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """A table as it was delivered from a former state, which had a mark (`State.mark`)."""
+
+    file: Path
+    mark: str
+
+
+@final
 @dataclass(slots=True)
 class _Plan:
     """Of each column by name, how it is delivered, and which of its candidate types is tried."""
@@ -50,15 +60,26 @@ class _Plan:
     def types(self, delivered: pa.Schema) -> dict[str, pa.DataType]:
         """Return the types that are tried, by name; that of the delivered column where no candidate is left."""
         return {
-            name: [*kinds, delivered_type(delivered.field(name).type)][self.tried.get(name, 0)]
+            name: [*kinds, delivered_type(delivered.field(name).type)][min(self.tried.get(name, 0), len(kinds))]
             for name, kinds in self.columns.items()
         }
 
 
-def deliver(state: State, names: Names, table: Table, file: Path, scratch: Path) -> Delivered:
+def meaning_of(table: Table) -> str:
+    """Return a text that two tables share if what is delivered for them is stored alike."""
+    return json.dumps(
+        [table.source, [[name, list(map(str, candidates(table.column(name))))] for name in _needed(table)]]
+    )
+
+
+def deliver(
+    state: State, names: Names, table: Table, file: Path, scratch: Path, before: Before | None = None
+) -> Delivered:
     """Write the declared columns of a table, and its privacy unit, as they are in a state.
 
     Args: names: which table it is there. file: to write. scratch: a private folder for what does not fit into memory.
+        before: a former state of the same columns, to whose rows those are added that came since, if the source knows
+            them; else, and if the rows do not add up, all are read.
     Raises: DataFault if the source does not deliver all of it; Fault if it cannot be written.
     """
     wanted = _wanted(state, names, table)
@@ -70,7 +91,12 @@ def deliver(state: State, names: Names, table: Table, file: Path, scratch: Path)
     memory = list(MEMORY)
     delivered = None
     while delivered is None:
-        stream = _Stream(state.batches(names, list(wanted.values())), plan, called, table)
+        added = None if before is None else state.added(names, list(wanted.values()), before.mark)
+        if before is None or added is None:
+            before, batches = None, state.batches(names, list(wanted.values()))
+        else:
+            batches = _together(before.file, added, called, plan)
+        stream = _Stream(batches, plan, called, table)
         try:
             with _own_memory():
                 delivered = _written(stream, file, scratch, table, memory[0])
@@ -78,12 +104,49 @@ def deliver(state: State, names: Names, table: Table, file: Path, scratch: Path)
             del memory[0]
             if not memory:
                 raise _not_written(table, "the rows take more memory than there is for them") from None
+        if before is not None and (delivered is None or stream.rows != counted):
+            plan.tried.clear()
+            before = delivered = None  # a value of another type, or a row less: from the beginning
     if counted is not None and stream.rows != counted:
         raise DataFault(
             f"The source of table {table.name} delivered {'fewer' if stream.rows < counted else 'more'} rows than it "
             "counts in the same state; nothing was taken. Try again, and look after the network and the source"
         )
     return delivered
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """Batches whose types may differ, and the types in which columns are stored for which no candidate is left."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches
+
+    def close(self) -> None:
+        """Read no further."""
+
+
+def _together(file: Path, added: pa.RecordBatchReader, called: Mapping[str, str], plan: "_Plan") -> _Rows:
+    """Return the rows of a former state and those that came since; what was tried then is not tried again."""
+    kept = pq.ParquetFile(file)
+    kinds = {name: delivered_type(kept.schema_arrow.field(here).type) for name, here in called.items()}
+    for name, kind in kinds.items():
+        tried = [*plan.columns[name], kind].index(kind)
+        plan.tried[name] = max(tried, plan.tried.get(name, 0))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with kept:
+            for batch in kept.iter_batches(BATCH, columns=list(called.values())):
+                columns = [batch.column(here).cast(kinds[name]) for name, here in called.items()]
+                yield pa.record_batch(columns, names=list(called))
+        for batch in added:
+            yield pa.record_batch([batch.column(name) for name in called], names=list(called))
+
+    return _Rows(schema=pa.schema(kinds), batches=batches())
 
 
 def _nothing_but_rows(rows: int, file: Path) -> Delivered:
@@ -99,11 +162,8 @@ def _nothing_but_rows(rows: int, file: Path) -> Delivered:
 def _wanted(state: State, names: Names, table: Table) -> dict[str, str]:
     """Return the columns that are needed, by the names of the catalog, each with its name in the source."""
     offered = {column.name: column for column in state.columns(names)}
-    needed = [column.name for column in table.columns]
-    if not table.unit_is_row and table.link is None:
-        needed = list(dict.fromkeys([*needed, table.unit_column]))
     wanted = {}
-    for name in needed:
+    for name in _needed(table):
         like = [name] if name in offered else [other for other in offered if other.casefold() == name.casefold()]
         if len(like) != 1:
             listed = ", ".join(map(spelling.key, offered)) or "none"
@@ -115,14 +175,22 @@ def _wanted(state: State, names: Names, table: Table) -> dict[str, str]:
                 "the source, which a catalog has no type for; take it out of the catalog, or make a view that casts it"
             )
         wanted[name] = like[0]
-    return dict(sorted(wanted.items()))
+    return wanted
+
+
+def _needed(table: Table) -> list[str]:
+    """Return the columns that are stored, in the order of their names: those that are declared, and the unit."""
+    unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
+    return sorted({*(column.name for column in table.columns), *unit})
 
 
 @final
 class _Stream:
     """Batches of a source as they are to be stored; what went wrong in them is kept, for whoever reads them."""
 
-    def __init__(self, reader: pa.RecordBatchReader, plan: _Plan, called: Mapping[str, str], table: Table) -> None:
+    def __init__(
+        self, reader: pa.RecordBatchReader | _Rows, plan: _Plan, called: Mapping[str, str], table: Table
+    ) -> None:
         self._reader, self._plan, self._called, self._table = reader, plan, called, table
         self._types = plan.types(reader.schema)
         self.rows = 0
@@ -144,7 +212,7 @@ class _Stream:
         finally:
             self._reader.close()
 
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array | None:
         try:
             column = plain(batch.column(name))
         except UnicodeError:
@@ -155,6 +223,8 @@ class _Stream:
         stored = column if column.type == self._types[name] else conformed(column, self._types[name])
         while stored is None:
             self.misfit = True
+            if self._plan.tried.get(name, 0) >= len(self._plan.columns[name]):
+                return None  # of a former state: rows that came since are of another type
             self._plan.tried[name] = self._plan.tried.get(name, 0) + 1
             self._types = self._plan.types(self._reader.schema)
             stored = column if column.type == self._types[name] else conformed(column, self._types[name])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -50,6 +51,7 @@ class DeltaState:
 
     def __init__(self, table: DeltaTable) -> None:
         self.version = str(table.version())
+        self._table = table
         try:
             self._data = table.to_pyarrow_dataset()
         except (DeltaError, pa.ArrowException, OSError, ValueError, NotImplementedError):
@@ -58,6 +60,24 @@ class DeltaState:
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns of the version."""
         return columns_of_arrow(self._data.schema)
+
+    def mark(self, table: Names) -> str | None:
+        """Return the version."""
+        return self.version
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return the rows of the files that a former version lacks, if this one has all of its files."""
+        try:
+            before = DeltaTable(self._table.table_uri, version=int(mark), storage_options=self._table._storage_options)
+            known = {fragment.path for fragment in before.to_pyarrow_dataset().get_fragments()}
+            now = list(self._data.get_fragments())
+        except (DeltaError, pa.ArrowException, OSError, ValueError, NotImplementedError):
+            return None
+        if not known <= {fragment.path for fragment in now}:
+            return None
+        fresh = [fragment for fragment in now if fragment.path not in known]
+        files = ds.FileSystemDataset(fresh, self._data.schema, self._data.format, self._data.filesystem)
+        return _batches(files, columns)
 
     def rows(self, table: Names) -> int | None:
         """Return how many rows its files have."""
@@ -68,15 +88,19 @@ class DeltaState:
 
     def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
         """Return the columns of all of its files."""
-        scanner = self._data.scanner(columns=list(columns), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+        return _batches(self._data, columns)
 
-        def delivered() -> Iterator[pa.RecordBatch]:
-            try:
-                yield from scanner.to_batches()
-            except (DeltaError, pa.ArrowException, OSError):
-                raise _fault() from None
 
-        return pa.RecordBatchReader.from_batches(scanner.projected_schema, delivered())
+def _batches(data: ds.Dataset, columns: Sequence[str]) -> pa.RecordBatchReader:
+    scanner = data.scanner(columns=list(columns), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+
+    def delivered() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from scanner.to_batches()
+        except (DeltaError, pa.ArrowException, OSError):
+            raise _fault() from None
+
+    return pa.RecordBatchReader.from_batches(scanner.projected_schema, delivered())
 
 
 def _fault() -> DataFault:

@@ -3,7 +3,8 @@
 import errno
 import hashlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,16 +12,17 @@ from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.source_address import SourceAddress, read_address
 from lapwing.errors import DataFault, Fault, InvalidParameter
-from lapwing.sources.delivery import deliver
+from lapwing.sources.delivery import Before, deliver, meaning_of
 from lapwing.sources.doors import door_of
-from lapwing.sources.snapshots import Fetched, Snapshot, Snapshots, file_digest, tables_of
+from lapwing.sources.snapshots import Fetched, Hold, Snapshot, Snapshots, file_digest, tables_of
 
 SORTING: Final = "sorting"
 
 
-def fetch(catalog: Catalog) -> Snapshot:
+def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
     """Fetch what the sources of a catalog hold now, and keep it as the newest snapshot; nothing is accepted by that.
 
+    Args: whole: read everything, also where a source knows what came since it was fetched last.
     Guarantee: the snapshot is of one consistent state of each source, complete, and hashed as it was delivered. If
         anything fails, nothing is changed. The curator's act; nothing is charged.
     Raises: DataFault if a source does not deliver; Fault if there is no room for it. InvalidParameter if no table of
@@ -35,17 +37,29 @@ def fetch(catalog: Catalog) -> Snapshot:
         groups.setdefault(address.state, []).append((table, address))
     _require_one_state(catalog, list(groups.values()))
     snapshots = Snapshots.of(catalog)
-    with snapshots.fetching() as folder:
+    former = None if whole else snapshots.newest()
+    with snapshots.fetching() as folder, _held(former):
         content = folder / "content"
         content.mkdir(mode=0o700)
         fetched: dict[str, Fetched] = {}
         try:
             for group in groups.values():
-                fetched |= _fetched(group, catalog.folder, content, folder / SORTING)
+                fetched |= _fetched(group, catalog.folder, content, folder / SORTING, former and former.snapshot)
+            if former is not None:
+                former.let_go()  # so that it may be removed when there is a newer one
             return snapshots.publish(content, {table.name: fetched[table.name] for table in tables})
         except OSError as error:
             full = "the disk is full" if error.errno == errno.ENOSPC else "look at the rights of its folder"
             raise Fault(f"What was fetched could not be written: {full}. Nothing was taken.") from None
+
+
+@contextmanager
+def _held(hold: Hold | None) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if hold is not None:
+            hold.let_go()
 
 
 def fetch_if_never(catalog: Catalog) -> None:
@@ -72,7 +86,7 @@ def offered_at(address: str, folder: Path) -> Sequence[FileColumn]:
 
 
 def _fetched(
-    group: Sequence[tuple[Table, SourceAddress]], folder: Path, content: Path, sorting: Path
+    group: Sequence[tuple[Table, SourceAddress]], folder: Path, content: Path, sorting: Path, former: Snapshot | None
 ) -> Mapping[str, Fetched]:
     """Fetch tables of one source in one state of it."""
     first = group[0][1]
@@ -87,13 +101,32 @@ def _fetched(
         for table, address in group:
             name = f"{hashlib.sha256(table.name.encode()).hexdigest()[:16]}.parquet"
             sorting.mkdir(mode=0o700, exist_ok=True)
-            delivered = deliver(state, address.table, table, content / name, sorting)
+            mark, before = state.mark(address.table), former and _before(former, table)
+            delivered = deliver(state, address.table, table, content / name, sorting, before)
             shutil.rmtree(sorting, ignore_errors=True)
             digest = file_digest(content / name)
             found[table.name] = Fetched(
-                digest=delivered.digest, file_digest=digest, file=name, rows=delivered.rows, version=state.version
+                digest=delivered.digest,
+                file_digest=digest,
+                file=name,
+                rows=delivered.rows,
+                version=state.version,
+                mark=mark,
+                meaning=meaning_of(table),
             )
     return found
+
+
+def _before(former: Snapshot, table: Table) -> Before | None:
+    """Return what a former snapshot has of a table, if its columns were taken as they are now, and are still there."""
+    known = former.tables.get(table.name)
+    if known is None or known.mark is None or known.meaning != meaning_of(table):
+        return None
+    file = former.folder / known.file
+    try:
+        return Before(file=file, mark=known.mark) if file_digest(file) == known.file_digest else None
+    except OSError:
+        return None
 
 
 def _require_one_state(catalog: Catalog, groups: Sequence[Sequence[tuple[Table, SourceAddress]]]) -> None:

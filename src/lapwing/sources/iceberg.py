@@ -4,13 +4,14 @@ The catalog is PyIceberg's, by its name: where it is and how to get in stands in
 like PYICEBERG_CATALOG__LAKE__URI, as with any program that uses it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
@@ -58,6 +59,26 @@ class IcebergState:
         """Return the columns of the snapshot."""
         return columns_of_arrow(self._scan().projection().as_arrow())
 
+    def mark(self, table: Names) -> str | None:
+        """Return the snapshot's number."""
+        return self.version
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return the rows of the files that a former snapshot lacks, if this one has all of its files as they were."""
+        try:
+            scan = self._scan(tuple(columns))
+            before = self._table.scan(snapshot_id=int(mark))
+            known, now = ({task.file.file_path: task for task in one.plan_files()} for one in (before, scan))
+            if not known.keys() <= now.keys() or any(task.delete_files for task in now.values()):
+                return None
+            fresh = [task for path, task in now.items() if path not in known]
+            schema = scan.projection()
+            arrow = ArrowScan(self._table.metadata, self._table.io, schema, scan.row_filter)
+            batches = arrow.to_record_batches(fresh)
+        except Exception:
+            return None
+        return pa.RecordBatchReader.from_batches(schema_to_pyarrow(schema, include_field_ids=False), _guarded(batches))
+
     def rows(self, table: Names) -> int | None:
         """Return how many rows the snapshot has."""
         try:
@@ -71,17 +92,17 @@ class IcebergState:
             reader = self._scan(tuple(columns)).to_arrow_batch_reader()
         except Exception:
             raise _fault() from None
-
-        def delivered() -> Iterator[pa.RecordBatch]:
-            try:
-                yield from reader
-            except Exception:
-                raise _fault() from None
-
-        return pa.RecordBatchReader.from_batches(reader.schema, delivered())
+        return pa.RecordBatchReader.from_batches(reader.schema, _guarded(reader))
 
     def _scan(self, columns: Sequence[str] = ("*",)) -> Any:
         return self._table.scan(selected_fields=tuple(columns), snapshot_id=self._number)
+
+
+def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from batches
+    except Exception:
+        raise _fault() from None
 
 
 def _fault() -> DataFault:

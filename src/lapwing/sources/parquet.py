@@ -73,6 +73,14 @@ class ParquetState:
         """Return the columns of the files, and of the folders that they lie in."""
         return columns_of_arrow(self._data.schema)
 
+    def mark(self, table: Names) -> str | None:
+        """Return None: what came since a state is not known."""
+        return None
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return None: what came since a state is not known."""
+        return None
+
     def rows(self, table: Names) -> int | None:
         """Return how many rows the files say that they have."""
         return int(self._data.count_rows())

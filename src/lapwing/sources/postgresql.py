@@ -8,6 +8,7 @@ says otherwise.
 What the server says when something fails may quote a row, and is not passed on; its code is.
 """
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,7 +22,7 @@ import pyarrow as pa
 from adbc_driver_manager import dbapi
 
 from lapwing.catalog.file_columns import FileColumn
-from lapwing.catalog.source_address import SourceAddress
+from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.adbc_batches import fetched, reader_of
 from lapwing.sources.source import Names
@@ -80,7 +81,7 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
             connection.close()
         raise _fault(error.sqlstate or "", reached=False) from None
     with closing(connection):
-        yield PostgresState(connection)
+        yield PostgresState(connection, address.option(KEY))
 
 
 def _uri(address: SourceAddress) -> str:
@@ -93,7 +94,7 @@ def _uri(address: SourceAddress) -> str:
         "keepalives_count": "3",
         "client_encoding": "UTF8",
     }
-    given = dict(address.options)
+    given = {name: value for name, value in address.options if name != KEY}
     parts = urlsplit(address.place)
     host = given.get("host", parts.hostname or os.environ.get("PGHOST", ""))
     local = host in _LOCAL or host.startswith(("/", "@"))
@@ -111,13 +112,27 @@ class PostgresState:
     version = None
     holds_several = True
 
-    def __init__(self, connection: dbapi.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: dbapi.Connection, key: str | None = None) -> None:
+        self._connection, self._key = connection, key
         self._columns: dict[Names, dict[str, tuple[FileColumn, str]]] = {}
 
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns of a table or view, domains by what they are made of."""
         return [column for column, _ in self._described(table).values()]
+
+    def mark(self, table: Names) -> str | None:
+        """Return the greatest value of the key that only grows, if the address names one."""
+        if self._key is None:
+            return None
+        ((greatest,),) = self._ask(f"SELECT MAX({_identifier(self._key)})::int8 FROM {_name(table)}")
+        return None if greatest is None else json.dumps([self._key, int(greatest)])
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return the rows whose key is above the greatest of a former state, if it was the same key."""
+        key, greatest = json.loads(mark)
+        if key != self._key or self._described(table)[key][0].type != "integer":
+            return None
+        return self._read(table, columns, f" WHERE {_identifier(key)} > {int(greatest)}")
 
     def rows(self, table: Names) -> int | None:
         """Return how many rows the transaction sees."""
@@ -126,12 +141,15 @@ class PostgresState:
 
     def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
         """Return the columns as they are copied; decimals come as texts."""
+        return self._read(table, columns, "")
+
+    def _read(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
         described = self._described(table)
         chosen = ", ".join(f"{described[name][1]} AS {_identifier(name)}" for name in columns)
         cursor = self._connection.cursor()
         cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
         kinds = {name: _decimal_type(described[name][0]) for name in columns}
-        query = f"SELECT {chosen or '1'} FROM {_name(table)}"
+        query = f"SELECT {chosen or '1'} FROM {_name(table)}{where}"
         return reader_of(cursor, query, {name: kind for name, kind in kinds.items() if kind}, _fault)
 
     def _described(self, table: Names) -> dict[str, tuple[FileColumn, str]]:

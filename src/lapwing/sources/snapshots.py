@@ -51,7 +51,8 @@ class Fetched:
     """A table as a snapshot has it.
 
     Args: digest: of its content (`content`). file_digest: SHA-256 of its file. file: the file's name in the snapshot.
-        version: what the source calls the state, if it has a name for it.
+        version: what the source calls the state, if it has a name for it. mark: by which the source knows later what
+        came since, if it can. meaning: as what its columns were taken (`delivery.meaning_of`).
     """
 
     digest: str
@@ -59,6 +60,8 @@ class Fetched:
     file: str
     rows: int
     version: str | None
+    mark: str | None = None
+    meaning: str = ""
 
 
 @final

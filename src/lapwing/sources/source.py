@@ -40,6 +40,17 @@ class State(Protocol):
         """
         ...
 
+    def mark(self, table: Names) -> str | None:
+        """Return what `added` is told later, so as to deliver what came after this state; None if it cannot."""
+        ...
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> "pa.RecordBatchReader | None":
+        """Return the rows of this state that a former one, which had this mark, lacks; None if that is not known.
+
+        Whoever returns rows says that all rows of the former state are still there, and unchanged.
+        """
+        ...
+
     def rows(self, table: Names) -> int | None:
         """Return how many rows a table has, as the source counts them; None if it does not in this state."""
         ...

@@ -5,6 +5,7 @@ looked over first, in the same transaction: a column that holds integers alone i
 everything else as text, which is then read by the catalog's types, as a CSV file is.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -18,7 +19,7 @@ import pyarrow as pa
 from adbc_driver_manager import dbapi
 
 from lapwing.catalog.file_columns import FileColumn
-from lapwing.catalog.source_address import SourceAddress
+from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.adbc_batches import fetched, reader_of
 from lapwing.sources.source import Names
@@ -43,7 +44,7 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
     with closing(connection):
         with connection.cursor() as cursor:
             fetched(cursor, "BEGIN", _fault)
-        yield SqliteState(connection)
+        yield SqliteState(connection, address.option(KEY))
 
 
 @final
@@ -53,8 +54,8 @@ class SqliteState:
     version = None
     holds_several = True
 
-    def __init__(self, connection: dbapi.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: dbapi.Connection, key: str | None = None) -> None:
+        self._connection, self._key = connection, key
 
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns of a table or view, with the types that their declarations suggest."""
@@ -63,6 +64,20 @@ class SqliteState:
             raise DataFault(f"The database has no table {'.'.join(table)}")
         return [_column(str(name), str(kind)) for name, kind in rows]
 
+    def mark(self, table: Names) -> str | None:
+        """Return the greatest value of the key that only grows, if the address names one."""
+        if self._key is None:
+            return None
+        ((greatest,),) = self._ask(f"SELECT MAX({_identifier(self._key)}) FROM {_name(table)}")
+        return None if greatest is None else json.dumps([self._key, int(greatest)])
+
+    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+        """Return the rows whose key is above the greatest of a former state, if it was the same key."""
+        key, greatest = json.loads(mark)
+        if key != self._key or self._kind(table, key) != "integer":
+            return None
+        return self._read(table, columns, f" WHERE {_identifier(key)} > {int(greatest)}")
+
     def rows(self, table: Names) -> int | None:
         """Return how many rows the transaction sees."""
         ((count,),) = self._ask(f"SELECT COUNT(*) FROM {_name(table)}")
@@ -70,11 +85,14 @@ class SqliteState:
 
     def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
         """Return the columns, each as what all of its values are."""
+        return self._read(table, columns, "")
+
+    def _read(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
         kinds = [self._kind(table, name) for name in columns] or ["integer"]
         names = [_identifier(name) for name in columns] or ["1"]
         first = ", ".join(f"{KINDS[kind][0]} AS {name}" for kind, name in zip(kinds, names, strict=True))
         rows = ", ".join(f"CAST({name} AS {kind.upper()})" for kind, name in zip(kinds, names, strict=True))
-        query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}"
+        query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}{where}"
         types = {name: KINDS[kind][1] for kind, name in zip(kinds, columns, strict=False)}
         return reader_of(self._connection.cursor(), query, types, _fault, skip=1)
 
