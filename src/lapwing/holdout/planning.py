@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from math import sqrt
 from typing import TYPE_CHECKING, Final, final
 
 from lapwing.errors import InvalidParameter
@@ -83,20 +84,24 @@ def made(
         case "rounding":
             return Rounding.best(people, questions, chance)
         case "guess-and-check":
-            return _guess_and_check(people, questions, some, chance, width)
+            return _guess_and_check(people, questions, some, chance, width, guessed_from or people)
     raise InvalidParameter(f"The strategy is {name!r:.40}; it must be best or one of {', '.join(NAMES)}.")
 
 
 def _guess_and_check(
-    people: int, questions: int, failures: int, chance: Fraction, width: Fraction | None
+    people: int, questions: int, failures: int, chance: Fraction, width: Fraction | None, guessed_from: int
 ) -> GuessAndCheck:
     if width is not None:
         return GuessAndCheck.of_width(people, width, chance)
-    low, high = 0, 1000  # of thousandths: the least width that is enough for so many questions and failures
+    # The least width, in thousandths, that is enough for so many questions and failures, and that leaves room for what
+    # the mean of another sample is off by, up to three standard deviations.
+    low, high = 0, 1000
+    room = Fraction(3 * sqrt(0.25 / people + 0.25 / guessed_from))
 
     def enough(thousandths: int) -> bool:
         tried = GuessAndCheck.of_width(people, Fraction(thousandths, 1000), chance)
-        return tried.admits(max(questions, failures + 1), failures)
+        last = max(questions, failures + 1)
+        return tried.admits(last, failures) and tried.strays(last, failures) + room <= tried.width
 
     while high - low > 1:
         middle = (low + high) // 2

@@ -18,6 +18,7 @@ from lapwing.lab import (
     dimensions,
     extremes,
     floating_point,
+    freedman,
     group,
     histogram,
     inference,
@@ -29,6 +30,7 @@ from lapwing.lab import (
     noise,
     one_query,
     over_time,
+    overfitting,
     posterior,
     price,
     price_in_sql,
@@ -36,8 +38,10 @@ from lapwing.lab import (
     pseudonyms,
     query_limit,
     reconstruction,
+    remembering,
     risk,
     selection,
+    stability,
     sticky_noise,
     sums,
     tails,
@@ -56,7 +60,7 @@ _ALL: tuple[Experiment, ...] = tuple(
         coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
         budgets, collusion, query_limit, histogram, sums, group, names, dimensions, risk, median, selection, price,
         price_in_sql, pseudonyms, unicity, k_anonymity, auditing, sticky_noise, differencing, reconstruction, tracing,
-        floating_point, timing, over_time, trust,
+        freedman, overfitting, remembering, stability, floating_point, timing, over_time, trust,
     )
 )  # fmt: skip
 LARGEST_EPSILON: Final = 20
