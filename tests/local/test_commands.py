@@ -1,6 +1,7 @@
 """`lapwing local` from task to shares, and the documents that describe it."""
 
 import csv
+import gzip
 import io
 import json
 import re
@@ -12,8 +13,8 @@ import pytest
 
 from lapwing import local
 from lapwing.cli import main
-from lapwing.cli.local import estimate as estimating
-from lapwing.cli.local import estimate_options, output, task_options
+from lapwing.cli.local import estimate_options, output, report_files, task_options, typed_answers
+from lapwing.collector.collector import Collector
 from lapwing.local import client
 from tests.docs.test_reference import unmentioned
 from tests.support.cli.command import Run, run
@@ -146,12 +147,12 @@ def test_from_records_to_estimates(folder: Path, run: Run) -> None:
 
 def test_a_report_of_a_record(folder: Path, run: Run) -> None:
     assert run(*RECORD, "--output", "task.toml").status == 0
-    outcome = run("local", "report", "task.toml", "--answer", "bus", "--answer", "7.5")
+    outcome = run("local", "report", "task.toml", stdin=b"bus\n7.5\n")
     task = client.read_task((folder / "task.toml").read_text())
     mechanism = local.record_mechanism_of(task)
     assert local.collect_for(mechanism, task, outcome.out.encode().splitlines()).rejected == ()
     for answers in (("bus",), ("bus", "7", "7"), ("7.5", "bus"), ("bus", "many")):
-        wrong = run("local", "report", "task.toml", *(part for answer in answers for part in ("--answer", answer)))
+        wrong = run("local", "report", "task.toml", stdin="\n".join(answers).encode())
         assert (wrong.status, wrong.out) == (2, "")
 
 
@@ -357,20 +358,20 @@ def test_arrow(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None
 
 def test_a_line_that_never_ends_is_rejected_in_parts(task: client.Task, folder: Path, run: Run) -> None:
     honest = client.report(task, "no", StreamEntropy("long").read)
-    (folder / "reports.ndjson").write_bytes(b"[" * (2 * estimating.MOST_LINE) + b"\n" + honest)
+    (folder / "reports.ndjson").write_bytes(b"[" * (2 * report_files.MOST_LINE) + b"\n" + honest)
     document = json.loads(run("local", "estimate", "task.toml", "reports.ndjson", "--format", "json").out)
     assert document["reports"] == 1
     assert {line["reason"] for line in document["rejected"]} == {"the line has more than 460 bytes"}
 
 
 def test_a_report_is_one_line_and_says_nothing_else(task: client.Task, folder: Path, run: Run) -> None:
-    outcome = run("local", "report", "task.toml", "--answer", "perhaps")
+    outcome = run("local", "report", "task.toml", stdin=b"perhaps\r\n")
     assert outcome.status == 0
     assert local.collect(task, outcome.out.encode().splitlines()).rejected == ()
     assert "epsilon 1" in outcome.err
     assert "perhaps" not in outcome.out + outcome.err
     for _ in range(2):
-        assert run("local", "report", "task.toml", "--answer", "no", "-o", "reports.ndjson").out == ""
+        assert run("local", "report", "task.toml", "-o", "reports.ndjson", stdin=b"no").out == ""
     assert len(local.collect(task, (folder / "reports.ndjson").read_bytes().splitlines()).reports) == 2
 
 
@@ -384,10 +385,10 @@ def test_what_a_respondent_is_protected_from(task: client.Task, folder: Path, ru
         ("old", "was open from 2026-01-01"),
         ("none", "neither"),
     ):
-        outcome = run("local", "report", f"{name}.toml", "--answer", "yes", "-o", "reports.ndjson")
+        outcome = run("local", "report", f"{name}.toml", "-o", "reports.ndjson", stdin=b"yes")
         assert (outcome.status, outcome.out) == (3, "")
         assert said in outcome.err
-    outcome = run("local", "report", "task.toml", "--answer", "maybe", "-o", "reports.ndjson")
+    outcome = run("local", "report", "task.toml", "-o", "reports.ndjson", stdin=b"maybe")
     assert (outcome.status, outcome.out) == (2, "")
     assert not (folder / "reports.ndjson").exists()
 
@@ -441,3 +442,78 @@ def test_names_are_complete() -> None:
     with pytest.raises(AttributeError):
         local.nothing  # noqa: B018
     assert re.match("Local differential privacy", local.__doc__ or "")
+
+
+def test_reports_come_from_several_files(task: client.Task, folder: Path, run: Run) -> None:
+    """Plain, compressed, from standard input, and as a collector released them; what is in two files counts once."""
+    entropy = StreamEntropy("files")
+    lines = [client.report(task, "yes", entropy.read) for _ in range(40)]
+    (folder / "a.ndjson").write_bytes(b"\n".join(lines[:20]))
+    (folder / "b.ndjson.gz").write_bytes(gzip.compress(b"\n".join([*lines[10:30], b"nonsense"])))
+    collector = Collector(folder / "reports", task)
+    collector.bring(b"\n".join(lines[30:])).result()
+    (released,) = collector.release()
+    collector.close()
+    ask = ("local", "estimate", "task.toml", "--format", "json")
+    outcome = run(*ask, "a.ndjson", "b.ndjson.gz", str(released), str(released))
+    document = json.loads(outcome.out)
+    assert document["reports"] == 40
+    assert [(one["line"], one["reason"]) for one in document["rejected"]][10:12] == [
+        (21, "the line is not a JSON object in UTF-8"), (1, "the id was seen before"),
+    ]  # fmt: skip
+    assert "b.ndjson.gz: line 1 rejected: the id was seen before" in outcome.err
+    assert json.loads(run(*ask, "-", stdin=b"\n".join(lines)).out)["reports"] == 40
+
+
+def test_files_that_are_none_are_refused(task: client.Task, folder: Path, run: Run) -> None:
+    (folder / "cut.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
+    (folder / "not.gz").write_bytes(b"x")
+    (folder / "not.parquet").write_bytes(b"x")
+    for name, reason in (("cut.gz", "whole gzip"), ("not.gz", "whole gzip"), ("not.parquet", "collector released")):
+        outcome = run("local", "estimate", "task.toml", name)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert reason in outcome.err
+    other = client.task_of({**task.document, "question": "Another?"})
+    collector = Collector(folder / "reports", other)
+    collector.bring(client.report(other, "yes", StreamEntropy("other").read)).result()
+    (released,) = collector.release()
+    collector.close()
+    assert "another task" in run("local", "estimate", "task.toml", str(released)).err
+
+
+def test_an_answer_in_the_command_is_refused_with_the_reason(task: client.Task, run: Run) -> None:
+    outcome = run("local", "report", "task.toml", "--answer", "yes", stdin=b"no")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "stays in the shell's history" in outcome.err
+    assert "--answer" not in run("local", "report", "--help").out.replace("--answer:", "")
+
+
+def test_answers_are_typed_unseen_on_a_terminal(task: client.Task, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return "yes"
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr("sys.stdin", Terminal())
+    answer = typed_answers.typed_answer(task)
+    assert answer == "yes"
+    assert asked == ["Which? (no / yes / perhaps; it is not shown) "]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_many_people_from_a_csv(task: client.Task, folder: Path, run: Run) -> None:
+    (folder / "people.csv").write_text("\ufeffanswer\nyes\nno\nyes\n")
+    outcome = run("local", "report", "task.toml", "--people", "people.csv")
+    assert (outcome.status, len(outcome.out.splitlines())) == (0, 3)
+    assert local.collect(task, outcome.out.encode().splitlines()).rejected == ()
+    (folder / "wrong.csv").write_text("a,b\nyes,no\n")
+    for file, more in (("wrong.csv", ()), ("people.csv", ("--device", "device.json"))):
+        assert run("local", "report", "task.toml", "--people", file, *more).status == 2
+    (folder / "none.csv").write_text("answer\nyes\nmaybe\n")
+    assert (run("local", "report", "task.toml", "--people", "none.csv").status) == 2

@@ -37,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def report(run: Run, name: str, answer: str, *more: str) -> Any:
-    return run("local", "report", f"{name}.toml", "--answer", answer, "--device", "device.json", *more)
+    return run("local", "report", f"{name}.toml", "--device", "device.json", *more, stdin=answer.encode())
 
 
 def test_help_has_an_example(run: Run) -> None:
@@ -183,10 +183,10 @@ def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
 
 def test_mechanisms_that_remember_need_the_file(folder: Path, run: Run) -> None:
     for name, answer in (("memoised", "a"), ("tree", "yes")):
-        outcome = run("local", "report", f"{name}.toml", "--answer", answer)
+        outcome = run("local", "report", f"{name}.toml", stdin=answer.encode())
         assert (outcome.status, outcome.out) == (2, "")
         assert "--device FILE" in outcome.err
-    assert run("local", "report", "fresh.toml", "--answer", "1").status == 0
+    assert run("local", "report", "fresh.toml", stdin=b"1\n").status == 0
     assert not (folder / "device.json").exists()
 
 

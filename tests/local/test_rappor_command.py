@@ -199,13 +199,13 @@ def test_a_device_that_remembers_sends_the_same_report(folder: Path, run: Run) -
     for page in ("a.example", "a.example"):
         assert (
             run(
-                "local", "report", "task.toml", "--answer", page, "--device", "device.json", "-o", "reports.ndjson"
+                "local", "report", "task.toml", "--device", "device.json", "-o", "reports.ndjson", stdin=page.encode()
             ).status
             == 0
         )
     first, second = (json.loads(line)["r"] for line in (folder / "reports.ndjson").read_bytes().splitlines())
     assert first == second
-    assert run("local", "report", "task.toml", "--answer", "a.example").status == 2
+    assert run("local", "report", "task.toml", stdin=b"a.example").status == 2
     rows = list(csv.DictReader(io.StringIO(run("local", "device", "device.json").out)))
     assert [(row["mechanism"], row["reports"], row["epsilon_unchanged"], row["epsilon"]) for row in rows] == [
         ("rappor", "2", "4", "")

@@ -208,7 +208,7 @@ def test_random_lines(lines: int) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("unrepeated", dict),
+        ("_READER", json.JSONDecoder()),
         ("_object", lambda line: json.loads(line)),
         ("_IDENTITY", re.compile("[0-9a-fA-F]{32}")),
         ("_IDENTITY", re.compile(r"[a-f\d]{32}")),
@@ -230,7 +230,7 @@ def test_twin_a_mechanism_that_trusts_is_found(monkeypatch: pytest.MonkeyPatch, 
 
 def test_twin_one_bad_line_spoils_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that stops at the first malformed line."""
-    right = collection._read
+    right = collection.parse_report
 
     def stubborn(*given: Any) -> Any:
         try:
@@ -238,6 +238,6 @@ def test_twin_one_bad_line_spoils_the_rest(monkeypatch: pytest.MonkeyPatch) -> N
         except ValueError as wrong:
             raise KeyError(str(wrong)) from wrong
 
-    monkeypatch.setattr(collection, "_read", stubborn)
+    monkeypatch.setattr(collection, "parse_report", stubborn)
     with pytest.raises(KeyError):
         fuzz(5)

@@ -48,8 +48,8 @@ def test_every_mechanism_for_texts_can_be_asked_for(run: Run, kind: str) -> None
     assert asked.mechanism == kind
     assert isinstance(asked.asked, client.Asked)
     assert mechanism_of(asked.asked).name == kind
-    assert run("local", "report", "task.toml", "--answer", "été").status == 0
-    assert run("local", "report", "task.toml", "--answer", "too long a word").status == 2
+    assert run("local", "report", "task.toml", stdin="été\n".encode()).status == 0
+    assert run("local", "report", "task.toml", stdin=b"too long a word").status == 2
 
 
 def test_errors_name_the_option(run: Run) -> None:

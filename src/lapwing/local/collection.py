@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, Self, TypeVar, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import client
@@ -14,9 +14,11 @@ from lapwing.local.mechanism import Mechanism
 from lapwing.local.registry import mechanism_of, randomizer_of
 
 KEYS: Final = ("v", "task", "id", "m", "r")
+_KEYS: Final = frozenset(KEYS)
 Kind = TypeVar("Kind", bound=Mechanism)
 MOST_LINE: Final = 1 << 17
 """Bytes of a report whose length does not follow from the number of values."""
+_READER: Final = json.JSONDecoder(object_pairs_hook=unrepeated)
 _IDENTITY: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -63,12 +65,13 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     said: list[Hashable] = []
     rejected: list[Rejected] = []
     seen: set[str] = set()
-    most = 400 + 20 * len(task.values) if task.values else MOST_LINE
+    expected = Expected.of(task)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            identity, value = _read(line, most, task, mechanism)
+            identity, what = parse_report(line, expected)
+            value = mechanism.read(what)
             if identity in seen:
                 raise ValueError("the id was seen before")
         except ValueError as wrong:
@@ -79,27 +82,47 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     return Collected(task=task, mechanism=mechanism, reports=mechanism.gather(said), rejected=tuple(rejected))
 
 
-def _read(line: bytes, most: int, task: client.Task, mechanism: Mechanism) -> tuple[str, Hashable]:
-    if len(line) > most:
-        raise ValueError(f"the line has more than {most} bytes")
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What every report of a task has: the task's id, the mechanism's name, and no more than so many bytes."""
+
+    task: str
+    mechanism: str
+    most: int
+
+    @classmethod
+    def of(cls, task: client.Task) -> Self:
+        """Return what reports of a task have; computed once, as the id is a digest of the whole task."""
+        most = 400 + 20 * len(task.values) if task.values else MOST_LINE
+        return cls(task=task.id, mechanism=task.mechanism, most=most)
+
+
+def parse_report(line: bytes, expected: Expected) -> tuple[str, object]:
+    """Return the identity of a report of a task, and what it says, which its mechanism has yet to check.
+
+    Raises: ValueError, with one of a few constant reasons.
+    """
+    if len(line) > expected.most:
+        raise ValueError(f"the line has more than {expected.most} bytes")
     report = _object(line)
-    if sorted(report) != sorted(KEYS):
+    if report.keys() != _KEYS:
         raise ValueError(f"the keys must be {', '.join(KEYS)}")
     if isinstance(report["v"], bool) or report["v"] != client.VERSION or not isinstance(report["v"], int):
         raise ValueError(f"v must be {client.VERSION}")
-    if report["task"] != task.id:
+    if report["task"] != expected.task:
         raise ValueError("the report is of another task")
-    if report["m"] != task.mechanism:
-        raise ValueError(f"m must be {task.mechanism}")
+    if report["m"] != expected.mechanism:
+        raise ValueError(f"m must be {expected.mechanism}")
     identity = report["id"]
     if not isinstance(identity, str) or not _IDENTITY.fullmatch(identity):
         raise ValueError("id must be 32 digits 0-9, a-f")
-    return identity, mechanism.read(report["r"])
+    return identity, report["r"]
 
 
 def _object(line: bytes) -> dict[str, object]:
     try:
-        report = json.loads(line.decode("utf-8"), object_pairs_hook=unrepeated)
+        report = _READER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError):
         report = None
     if not isinstance(report, dict):

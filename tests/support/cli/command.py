@@ -1,5 +1,6 @@
 """The command line run in this process, in a folder with a small protected data set: fixtures to import."""
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,9 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("LAPWING_CATALOG", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
-    def running(*arguments: str) -> Outcome:
+    def running(*arguments: str, stdin: bytes = b"") -> Outcome:
+        if stdin:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capsys.readouterr()
         status = main(arguments)
         said = capsys.readouterr()

@@ -121,13 +121,17 @@ def _complete(text: str) -> bool:
 
 def run_command(text: str) -> tuple[str, int]:
     """Run a command in the current folder and return what a terminal would show, and the exit status."""
-    words = shlex.split(text.replace("\\\n", " "))
+    before, pipe, after = text.partition(" | lapwing ")
+    words = shlex.split((f"lapwing {after}" if pipe else text).replace("\\\n", " "))
     if words[0] != "lapwing":
         done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=600)
         return done.stdout + done.stderr, done.returncode
     terminal = Terminal()
     with contextlib.ExitStack() as stack:
-        if "<" in words:
+        if pipe:
+            piped = subprocess.run(["bash", "-c", before], capture_output=True, text=True, check=True, timeout=600)
+            stack.enter_context(patch("sys.stdin", io.StringIO(piped.stdout)))
+        elif "<" in words:
             *words, _, file = words
             stack.enter_context(patch("sys.stdin", stack.enter_context(Path(file).open())))
         stack.enter_context(contextlib.redirect_stdout(terminal))

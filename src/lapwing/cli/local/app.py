@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing.cli.console import note, print_text
+from lapwing.cli.local import collect as collecting
 from lapwing.cli.local import cost as costing
 from lapwing.cli.local import device_file as devices
 from lapwing.cli.local import estimate as estimating
@@ -17,6 +18,7 @@ from lapwing.cli.local import rappor_task as rappor
 from lapwing.cli.local import simulate as simulating
 from lapwing.cli.local import task_mechanisms as mechanisms
 from lapwing.cli.local import task_options as options
+from lapwing.cli.local import typed_answers as typing
 from lapwing.cli.local.advise import Goal, advise_number, advise_shares
 from lapwing.cli.options import Report, above_zero, amount
 from lapwing.errors import InvalidParameter, QueryRefused
@@ -24,7 +26,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 EXAMPLE: Final = """\b
 Examples:
   lapwing local advise --epsilon 1 --values 10 --respondents 1000
-  lapwing local report task.toml --answer yes"""
+  lapwing local report task.toml"""
 ADVISE: Final = """\b
 Examples:
   lapwing local advise --epsilon 1 --values 10 --respondents 1000
@@ -42,8 +44,9 @@ Examples:
     --attribute "How do you come?=walk,bus,car" --attribute "How many minutes?=0:120"
     --epsilon 1 --opens 2027-01-01 --closes 2027-01-31"""
 REPORT: Final = """\b
-Example:
-  lapwing local report task.toml --answer yes --output reports.ndjson"""
+Examples:
+  lapwing local report task.toml --output reports.ndjson
+  echo yes | lapwing local report task.toml"""
 
 app = typer.Typer(
     help="Ask where nobody is trusted: the respondent adds the noise.", epilog=EXAMPLE, rich_markup_mode=None
@@ -173,44 +176,63 @@ def _check_one_kind(answers: Mapping[str, object]) -> None:
 @app.command(epilog=REPORT, short_help="Turn an answer into a noisy report, as a respondent.")
 def report(
     file: estimating.TaskFile,
-    answer: Annotated[
-        list[str],
-        typer.Option(
-            metavar="VALUE",
-            help="Your answer; it stays here. To several questions, repeat in order.",
-            show_default=False,
-        ),
-    ],
+    answer: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append it to a file instead.")
     ] = None,
     device: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep there what this device has revealed.", show_default=False)
     ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For tests: the answers of many people, as CSV.", show_default=False),
+    ] = None,
 ) -> None:
     """Turn an answer into a noisy report, one line of JSON: all that anybody is to see.
+
+    The answer is asked for, or read from standard input; to several questions, a line for each. No option takes it, as
+    what is typed with a command stays in the shell's history.
 
     A task that states another epsilon than its thresholds have is refused, and so is one that is not open today.
     Every further report on the same matter loses as much again. With --device that is added up, and refused beyond the
     device's own limit; mechanisms that remember need it.
     """
+    if answer is not None:
+        raise InvalidParameter(
+            "What is typed with a command stays in the shell's history, and others may see it while it runs. Leave out "
+            "--answer: you are asked for it; or write it to standard input. Nothing was sent."
+        )
     asked = estimating.read_task(file)
     today = date.today()
     if not asked.opens <= today <= asked.closes:
         verb = "was" if asked.closes < today else "will be"
         raise QueryRefused(f"The task {verb} open from {asked.opens} to {asked.closes}", remedy="No report was made.")
-    line = devices.report(asked, mechanisms.answer_of(asked, answer), device, today)
+    if people is not None:
+        if device is not None:
+            raise InvalidParameter("--people are many, and --device is one: leave out --device.")
+        lines = [devices.report(asked, one, None, today) for one in typing.answers_of_people(asked, people)]
+        _write([line for line in lines if line is not None], output)
+        note("people", f"{len(lines):,}, for tests: whoever holds their answers needs no noise on devices.")
+        return
+    note("promise", asked.promise)  # before anybody types an answer
+    line = devices.report(asked, typing.typed_answer(asked), device, today)
     if line is None:
         note("nothing", "is due today; the answer is kept for the period's report.")
-    elif output is None:
-        print_text(line.decode("ascii") + "\n")
+    else:
+        _write([line], output)
+
+
+def _write(lines: list[bytes], output: Path | None) -> None:
+    whole = b"".join(line + b"\n" for line in lines)
+    if output is None:
+        print_text(whole.decode("ascii"))
     else:
         with output.open("ab") as taken:
-            taken.write(line + b"\n")
+            taken.write(whole)
         note("written", str(output))
-    note("promise", asked.promise)
 
 
+app.command(epilog=collecting.EXAMPLE, short_help="Serve a page, and take reports.")(collecting.collect)
 app.command(epilog=costing.EXAMPLE, short_help="Show what answering every day costs.")(costing.cost)
 app.command(epilog=devices.EXAMPLE, short_help="Show what this device has revealed so far.")(devices.device)
 app.command(epilog=estimating.EXAMPLE, short_help="Estimate shares from reports.")(estimating.estimate)

@@ -9,10 +9,10 @@ import typer
 import lapwing as lw
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.charts import HELP, require_chart
-from lapwing.cli.console import complain
 from lapwing.cli.local.estimate_options import EstimateOptions, Whom, reports_in
 from lapwing.cli.local.estimate_views import SHARES, VIEWS, candidates_of
 from lapwing.cli.local.output import written_as
+from lapwing.cli.local.report_files import collected_from
 from lapwing.cli.options import AS_USUAL, amount, between
 from lapwing.errors import InvalidParameter
 
@@ -20,13 +20,9 @@ if TYPE_CHECKING:
     from lapwing.local.client import Task
 
 EXAMPLE: Final = """\b
-Example:
-  lapwing local estimate task.toml reports.ndjson --whom population"""
-SHOWN_REASONS: Final = 5
-MOST_LINE: Final = 1 << 22
-"""A longer line is no report of any task; it is read, and rejected, in parts, so that it does not fill the memory."""
-
-
+Examples:
+  lapwing local estimate task.toml reports.ndjson --whom population
+  lapwing local estimate task.toml reports/*.parquet"""
 Level = Annotated[Fraction | None, amount(between("--confidence"), "Of the intervals, 0.95 unless given.")]
 CONFIDENCE: Final = Fraction("0.95")
 TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOML or JSON.")]
@@ -34,7 +30,10 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOM
 
 def estimate(
     file: TaskFile,
-    reports: Annotated[Path, typer.Argument(metavar="REPORTS", help="One report a line.")],
+    reports: Annotated[
+        list[Path],
+        typer.Argument(metavar="REPORTS…", help="One report a line, also .gz; - is standard input; .parquet."),
+    ],
     whom: Annotated[
         Whom | None,
         typer.Option(help="Whose shares the intervals are for; respondents where both can be.", show_default=False),
@@ -63,13 +62,7 @@ def estimate(
     )
     view, kind, ignored = VIEWS.get(asked.mechanism, SHARES)
     options.refuse(kind, *ignored)
-    with reports.open("rb") as file_of_reports:
-        lines = iter(lambda: file_of_reports.readline(MOST_LINE), b"")
-        collected = lw.local.collect_for(lw.local.mechanism_of(asked.asked), asked, lines)
-    for line in collected.rejected[:SHOWN_REASONS]:
-        complain(f"line {line.line} rejected: {line.reason}")
-    if len(collected.rejected) > SHOWN_REASONS:
-        complain(f"and {len(collected.rejected) - SHOWN_REASONS:,} more lines rejected")
+    collected = collected_from(asked, reports)
     most = reports_in(collected)
     if most and not 0 <= forged <= most:
         raise InvalidParameter(f"--forged is {forged}; it must be from 0 to {most:,}, the number of reports.")

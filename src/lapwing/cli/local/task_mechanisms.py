@@ -135,7 +135,7 @@ def answer_of(task: "Task", answers: Sequence[str]) -> "Answer":
     attributes = task.asked if isinstance(task.asked, lw.local.client.Attributes) else None
     count = len(attributes.each) if attributes else 1
     if len(answers) != count:
-        raise InvalidParameter(f"Give --answer once for each question, in order: {count} in all, not {len(answers)}.")
+        raise InvalidParameter(f"Give an answer to each question, in order: {count} in all, not {len(answers)}.")
     return {name: text for (name, _), text in zip(attributes.each, answers, strict=True)} if attributes else answers[0]
 
 

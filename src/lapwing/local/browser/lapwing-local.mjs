@@ -528,15 +528,16 @@ export async function openDevice(name = "lapwing-local") {
     }),
     waiting: () => inside("outbox", null, (all) => all),
     // Send what waits; what the collector acknowledged or refused for good is dropped, all else stays for later.
-    async send() {
+    async send(only) { // to this address only, if one is stated
       const results = [];
       for (const { id, url, line } of await this.waiting()) {
+        if (only && url != only) continue;
         let status = 0, text = "";
         try {
           const response = await fetch(url, { method: "POST", body: line, headers: { "content-type": "application/x-ndjson" }, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" });
           status = response.status, text = await response.text();
         } catch { /* offline: it stays */ }
-        if (status >= 200 && status < 500 && status != 408 && status != 429) await inside("outbox", id, (_, place) => { place("outbox").delete(id) });
+        if (status >= 200 && status < 300 || status >= 400 && status < 500 && status != 408 && status != 429) await inside("outbox", id, (_, place) => { place("outbox").delete(id) });
         results.push({ id, status, text });
       }
       return results;

@@ -110,16 +110,21 @@ def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
 
     Raises: InvalidParameter if that is none: nothing can be said before the first block has reports.
     """
+    counts, sums = block_totals(tree, reports)
+    if not counts[0]:
+        raise InvalidParameter("No report is about the first period alone; wait for more.")
+    return TreeEstimate(tree=tree, counts=counts, sums=sums)
+
+
+def block_totals(tree: DyadicTree, reports: Reports) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return of each block how many reports it has, and how many more 1 than 0 they say; both add up over reports."""
     if reports.ndim != 2 or reports.shape[1] != 3:
         raise InvalidParameter("The reports must be rows of a level, a block and a bit.")
     level, block, bit = reports.T
     first = np.array([_first(tree.levels, h) for h in range(tree.levels + 1)])
     cells, size = first[level] + block, 2 * tree.periods - 1
-    counts = np.bincount(cells, minlength=size)
-    if not counts[0]:
-        raise InvalidParameter("No report is about the first period alone; wait for more.")
     sums = np.bincount(cells, weights=2 * bit - 1, minlength=size)
-    return TreeEstimate(tree=tree, counts=counts, sums=np.rint(sums).astype(np.int64))
+    return np.bincount(cells, minlength=size).astype(np.int64), np.rint(sums).astype(np.int64)
 
 
 def pieces(periods: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,113 @@
+"""`lapwing local collect`: the page for respondents, and the place where their reports are counted."""
+
+import signal
+from fractions import Fraction
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from lapwing.cli.console import note
+from lapwing.cli.local.estimate import read_task
+from lapwing.cli.options import amount, part_of_one
+from lapwing.errors import InvalidParameter
+
+EXAMPLE: Final = """\b
+Examples:
+  lapwing local collect task.toml
+  lapwing local collect task.toml other.toml --listen 0.0.0.0:8443
+    --tls-cert cert.pem --tls-key key.pem
+  lapwing local collect task.toml --batch 1000 --delta 1e-6 --forged 50"""
+PORT: Final = 8700
+
+
+def collect(
+    tasks: Annotated[list[Path], typer.Argument(metavar="TASK…", help="Tasks, in TOML or JSON.")],
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen; port 0 for any.")
+    ] = f"127.0.0.1:{PORT}",
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where reports are kept, and released.")] = Path(
+        "reports"
+    ),
+    batch: Annotated[
+        int, typer.Option(metavar="COUNT", help="Count and release so many reports together, or more.")
+    ] = 1,
+    delta: Annotated[
+        Fraction | None,
+        amount(part_of_one("--delta"), "State what shuffling a batch promises at this delta.", show_default=False),
+    ] = None,
+    forged: Annotated[
+        int, typer.Option(metavar="COUNT", help="With --delta: of a batch, so many reports may be forged.")
+    ] = 0,
+    rate: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")
+    ] = 20.0,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with respondents.")
+    ] = False,
+) -> None:
+    """Serve a page for each task, take reports, each once, and estimate from them at any time.
+
+    A report is on the disk before it is acknowledged. Kept are what reports say, their identities while the task is
+    open, and the day; no address, and no order once they are released: FOLDER/TASK-NUMBER.parquet has them.
+    Ctrl-C ends it, and releases what makes whole batches.
+    """
+    try:
+        from lapwing.collector.collector import Collector, Shuffling
+        from lapwing.collector.service import configured, run
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
+        ) from None
+    host, port = _place(listen)
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
+    if not (tls_cert or behind_proxy or _is_loopback(host)):
+        raise InvalidParameter(
+            f"Without TLS, whoever is between a respondent and {host} can change the page, and take the true answers. "
+            "Give --tls-cert and --tls-key; or, if a proxy on this machine speaks TLS, --behind-proxy."
+        )
+    if delta is None and forged:
+        raise InvalidParameter("--forged goes with --delta: it is of what shuffling promises.")
+    shuffling = None if delta is None else Shuffling(delta=delta, forged=forged)
+    collectors: dict[str, Collector] = {}
+    try:
+        for file in tasks:
+            asked = read_task(file)
+            if asked.id not in collectors:
+                collectors[asked.id] = Collector(folder, asked, batch=batch, shuffling=shuffling)
+        for each in collectors.values():
+            scheme = "https" if tls_cert or behind_proxy else "http"
+            note("collecting", f"{scheme}://{listen}/local/{each.task.id}/  {each.task.question}")
+            if each.shuffled is not None:
+                note("shuffled", f"epsilon {each.shuffled['epsilon']} at delta {each.shuffled['delta']}, trusting")
+                note("", str(each.shuffled["trust"]))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        run(configured(collectors, host=host, port=port, rate=rate, certificate=tls_cert, key=tls_key))
+    except KeyboardInterrupt:  # uvicorn raises it again when all is closed
+        pass
+    finally:
+        for each in collectors.values():
+            released = each.release()
+            each.close()
+            for path in released:
+                note("released", str(path))
+
+
+def _place(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise InvalidParameter(f"--listen is {listen!r:.60}; it must be an address and a port, like 127.0.0.1:{PORT}.")
+    return host.strip("[]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,98 @@
+"""Reports from files: one a line, plain or compressed, or as a collector released them; `-` is standard input."""
+
+import gzip
+import hashlib
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import lapwing as lw
+from lapwing.cli.console import complain
+from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.local import Collected
+    from lapwing.local.client import Task
+
+MOST_LINE: Final = 1 << 22
+"""A longer line is no report of any task; it is read, and rejected, in parts, so that it does not fill the memory."""
+SHOWN_REASONS: Final = 5
+
+
+def collected_from(task: "Task", paths: Sequence[Path]) -> "Collected[Any]":
+    """Read reports from files, and say which lines were rejected; a report that is in two of them counts once.
+
+    Raises: InvalidParameter if a compressed or a released file is damaged, or of another task.
+    """
+    starts: list[tuple[int, Path]] = []
+
+    def lines() -> Iterator[bytes]:
+        number = 0
+        for path in paths:
+            starts.append((number, path))
+            for line in _lines(path, task):
+                number += 1
+                yield line
+
+    found = lw.local.collect_for(lw.local.mechanism_of(task.asked), task, lines())
+    for rejected in found.rejected[:SHOWN_REASONS]:
+        before, path = next((start, path) for start, path in reversed(starts) if start < rejected.line)
+        where = f"{path}: " if len(paths) > 1 else ""
+        complain(f"{where}line {rejected.line - before} rejected: {rejected.reason}")
+    if len(found.rejected) > SHOWN_REASONS:
+        complain(f"and {len(found.rejected) - SHOWN_REASONS:,} more lines rejected")
+    if len(paths) == 1:
+        return found
+    # Of several files, each line's number is that in its own file.
+    own = [
+        replace(one, line=one.line - next(start for start, _ in reversed(starts) if start < one.line))
+        for one in found.rejected
+    ]
+    return replace(found, rejected=tuple(own))
+
+
+def _lines(path: Path, task: "Task") -> Iterator[bytes]:
+    if path.suffix == ".parquet":
+        yield from _released(path, task)
+        return
+    with ExitStack() as stack:
+        file: IO[bytes]
+        if str(path) == "-":
+            file = sys.stdin.buffer
+        elif path.suffix == ".gz":
+            file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(path)))
+        else:
+            file = stack.enter_context(path.open("rb"))
+        try:
+            yield from iter(lambda: file.readline(MOST_LINE), b"")
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InvalidParameter(f"{path} is not a whole gzip file; decompress it, or fetch it again.") from None
+
+
+def _released(path: Path, task: "Task") -> Iterator[bytes]:
+    """Yield the reports of a file that a collector released, as lines.
+
+    They have no identities any more. Each gets one that follows from the file's content and its place, so that a file
+    that is given twice counts once.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        data = path.read_bytes()
+        table = pq.read_table(pa.BufferReader(data))
+        said, facts = table["r"].to_pylist(), table.schema.metadata or {}
+    except (pa.ArrowException, KeyError):
+        raise InvalidParameter(f"{path} is no file that a collector released.") from None
+    if facts.get(b"task") != task.digest.encode():
+        raise InvalidParameter(f"{path} has reports of another task.")
+    content = hashlib.sha256(data).digest()
+    name = json.dumps(task.mechanism)
+    for place, one in enumerate(said):
+        identity = hashlib.sha256(content + place.to_bytes(8, "big")).hexdigest()[:32]
+        yield f'{{"v":1,"task":"{task.id}","id":"{identity}","m":{name},"r":{one}}}'.encode()

@@ -1,0 +1,262 @@
+"""The page for respondents, in Debian's Chromium against a real collector: what is said, what is sent, and when."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from lapwing.collector import collector as collectors
+from lapwing.collector.collector import Collector
+from tests.collector.tasks import CLOSED, COIN, IN_TIME, MINUTES, RECORD, WAYS, body, reports
+from tests.local.test_module import needs_chromium
+from tests.support.browser.chromium import Browser, Page, find_chromium, running
+from tests.support.browser.collectors import collecting
+
+pytestmark = needs_chromium
+TASKS = (COIN, WAYS, MINUTES, RECORD, CLOSED)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium() or "") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, Collector]]]:
+    folder = tmp_path_factory.mktemp("survey")
+    made = {task.id: Collector(folder, task) for task in TASKS}
+    with patch.object(collectors, "today_in_utc", lambda: IN_TIME):
+        made[CLOSED.id].bring(body(reports(CLOSED, "aaaabbbccd" * 100))).result()
+    with collecting(made) as address:
+        yield f"{address}/local", made
+    for collector in made.values():
+        collector.close()
+
+
+def count(served: tuple[str, dict[str, Collector]], task: Any) -> int:
+    found = served[1][task.id].status["reports"]
+    assert isinstance(found, int)
+    return found
+
+
+def opened(browser: Browser, served: tuple[str, dict[str, Collector]], task: Any, page: Page | None = None) -> Page:
+    page = page or browser.page()
+    page.go(f"{served[0]}/{task.id}/")
+    page.wait("document.querySelector('h1')")
+    return page
+
+
+def check_clean(page: Page, address: str) -> None:
+    """No error, nothing that the policy stopped, no cookie, and no request to anybody else."""
+    assert page.events("Runtime.exceptionThrown") == []
+    assert [e for e in page.events("Log.entryAdded") if "ERR_INTERNET" not in json.dumps(e)] == []
+    urls = [event["request"]["url"] for event in page.events("Network.requestWillBeSent")]
+    assert urls
+    assert all(url.startswith(address) or url.endswith("/favicon.ico") for url in urls)
+    assert page.run("return document.cookie") == ""
+
+
+def test_fill_look_and_send(browser: Browser, served: Any) -> None:
+    """By the keyboard alone; nothing leaves before what leaves was shown and let go."""
+    page, before = opened(browser, served, COIN), count(served, COIN)
+    for _ in range(40):
+        if page.run("return document.activeElement.matches('input[type=radio]')"):
+            break
+        page.press("Tab", 9)
+    page.press("ArrowDown", 40)
+    assert page.run("return document.querySelector('input:checked').value") == "yes"
+    page.press("Enter", 13, "\r")
+    page.wait("document.querySelector('#send')")
+    assert page.run("return document.activeElement.tagName") == "H2"  # where a screen reader goes on
+    line = json.loads(page.run("return document.querySelector('pre').textContent"))
+    said = page.run("return document.querySelector('.leaves').textContent")
+    assert said == f"“{COIN.values[line['r']]}”"
+    assert count(served, COIN) == before
+    page.wait("document.body.innerText.includes('ε = 1 so far')")
+    page.press("Tab", 9)
+    page.press("Tab", 9)
+    assert page.run("return document.activeElement.id") == "send"
+    page.press("Enter", 13, "\r")
+    page.wait("document.body.innerText.includes('Sent, and kept')")
+    assert count(served, COIN) == before + 1
+    check_clean(page, served[0])
+
+
+def answer(page: Page, script: str) -> None:
+    page.run(script + "; document.querySelector('#toss').click()")
+    page.wait("document.querySelector('#send')")
+
+
+YES = "document.querySelector('input[value=yes]').click()"
+
+
+def test_offline_it_waits_and_is_sent_once(browser: Browser, served: Any) -> None:
+    page, before = opened(browser, served, COIN), count(served, COIN)
+    answer(page, YES)
+    page.offline(True)
+    page.run("document.querySelector('#send').click()")
+    page.wait("document.body.innerText.includes('There is no connection')")
+    assert count(served, COIN) == before
+    page.offline(False)
+    page.wait("document.body.innerText.includes('Sent, and kept')")
+    assert count(served, COIN) == before + 1
+
+
+def test_what_was_acknowledged_to_nobody_is_sent_again_and_counts_once(browser: Browser, served: Any) -> None:
+    """The collector took it, but the answer was lost: the page is left, opened again, and sends the same report."""
+    page, before = opened(browser, served, COIN), count(served, COIN)
+    answer(page, YES)
+    line = page.run("return document.querySelector('pre').textContent")
+    assert served[1][COIN.id].bring(line.encode()).result().taken == 1
+    opened(browser, served, COIN, page)
+    page.wait("document.querySelector('#send')")
+    assert page.run("return document.querySelector('pre').textContent") == line
+    assert "drawn and not sent yet" in page.run("return document.body.innerText")
+    page.run("document.querySelector('#send').click()")
+    page.wait("document.body.innerText.includes('Sent, and kept')")
+    assert count(served, COIN) == before + 1
+    opened(browser, served, COIN, page)
+    page.wait("document.querySelector('#toss')")
+
+
+def test_a_budget_that_is_used_up(browser: Browser, served: Any) -> None:
+    page, before = opened(browser, served, COIN), count(served, COIN)
+    page.wait("document.querySelector('#limit')")
+    page.run("document.querySelector('#limit').value = '1.5'; document.querySelector('#limit').form.requestSubmit()")
+    page.wait("document.body.innerText.includes('of 1.5 that you allow')")
+    answer(page, YES)
+    page.run("document.querySelector('#send').click()")
+    page.wait("document.body.innerText.includes('Sent, and kept')")
+    opened(browser, served, COIN, page)
+    page.wait("document.querySelector('#toss')")
+    page.run(YES + "; document.querySelector('#toss').click()")
+    page.wait("document.querySelector('[role=alert]').textContent.includes('above its limit of 1.5')")
+    assert count(served, COIN) == before + 1
+    assert not page.run("return document.querySelector('#send')")
+
+
+def test_a_number_and_several_questions(browser: Browser, served: Any) -> None:
+    for task, script in (
+        (MINUTES, "document.querySelector('input[type=text]').value = '35.5'"),
+        (
+            RECORD,
+            "document.querySelector('input[value=bus]').click();"
+            "document.querySelector('input[type=text]').value = '20'",
+        ),
+    ):
+        page, before = opened(browser, served, task), count(served, task)
+        page.wait("document.querySelector('#toss')")
+        page.run("document.querySelector('#toss').click()")
+        page.wait("document.querySelector('[role=alert]').textContent == 'Please answer first.'")
+        answer(page, script)
+        page.run("document.querySelector('#send').click()")
+        page.wait("document.body.innerText.includes('Sent, and kept')")
+        assert count(served, task) == before + 1
+        check_clean(page, served[0])
+
+
+def test_a_closed_question_shows_its_result(browser: Browser, served: Any) -> None:
+    page = opened(browser, served, CLOSED)
+    page.wait("document.querySelector('svg')")
+    text = page.run("return document.body.innerText")
+    assert "This question is closed" in text
+    assert "From 1,000 noisy reports" in text
+    assert page.run("return document.querySelectorAll('svg').length") == 5
+    rows = page.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText.split('\\t'))")
+    expected = served[1][CLOSED.id].estimate()
+    assert [row[1] for row in rows] == [f"{100 * row['share']:.1f}\u00a0%" for row in expected]
+    assert not page.run("return document.querySelector('#toss, input, form')")
+    check_clean(page, served[0])
+
+
+# Hostile
+
+
+def hostile(browser: Browser, tmp_path: Path, document: dict[str, Any]) -> tuple[Page, Collector]:
+    """A page of a collector that serves another document than the task it has."""
+    collector, number = Collector(tmp_path, COIN), COIN.id
+    page = browser.page()
+    with collecting({number: collector}) as address, patch.object(type(COIN), "document", document):
+        page.go(f"{address}/local/{number}/")
+        page.wait("document.querySelector('h1')")
+        page.wait("document.querySelector('#toss, [role=alert]')")
+    return page, collector
+
+
+def test_a_task_that_lies_is_refused_before_anything_is_asked(browser: Browser, tmp_path: Path) -> None:
+    page, collector = hostile(browser, tmp_path, {**COIN.document, "epsilon": "0.1"})
+    text = page.run("return document.body.innerText")
+    assert "This question is refused" in text
+    assert "states epsilon 0.1, but its thresholds have epsilon 1" in text
+    assert not page.run("return document.querySelector('input, button, form')")
+    collector.close()
+
+
+def test_a_question_cannot_bring_a_script(browser: Browser, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+    page, collector = hostile(browser, tmp_path, {**COIN.document, "question": evil, "values": [evil[:40], "b"]})
+    assert page.run("return document.querySelector('h1').textContent") == evil
+    assert page.run("return document.title") == evil
+    assert page.run("return document.querySelectorAll('img').length") == 0
+    collector.close()
+
+
+RAN = "return window.ran ? 'done' : 'stopped'"
+
+
+def test_the_policy_stops_what_is_not_ours(browser: Browser, served: Any) -> None:
+    """Markup, handlers, evaluated texts and requests to others; so the page's own code runs alone."""
+    page = opened(browser, served, WAYS)
+    for script in (
+        "document.body.innerHTML = '<p>x</p>'; return 'done'",
+        "const s = document.createElement('script'); s.text = 'window.ran = 1'; document.body.append(s);" + RAN,
+        "await fetch('https://example.org/'); return 'done'",
+        "document.body.setAttribute('onclick', 'window.ran = 1'); document.body.click();" + RAN,
+    ):
+        assert page.run(f"try {{ {script} }} catch (error) {{ return 'stopped' }}") == "stopped", script
+
+
+# For everybody
+
+
+@pytest.mark.parametrize("width", [320, 768, 1280])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_fits_and_can_be_read(browser: Browser, served: Any, width: int, dark: bool) -> None:
+    """No sideways scrolling, contrast of 4.5 or more, every field has a label, every section a heading."""
+    for task in (COIN, RECORD, CLOSED):
+        page = browser.page()
+        page.size(width, 800, dark=dark)
+        opened(browser, served, task, page)
+        page.wait("document.querySelector('section')")
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+        assert page.run("return document.documentElement.lang") == "en"
+        assert page.run("return document.querySelectorAll('h1').length") == 1
+        assert page.run("return [...document.querySelectorAll('input, select')].every((one) => one.labels.length)")
+        assert page.run("return [...document.querySelectorAll('fieldset')].every((one) => one.querySelector('legend'))")
+        assert page.run(CONTRAST) >= 4.5
+
+
+CONTRAST = """
+    const linear = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    const colour = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    const ground = (one) => { for (; one; one = one.parentElement) {
+        const found = colour(getComputedStyle(one).backgroundColor);
+        if (found.length == 3 || found[3] > 0) return found; } };
+    const own = (one) => [...one.childNodes].some((node) => node.nodeType == 3 && node.data.trim());
+    const all = [...document.querySelectorAll('main *')].filter((one) => own(one) && one.checkVisibility());
+    return Math.min(...all.map((one) => {
+        const pair = [light(colour(getComputedStyle(one).color)), light(ground(one))].sort((a, b) => b - a);
+        return (pair[0] + 0.05) / (pair[1] + 0.05); }));
+"""
+
+
+def test_a_page_that_is_hard_to_read_is_caught(browser: Browser, served: Any) -> None:
+    page = opened(browser, served, CLOSED)
+    page.wait("document.querySelector('section')")
+    page.run("document.querySelector('h1').style.color = '#999'")
+    assert page.run(CONTRAST) < 4.5
