@@ -16,6 +16,7 @@ from tests.support.browser.chromium import Browser, Page, find_chromium, running
 from tests.support.browser.collectors import collecting
 
 pytestmark = needs_chromium
+READY = "document.querySelector('h1') && !document.querySelector('[aria-busy]')"
 TASKS = (COIN, WAYS, MINUTES, RECORD, CLOSED)
 
 
@@ -46,7 +47,7 @@ def count(served: tuple[str, dict[str, Collector]], task: Any) -> int:
 def opened(browser: Browser, served: tuple[str, dict[str, Collector]], task: Any, page: Page | None = None) -> Page:
     page = page or browser.page()
     page.go(f"{served[0]}/{task.id}/")
-    page.wait("document.querySelector('h1')")
+    page.wait(READY)
     return page
 
 
@@ -182,7 +183,7 @@ def hostile(browser: Browser, tmp_path: Path, document: dict[str, Any]) -> tuple
     page = browser.page()
     with collecting({number: collector}) as address, patch.object(type(COIN), "document", document):
         page.go(f"{address}/local/{number}/")
-        page.wait("document.querySelector('h1')")
+        page.wait(READY)
         page.wait("document.querySelector('#toss, [role=alert]')")
     return page, collector
 

@@ -49,8 +49,9 @@ class Page:
 
     def go(self, url: str) -> None:
         """Open an address, and wait until it is loaded."""
+        self.run("window.left = true")
         self.ask("Page.navigate", {"url": url})
-        self.wait(f"document.readyState == 'complete' && location.href.startsWith({json.dumps(url)})")
+        self.wait(f"!window.left && document.readyState == 'complete' && location.href.startsWith({json.dumps(url)})")
 
     def wait(self, condition: str, seconds: float = 20) -> None:
         """Wait until an expression is true."""

@@ -235,4 +235,4 @@ async function main() {
 
 main().catch((error) => {
   page.replaceChildren(make("h1", {}, "This page cannot be used now"), make("section", { role: "alert" }, paragraph(`${error instanceof Refused ? error.message : "The collector or this browser's storage cannot be reached. Nothing was sent."}`, "warning")));
-});
+}).finally(() => page.removeAttribute("aria-busy"));
