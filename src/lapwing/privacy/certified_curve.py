@@ -5,6 +5,7 @@ An end counts only where a bound of `inversion` or `atoms` has shown it; guesses
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from lapwing.privacy.infinite_mass import NOTHING_LOST, Lost
 from lapwing.privacy.inversion import Inversion
 from lapwing.privacy.loss_laws import Laws
 from lapwing.privacy.pairs import CutPair, Direction, Pair, Side, law_of
+from lapwing.privacy.subset_pair import SubsetPair
 from lapwing.privacy.windows import Aim, Cumulants, CurveCache, Effort
 
 Parts = tuple[tuple[Pair, int], ...]
@@ -76,8 +78,14 @@ def _laws(parts: Parts, direction: Direction, cells: int) -> tuple[Laws, Laws]:
 
 def _cut(parts: Parts) -> Parts | None:
     """Return the parts with those cut that have a closed law but have pieces as well; None if there is none."""
-    cut = tuple((CutPair(pair) if pair.closed and not pair.symmetric else pair, count) for pair, count in parts)
+    cut = tuple((_cut_pair(pair), count) for pair, count in parts)
     return None if cut == parts else cut
+
+
+def _cut_pair(pair: Pair) -> Pair:
+    if isinstance(pair, SubsetPair):
+        return replace(pair, is_cut=True)
+    return CutPair(pair) if pair.closed and not pair.symmetric else pair
 
 
 def _is_single(parts: Parts) -> bool:

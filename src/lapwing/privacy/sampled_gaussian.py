@@ -98,7 +98,7 @@ class SampledGaussianLaw:
 
     def log_decay(self, tilt: float, reach: float) -> float:
         """Return an upper bound on log |M(tilt + is)/M(tilt)| for all |s| ≥ reach > 0."""
-        return decay_of(0.0, _variation(self, tilt), reach)
+        return decay_of(0.0, variation(self, tilt), reach)
 
     def _points(self, tilt: float, span: float, scale: Fraction) -> Points:
         """Return the terms of a sum for |Im z| ≤ span, over e^scale, and what it misses.
@@ -139,7 +139,13 @@ class Losses(NamedTuple):
 
 
 def losses_on(mu_squared: Fraction, rate: Fraction, left: float, right: float, h: float) -> Losses:
-    """Return log w on all multiples of h from about left to right.
+    """Return log w on all multiples of h from about left to right."""
+    x = np.asarray(h * np.arange(math.floor(left / h), math.ceil(right / h) + 1), dtype=np.float64)
+    return losses_at(mu_squared, rate, x)
+
+
+def losses_at(mu_squared: Fraction, rate: Fraction, x: FloatArray) -> Losses:
+    """Return log w at points.
 
     Errors, in units of u = 2⁻⁵³: μ is within 2, so that μx − μ²/2 is within 5 of |μx| + μ²/2, and log w as much times
     σ; of q·expm1, 11 are a relative error, so 11·|q·expm1|/w; log1p adds 10 of its value. Beyond 700 it is
@@ -147,7 +153,6 @@ def losses_on(mu_squared: Fraction, rate: Fraction, left: float, right: float, h
     """
     mu = float(enclose_tightly(Ball.sqrt, mu_squared).upper)
     q = float(rate)
-    x = np.asarray(h * np.arange(math.floor(left / h), math.ceil(right / h) + 1), dtype=np.float64)
     u = mu * x - mu * mu / 2
     y = q * expm1(np.minimum(u, _STEEPEST))
     whole = (1 + y) - 16 * UNIT * (1 + np.abs(y))
@@ -237,7 +242,7 @@ def quadrature_error(mu: float, power: float, span: float, step: Step) -> float:
 
 
 @lru_cache(maxsize=1 << 12)
-def _variation(law: SampledGaussianLaw, tilt: float) -> float:
+def variation(law: SampledGaussianLaw, tilt: float) -> float:
     """Return an upper bound on V/M(θ), infinite where none is at hand.
 
     The grid's values err by at most 10⁻⁹ of their terms' sizes, which are added.

@@ -36,10 +36,10 @@ from lapwing.privacy.quadrature import MOST_POINTS, MOST_WORK, Points, transform
 
 MOST_EPSILON: Final = Fraction(300)
 
-_NODES = 20
+NODES = 20
 _WIDEST = 0.25
 _PHASE = 8.0
-_ELLIPSE = 8.0
+ELLIPSE = 8.0
 
 
 @final
@@ -94,7 +94,7 @@ class SampledLaplaceLaw:
 
     def is_feasible(self, nodes: Nodes) -> bool:
         """Tell whether a transform on the nodes takes less than about a second."""
-        points = _NODES * self._panels(nodes.tilt, nodes.step * nodes.size)
+        points = NODES * self._panels(nodes.tilt, nodes.step * nodes.size)
         return points * nodes.size <= MOST_WORK and points <= MOST_POINTS
 
     def log_decay(self, tilt: float, reach: float) -> float:
@@ -119,7 +119,7 @@ class SampledLaplaceLaw:
         panels = self._panels(tilt, span)
         half = epsilon / panels
         middles = np.asarray(half * (2.0 * np.arange(panels) + 1 - panels), dtype=np.float64)
-        places, shares = _rule()
+        places, shares = gauss_rule()
         at = (middles[:, None] + half * places[None, :]).reshape(-1)
         factors = np.tile(shares * (half * self._coefficient()), panels)
         if self.has_atoms:
@@ -155,9 +155,9 @@ class SampledLaplaceLaw:
         angles = depth * np.where(share < 0.5, share, 1.0)
         logs = log1p(y) if power >= 0 else log1p(q * expm1(lows)) + math.log(0.877)
         exponents = power * logs + span * angles - (lows + epsilon) / 2 - shift
-        exponents += (1 - 2 * _NODES) * math.log(_ELLIPSE) * 0.9999
+        exponents += (1 - 2 * NODES) * math.log(ELLIPSE) * 0.9999
         sizes = exp(exponents + 1e-6 * (1 + np.abs(exponents)))
-        return 1.01 * float(sizes.sum()) * self._coefficient() * 8 * half / (_ELLIPSE - 1)
+        return 1.01 * float(sizes.sum()) * self._coefficient() * 8 * half / (ELLIPSE - 1)
 
 
 class _Rule(NamedTuple):
@@ -166,13 +166,13 @@ class _Rule(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _rule() -> _Rule:
+def gauss_rule() -> _Rule:
     """Return the points and weights of Gauss and Legendre on [−1, 1], each within u of itself."""
     bits = 160
-    rows = [(Fraction(n),) for n in range(_NODES)]
-    places = fixed_points(lambda n: Ball.legendre_p_root(_NODES, int(n.unique_fmpz() or 0)), rows, bits=bits)
+    rows = [(Fraction(n),) for n in range(NODES)]
+    places = fixed_points(lambda n: Ball.legendre_p_root(NODES, int(n.unique_fmpz() or 0)), rows, bits=bits)
     shares = fixed_points(
-        lambda n: Ball.legendre_p_root(_NODES, int(n.unique_fmpz() or 0), weight=True)[1], rows, bits=bits
+        lambda n: Ball.legendre_p_root(NODES, int(n.unique_fmpz() or 0), weight=True)[1], rows, bits=bits
     )
     unit = Fraction(1, 1 << bits)
     return _Rule(*(np.array([float(b.lower * unit) for b in column]) for column in (places, shares)))

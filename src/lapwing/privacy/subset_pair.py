@@ -11,7 +11,9 @@ from lapwing.privacy.amplification import subset_rate
 from lapwing.privacy.atoms import AtomLaw
 from lapwing.privacy.discretisation import Piece
 from lapwing.privacy.loss_laws import LossLaw
-from lapwing.privacy.pairs import Direction, Pair, Side, pieces_of
+from lapwing.privacy.pairs import Direction, GaussianPair, Pair, Side, pieces_of
+from lapwing.privacy.sampled_gaussian import MOST_RATE
+from lapwing.privacy.subset_gaussian import MOST_SUBSET_MU_SQUARED, SubsetGaussianLaw
 
 _UNCOVERED = Fraction(1, 1 << 100)
 _SLACK = Fraction(1, 1 << 100)
@@ -33,13 +35,17 @@ class SubsetPair:
     Above: atoms of a law above the mechanism's, each mass and loss then rounded up; whatever is at 0 or not, H stays
     above if all masses sum to 1 at least. Below alike. No mechanism is known to attain all of it.
 
-    Args: pair: a symmetric pair with finite losses, of the mechanism under replace_one; size, population: public.
+    Of Gaussian noise the law is exact (`subset_gaussian`).
+
+    Args: pair: a symmetric pair with finite losses, of the mechanism under replace_one; size, population: public;
+        is_cut: whether the law is made of pieces, although there is an exact one.
     Source: Balle, Barthe and Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022, Theorem 11.
     """
 
     pair: Pair
     size: int
     population: int
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         subset_rate(self.size, self.population)
@@ -50,7 +56,11 @@ class SubsetPair:
             )
 
     symmetric = True
-    closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the law is exact."""
+        return self._exact_law() is not None
 
     @property
     def rate(self) -> Fraction:
@@ -59,10 +69,18 @@ class SubsetPair:
 
     def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
         """Return a law above or below that of the loss."""
+        if exact := self._exact_law():
+            return exact
         pieces = pieces_of(self.pair, cells)
         if side == "upper":
             return _in_subset(discretisation.spread(pieces), self.rate, up=True)
         return _in_subset(discretisation.merge(pieces), self.rate, up=False)
+
+    def _exact_law(self) -> LossLaw | None:
+        if self.is_cut or self.rate > MOST_RATE or not isinstance(self.pair, GaussianPair):
+            return None
+        mu_squared = self.pair.mu_squared
+        return SubsetGaussianLaw(mu_squared, self.rate) if mu_squared <= MOST_SUBSET_MU_SQUARED else None
 
     def pieces(self, cells: int) -> list[Piece]:
         """Refuse: a sample of a subset, or a choice among subsets, has no theorem here."""

@@ -5,7 +5,15 @@ from fractions import Fraction
 
 from mpmath import mpf
 
-from lapwing.privacy import certified_curve, inversion, loss_laws, pairs, sampled_gaussian, sampled_laplace
+from lapwing.privacy import (
+    certified_curve,
+    inversion,
+    loss_laws,
+    pairs,
+    sampled_gaussian,
+    sampled_laplace,
+    subset_gaussian,
+)
 from lapwing.privacy.certified_curve import Interval
 from tests.support.privacy.oracle import real
 
@@ -22,8 +30,9 @@ def forget() -> None:
         loss_laws._log_moment_up,
         loss_laws.least_moment,
         loss_laws._both_ends,
-        sampled_gaussian._variation,
+        sampled_gaussian.variation,
         sampled_laplace._decay,
+        subset_gaussian._decay,
         inversion._kernel,
         inversion._pole_factor,
         inversion._share,
