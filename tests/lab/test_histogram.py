@@ -11,7 +11,7 @@ from lapwing.lab import Settings, histogram
 def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     found = histogram.run(Settings(short=True))
     assert found.holds
-    scales = {(row["cells"], row["asked"]): row["scale of noise"] for row in found.rows}
+    scales = {(row["cells"], row["asked"]): row["scale"] for row in found.rows}
     assert scales == {(5, "singly"): 5, (5, "at once"): 1, (96, "singly"): 96, (96, "at once"): 1}
 
 

@@ -20,13 +20,11 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     law = discrete_laplace(1.0, 0, 60)
     for answer in (53, 54, 55, 56, 57):
         row = predicted[answer]
-        assert row["discrete Laplace, predicted"] == pytest.approx(law[60 + answer - 55])
+        assert row["discrete, predicted"] == pytest.approx(law[60 + answer - 55])
         ends = (mpmath.mpf(answer - 55) - 0.5, mpmath.mpf(answer - 55) + 0.5)
         rounded = mpmath.quad(lambda x: mpmath.exp(-abs(x)) / 2, [ends[0], answer - 55, ends[1]])
-        assert row["rounded Laplace, predicted"] == pytest.approx(float(rounded))
-    shown = {
-        a: (predicted[a]["rounded Laplace, predicted"], predicted[a]["discrete Laplace, predicted"]) for a in (54, 55)
-    }
+        assert row["rounded, predicted"] == pytest.approx(float(rounded))
+    shown = {a: (predicted[a]["rounded, predicted"], predicted[a]["discrete, predicted"]) for a in (54, 55)}
     assert [[round(float(share or 0), 2) for share in shown[a]] for a in (55, 54)] == [[0.39, 0.46], [0.19, 0.17]]
 
 

@@ -144,12 +144,12 @@ def _simulatable(people: int) -> int:
     return answered
 
 
-_row = columns("rule", "found, predicted", "found, observed", "answered, predicted", "answered, observed")
+_row = columns("rule", "out, predicted", "out, observed", "told, predicted", "told, observed")
 
 
 def _plot(rows: list[Row]) -> Plot:
     y = nominal("rule", sort=None, title=None)
-    found = numeric("found, observed", "share of attacks that find a secret", scale={"domain": [0, 1]})
+    found = numeric("out, observed", "share of attacks that find a secret", scale={"domain": [0, 1]})
     return chart("Rules that answer exactly or refuse", width=380, **data(rows), **layer("bar", y=y, x=found))
 
 

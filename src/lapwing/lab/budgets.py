@@ -12,7 +12,8 @@ small δ: that is what the other methods compute, of which the loss distribution
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
-from math import sqrt
+from math import exp, expm1, lgamma, log, log1p, sqrt, tanh
+from statistics import NormalDist
 from typing import Final
 
 import pyarrow as pa
@@ -38,6 +39,9 @@ PARTS: Final = (
 LEDGERS: Final = ("pure", "zcdp", "gdp")
 ONE: Final = "SELECT COUNT(*) AS n FROM students"
 KEYS: Final = "editor, gender, birth_year"
+METHODS: Final = {"zcdp": "zCDP", "gdp": "Gaussian DP", "exact law (PLD)": "loss distribution"}
+NEAR: Final = 2e-3
+"""What an enclosure is wide, and a grid of orders is rough, as a part of the figure."""
 BOUNDS_OF_THE_LAW: Final = ("basic composition", "zCDP", "Gaussian DP")
 
 
@@ -120,22 +124,59 @@ def _eighty(epsilon: Fraction, delta: Fraction) -> tuple[list[Row], list[Check]]
     noise = listed("discrete-laplace", len(cells), scale=1 / epsilon)
     totals = {one.method: one.epsilon or 0.0 for one in statements_of([noise], delta=delta)}
     basic, law = len(cells) * epsilon, totals["loss distribution"]
-    methods = (("zcdp", "zCDP"), ("gdp", "Gaussian DP"), ("exact law (PLD)", "loss distribution"))
+    computed = totals_of(len(cells), float(epsilon), float(delta))
+    figure = f"epsilon at delta {float(delta):g}"
     rows = [
         _row("80 counts, one by one", "pure", "epsilon", float(basic), float(apart)),
         _row("80 counts, one histogram", "pure", "epsilon", float(epsilon), float(together)),
-        *(
-            _row("80 counts, one by one", kind, f"epsilon at delta {float(delta):g}", totals[method])
-            for kind, method in methods
-        ),
+        *(_row("80 counts, one by one", kind, figure, computed[kind], totals[METHODS[kind]]) for kind in METHODS),
     ]
     checks = [
         exactly("epsilon of 80 counts, one by one", float(basic), float(apart)),
         exactly("epsilon of one histogram", float(epsilon), float(together)),
         exactly("widths of intervals, of all 81 answers", 1, len(widths)),
+        *(
+            exactly(f"{figure}, {kind}", computed[kind], totals[METHODS[kind]], NEAR * computed[kind])
+            for kind in METHODS
+        ),
         *(bounded(f"exact law against {name}", totals[name], law, "at most") for name in BOUNDS_OF_THE_LAW),
     ]
     return rows, checks
+
+
+def totals_of(count: int, epsilon: float, delta: float) -> dict[str, float]:
+    """Return what so many answers with discrete Laplace noise of ε each lose at δ, by formula and by the exact law.
+
+    A loss is ±ε, + with p = 1/(1 + e^(−ε)), so that the sum is that of a binomial: δ(x) = E[(1 − e^(x − L))₊]. In zCDP
+    ρ = ε·tanh(ε/2) each, and ε is the least of ρα + ln(1 − 1/α) − ln(δα)/(α − 1) over α > 1 (Canonne, Kamath and
+    Steinke 2020). In Gaussian DP an ε-DP answer has μ = 2Φ⁻¹(1/(1 + e^(−ε))).
+    """
+    p = 1 / (1 + exp(-epsilon))
+    sums = [
+        (epsilon * (2 * ones - count), lgamma(count + 1) - lgamma(ones + 1) - lgamma(count - ones + 1)
+         + ones * log(p) + (count - ones) * log1p(-p))
+        for ones in range(count + 1)
+    ]  # fmt: skip
+
+    def delta_of(x: float) -> float:
+        return sum(exp(chance) * -expm1(x - loss) for loss, chance in sums if loss > x)
+
+    rho, mu = count * epsilon * tanh(epsilon / 2), sqrt(count) * 2 * NormalDist().inv_cdf(p)
+    orders = [1 + 10 ** (power / 200) for power in range(-1_000, 2_400)]
+    return {
+        "zcdp": min(rho * a + log1p(-1 / a) - log(delta * a) / (a - 1) for a in orders),
+        "gdp": _least(lambda x: _delta(mu, x) <= delta, count * epsilon),
+        "exact law (PLD)": _least(lambda x: delta_of(x) <= delta, count * epsilon),
+    }
+
+
+def _least(fits: Callable[[float], bool], most: float) -> float:
+    """Return the least number above 0 that fits, by halving; what fits at all does so at 100 times the most."""
+    low, high = 0.0, 100 * most
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def _width(session: Session, sql: str, epsilon: Fraction) -> float:

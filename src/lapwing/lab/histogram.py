@@ -4,11 +4,11 @@ Derivation. Each student uses one editor, so adding or removing one changes one 
 scale 1/ε in every cell makes all of them together ε-DP (parallel composition). Whoever asks for k cells one by one, out
 of the same ε, has ε/k for each, noise of scale k/ε, and k² times the mean squared error. The half-width of a 95 %
 interval of discrete Laplace noise of scale s is the least integer h with 1 − P(|x| ≤ h) = 2r^(h+1)/(1 + r) ≤ 0.05,
-r = e^(−1/s).
+r = e^(−1/s); the mean error is E|x| = 2r/(1 − r²) = 1/sinh(1/s).
 """
 
 from fractions import Fraction
-from math import ceil, exp, log
+from math import ceil, exp, log, sinh
 from typing import Final
 
 import numpy as np
@@ -47,10 +47,11 @@ def run(settings: Settings) -> Finding:
             {
                 "cells": cells,
                 "asked": how,
-                "scale of noise": float(scale),
-                "± at 95 %, predicted": reach,
-                "± at 95 %, observed": observed,
-                "mean error, observed": float(np.abs(drawn).mean()),
+                "scale": float(scale),
+                "±, predicted": reach,
+                "±, observed": observed,
+                "error, predicted": 1 / sinh(1 / float(scale)),
+                "error, observed": float(np.abs(drawn).mean()),
             }
         )
         checks.append(exactly(f"± of {name}", reach, observed))
@@ -106,7 +107,7 @@ def _plot(rows: list[Row]) -> Plot:
         "bar",
         x=nominal("asked for", sort=None, axis={"labelAngle": 0}),
         xOffset={"field": "asked", "sort": ways},
-        y=numeric("± at 95 %, observed", "± at 95 % (logarithmic)", scale={"type": "symlog"}),
+        y=numeric("±, observed", "± at 95 % (logarithmic)", scale={"type": "symlog"}),
         color=nominal("asked", sort=ways),
     )
     cells = [{**row, "asked for": f"{row['cells']} cells"} for row in rows]

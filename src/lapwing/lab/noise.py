@@ -19,6 +19,7 @@ from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
 from lapwing.lab.course import protected_students
 from lapwing.lab.drawing import LOG, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings
+from lapwing.lab.naive import with_laplace
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 
@@ -54,20 +55,23 @@ def run(settings: Settings) -> Finding:
 def _frequencies(epsilon: float, answers: np.ndarray) -> tuple[tuple[Row, ...], list[Check]]:
     rows: list[Row] = []
     checks = []
+    naive = np.rint(with_laplace(TRUE, 1 / epsilon, answers.size))
     for answer in range(TRUE - REACH, TRUE + REACH + 1):
         away = abs(answer - TRUE)
         ours = tanh(epsilon / 2) * exp(-epsilon * away)
         rounded = sinh(epsilon / 2) * exp(-epsilon * away) if away else 1 - exp(-epsilon / 2)
-        hits = int((answers == answer).sum())
+        hits, also = int((answers == answer).sum()), int((naive == answer).sum())
         rows.append(
             {
                 "answer": answer,
-                "discrete Laplace, predicted": ours,
-                "discrete Laplace, observed": hits / answers.size,
-                "rounded Laplace, predicted": rounded,
+                "discrete, predicted": ours,
+                "discrete, observed": hits / answers.size,
+                "rounded, predicted": rounded,
+                "rounded, observed": also / answers.size,
             }
         )
         checks.append(share(f"answer {answer}", ours, hits, answers.size))
+        checks.append(share(f"answer {answer}, rounded Laplace", rounded, also, answers.size))
     return tuple(rows), checks
 
 
@@ -110,7 +114,7 @@ def _plot(epsilon: float, rows: tuple[Row, ...]) -> Plot:
         for e in (Fraction(k, 20) for k in range(1, 61))
     ]
     answer = {"field": "answer", "type": "ordinal", "title": f"answer (the true count is {TRUE})"}
-    observed = numeric("discrete Laplace, observed", "share of answers")
+    observed = numeric("discrete, observed", "share of answers")
     law = nominal("law")
     risk = numeric("mean squared error", scale=LOG)
     return chart(

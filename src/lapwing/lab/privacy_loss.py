@@ -113,7 +113,7 @@ def _compared(name: str, losses: Floats, average: float, deviation: float, above
         mean(f"mean loss, {name}", average, float(losses.mean()), float(deviation), losses.size, largest=rare),
         share(f"losses of ε or more, {name}", above, hits, losses.size),
     ]
-    return _row(name, edge, average, float(losses.mean()), above, hits / losses.size), checks
+    return _row(name, average, float(losses.mean()), above, hits / losses.size), checks
 
 
 def _delta(mu: float, epsilon: float, delta: Fraction, losses: Floats) -> list[Check]:
@@ -131,7 +131,7 @@ def _delta(mu: float, epsilon: float, delta: Fraction, losses: Floats) -> list[C
     return [*checks, exactly("mean of e^(−L), discrete Laplace, by law", 1.0, law)]
 
 
-_row = columns("loss of", "ε", "mean, predicted", "mean, observed", "≥ ε, predicted", "≥ ε, observed")
+_row = columns("loss of", "mean, predicted", "mean, observed", "≥ ε, predicted", "≥ ε, observed")
 
 
 def _plot(losses: dict[str, Floats], epsilon: float, many: int) -> Plot:

@@ -130,12 +130,10 @@ def _judged(name: str, questions: int, spent: float, weights: list[float], log_o
     ]
     if name == DOUBLING:
         checks.append(bounded(f"loss, {of}", 2 * weights[0], spent, "at most"))
-    return _row(
-        name, questions, 1 / weights[min(questions, len(weights)) - 1], spent, predicted, hits / log_odds.size
-    ), checks
+    return _row(name, questions, spent, predicted, hits / log_odds.size), checks
 
 
-_row = columns("noise", "questions", "last scale", "epsilon", "right, predicted", "right, observed")
+_row = columns("noise", "questions", "epsilon", "right, predicted", "right, observed")
 
 
 def _plot(rows: list[Row]) -> Plot:
