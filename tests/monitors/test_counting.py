@@ -10,7 +10,18 @@ from lapwing.mechanisms import BufferedToeplitz
 from lapwing.mechanisms.continual.fitting import fitted
 from lapwing.mechanisms.continual.participation import Events, OncePerCell, Participation, Stays
 from lapwing.monitors import counting
-from lapwing.monitors.counting import Arrivals, Counting, Kept, People, Present, Rows, place_within, sums_of
+from lapwing.monitors.counting import (
+    Arrivals,
+    Counting,
+    Kept,
+    People,
+    Present,
+    Range,
+    Rows,
+    Tree,
+    place_within,
+    sums_of,
+)
 from tests.mechanisms.continual.matrices import Matrix, column, toeplitz
 
 TICKS, CELLS, PEOPLE = 8, 3, 5
@@ -19,9 +30,9 @@ History = list[list[tuple[int, int, int, int]]]
 """At each tick the events that arrive: unit, time, cell, value."""
 
 KINDS: list[tuple[str, Made, Participation, int | None, int]] = [
-    ("rows", lambda: Rows(CELLS, 4, None, [(0, 1)]), Events(4), None, 1),
-    ("rows, 2 a tick", lambda: Rows(CELLS, 4, 2, [(0, 1)]), Events(4, 2), None, 1),
-    ("sums", lambda: Rows(CELLS, 3, None, [(-2, 5)]), Events(3), None, 5),
+    ("rows", lambda: Rows(CELLS, 4, None, [Range(0, 1)]), Events(4), None, 1),
+    ("rows, 2 a tick", lambda: Rows(CELLS, 4, 2, [Range(0, 1)]), Events(4, 2), None, 1),
+    ("sums", lambda: Rows(CELLS, 3, None, [Range(-2, 5)]), Events(3), None, 5),
     ("present", lambda: Present(CELLS, 3, None), Stays(3), None, 1),
     ("present within 2", lambda: Present(CELLS, 3, 2), Stays(3), None, 1),
     ("people so far", lambda: People(CELLS, 2, None), OncePerCell(2), None, 1),
@@ -134,7 +145,7 @@ def test_twin_a_limit_that_is_one_too_high_is_noticed(
 
 
 def test_values_beyond_the_bounds_are_clamped_whatever_the_engine_says() -> None:
-    rows = Rows(1, 9, None, [(-2, 5)])
+    rows = Rows(1, 9, None, [Range(-2, 5)])
     (change,) = rows.advance(1, arrivals([(0, 1, 0, 50), (0, 2, 0, -50)], one=False))
     assert change.tolist() == [3]
 
@@ -157,6 +168,17 @@ def test_a_move_beyond_the_limit_leads_nowhere() -> None:
     events: History = [[(0, tick, tick % 2, 1)] for tick in range(6)]
     present = np.cumsum(streams(lambda: Present(CELLS, 3, None), events), axis=0)
     assert present.sum(axis=1).tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_a_distribution_counts_each_event_once_on_each_level() -> None:
+    random = np.random.default_rng(5)
+    cells, values = random.integers(0, 3, 50), random.integers(-40, 140, 50)
+    counted = Tree(width=7, branching=4, leaves=15).changes(cells, values, 3).reshape(3, -1)
+    assert counted.shape == (3, 4 + 15)
+    for cell in range(3):
+        leaf = np.clip(values[cells == cell] // 7, 0, 14)
+        assert counted[cell, 4:].tolist() == np.bincount(leaf, minlength=15).tolist()
+        assert counted[cell, :4].tolist() == np.bincount(leaf // 4, minlength=4).tolist()
 
 
 def test_sums_are_exact_however_large() -> None:

@@ -80,6 +80,26 @@ def test_sums_means_conditions_and_limits(city: Path) -> None:
             assert low < row["a"] < high
 
 
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_quantiles_are_of_the_events_so_far(tmp_path: Path, delta: float) -> None:
+    city, events = make_city(tmp_path, delta=delta), events_of()
+    write_events(tmp_path, "a", events)
+    with made(city, f"SELECT cell, MEDIAN(pay) AS m, COUNT(*) AS n {BY_CELL} {EVERY}") as monitor:
+        for tick in monitor.run(replay=True):
+            if tick.number < 4:
+                continue
+            rows: list[dict[str, Any]] = list(tick.rows())
+            low, high = tick.interval(0.95)["m"]
+            for place, row in enumerate(rows):
+                pays = sorted(
+                    e.pay for e in events if e.tick <= tick.number and e.cell == row["cell"] and e.pay is not None
+                )
+                assert low[place] <= pays[len(pays) // 2] <= high[place]
+                assert abs(float(row["m"]) - pays[len(pays) // 2]) <= 2
+                assert low[place] <= float(row["m"]) <= high[place]
+            assert tick.consistent().rows()[0]["n"] == rows[0]["n"]
+
+
 def test_order_and_limit_are_read_off_what_is_released(city: Path) -> None:
     write_events(city.parent, "a", events_of())
     question = f"SELECT cell, COUNT(*) AS n {BY_CELL} HAVING COUNT(*) > 3 ORDER BY n DESC LIMIT 2 {EVERY}"

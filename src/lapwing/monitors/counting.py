@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray, integer_array
+from lapwing.mechanisms.trees import levels_above
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -119,17 +120,47 @@ def sums_of(cells: Integers, values: Integers, size: int, most: int) -> IntArray
 
 
 @final
+class Range(NamedTuple):
+    """What an event adds to its cell: a value between two ends."""
+
+    low: int
+    high: int
+
+    def changes(self, cells: Integers, values: Integers, size: int) -> IntArray:
+        """Return the sums of values by cell, each inside the range whatever an engine returned."""
+        return sums_of(cells, np.clip(values, self.low, self.high), size, max(-self.low, self.high))
+
+
+@final
+class Tree(NamedTuple):
+    """What an event adds to its cell: 1 in one node of each level, from the top down to leaves of `width` steps."""
+
+    width: int
+    branching: int
+    leaves: int
+
+    def changes(self, cells: Integers, values: Integers, size: int) -> IntArray:
+        """Return the numbers of events in all nodes of all cells, a cell's after the other's."""
+        leaf = np.clip(values // self.width, 0, self.leaves - 1)
+        counts = np.bincount(cells * self.leaves + leaf, minlength=size * self.leaves).reshape(size, self.leaves)
+        return np.concatenate(levels_above(counts, self.branching), axis=-1).ravel()
+
+
+@final
 class Rows:
     """Events, or sums of what they have: all streams of one question count the same events.
 
     Of a unit the first `most` count, and at most `per_tick` at each tick: so x(u) is made of at most so many vectors,
     each of one entry inside the range of its stream. An event counts for all streams or for none.
 
-    Args: most: None if each event is a unit of its own; ranges: the least and the greatest that an event may add.
+    Of a distribution an event adds 1 to one node of each level of its cell's tree, whatever its value: its leaf is
+    `value // width`, moved to the nearest one there is.
+
+    Args: most: None if each event is a unit of its own; forms: what an event adds, a range or a tree.
     """
 
-    def __init__(self, cells: int, most: int | None, per_tick: int | None, ranges: Sequence[tuple[int, int]]) -> None:
-        self._cells, self._most, self._per_tick, self._ranges = cells, most, per_tick, ranges
+    def __init__(self, cells: int, most: int | None, per_tick: int | None, forms: Sequence[Range | Tree]) -> None:
+        self._cells, self._most, self._per_tick, self._forms = cells, most, per_tick, forms
         self._used, self._dirty = _Numbers(0), set[int]()
 
     def advance(self, tick: int, arrivals: Arrivals) -> list[IntArray]:
@@ -146,10 +177,8 @@ class Rows:
             np.add.at(used, events.unit, 1)
             self._dirty.update(np.unique(events.unit).tolist())
         changes = []
-        for (value, null), (low, high) in zip(events.values, self._ranges, strict=True):
-            known = ~null
-            inside = np.clip(value[known], low, high)  # whatever an engine returned
-            changes.append(sums_of(events.cell[known], inside, self._cells, max(-low, high)))
+        for (value, null), form in zip(events.values, self._forms, strict=True):
+            changes.append(form.changes(events.cell[~null], value[~null], self._cells))
         return changes
 
     def changed(self) -> Iterator[Kept]:

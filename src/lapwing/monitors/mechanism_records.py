@@ -31,12 +31,11 @@ def record_of(mechanism: ContinualMechanism) -> dict[str, object]:
     }
 
 
-def mechanism_from(record: Mapping[str, Any], participation: Participation, norm: int) -> ContinualMechanism:
+def mechanism_from(record: Mapping[str, Any], participation: Participation, norm: Fraction) -> ContinualMechanism:
     """Return the mechanism that `record_of` was written of."""
-    size = Fraction(norm)
     if "sigma" in record:
         decays = tuple(map(Fraction, record["decays"]))
         matrix = BufferedToeplitz(record["ticks"], record["window"], decays)
-        return ContinualGaussian(matrix=matrix, participation=participation, norm=size, sigma=Fraction(record["sigma"]))
+        return ContinualGaussian(matrix=matrix, participation=participation, norm=norm, sigma=Fraction(record["sigma"]))
     tree = SubtractiveTree(record["ticks"], record["window"], record["branches"], record["levels"])
-    return ContinualLaplace(tree=tree, participation=participation, norm=size, scale=Fraction(record["scale"]))
+    return ContinualLaplace(tree=tree, participation=participation, norm=norm, scale=Fraction(record["scale"]))

@@ -7,6 +7,7 @@ What a unit can do to a stream, for `most` = m, is its participation (`mechanism
 sees to it that no unit does more.
 
     COUNT, SUM            m events, each adds at most the largest value to one cell
+    MEDIAN, QUANTILE, …   m events, each in one node of each level of a tree over the values, in one cell
     COUNT(DISTINCT unit)  so far: m cells, in each of which it is counted once
                           of single ticks: m pairs of a tick and a cell
                           of w ticks: m stays of w ticks or more in a cell, which may overlap in different cells
@@ -24,19 +25,23 @@ of two has the whole.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import PublicTables
 from lapwing.engines.event_rows import EventQuestion
 from lapwing.errors import Fault, InvalidParameter, QueryRefused
+from lapwing.exact.bounds import square_root_up
 from lapwing.mechanisms.continual.participation import Events, OncePerCell, Participation, Stays
 from lapwing.mechanisms.continual.planning import ContinualMechanism, continual_mechanism
 from lapwing.monitors.definition import Definition
 from lapwing.monitors.mechanism_records import mechanism_from
 from lapwing.monitors.schedule import SECOND
 from lapwing.privacy.measures import Loss, PureDP
+from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.bind import bind
+from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant, Expression
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Plan
@@ -62,6 +67,11 @@ class Stream:
     kind: str
     range: tuple[int, int]
     mechanism: ContinualMechanism
+
+    @property
+    def entries(self) -> int:
+        """How many numbers it has in each cell: of a distribution one a node, else one."""
+        return sum(self.measure.sizes) if isinstance(self.measure, Distribution) else 1
 
 
 @final
@@ -100,6 +110,7 @@ def planned(
     cells = cells_of(question)
     if len(cells) > MOST_CELLS:
         raise QueryRefused(f"The question has {len(cells):,} cells; a monitor has at most {MOST_CELLS:,}")
+    check_nodes(question.distributions, len(cells))
     if schedule.present:
         _require_presence(plan, table)
     shared = len(question.measures) * (1 if unit_day is not None else schedule.repeat)
@@ -214,6 +225,9 @@ def _stream(
         if table.unit_is_row or measure.where is not None:
             why = "Each row is a unit of its own here" if table.unit_is_row else "People are counted with a condition"
             raise QueryRefused(why, remedy="Write COUNT(*)." if table.unit_is_row else "Put it into WHERE.")
+    elif isinstance(measure, Distribution):
+        kind, participation = "rows", Events(definition.most, definition.per_tick)
+        inside = (0, 1)
     elif isinstance(measure, Count | Sum) and measure.clamp is None and not getattr(measure, "averaged", False):
         kind = "rows"
         participation = Events(definition.most, definition.per_tick)
@@ -221,9 +235,12 @@ def _stream(
     else:
         raise QueryRefused(
             f"A monitor does not watch {measure.construct}",
-            remedy="It watches COUNT, SUM, COUNT(DISTINCT person), and what is computed of them, such as AVG.",
+            remedy="It watches COUNT, SUM, COUNT(DISTINCT person), quantiles, and what is computed of them.",
         )
-    norm = max(-inside[0], inside[1], 1)
+    norm = Fraction(max(-inside[0], inside[1], 1))
+    if isinstance(measure, Distribution):  # an entry of 1 in each level: so many in L1, and their root in L2
+        levels = Fraction(len(measure.sizes))
+        norm = levels if isinstance(loss, PureDP) else square_root_up(levels)
     if norm >= WIDEST:
         raise QueryRefused("The bounds of a sum are too wide for a monitor", remedy="Narrow them in the catalog.")
     if record is None:
@@ -252,5 +269,7 @@ def _people(definition: Definition) -> tuple[str, Participation, int | None]:
 def _value(measure: Measure) -> tuple[Expression, int | None] | None:
     if isinstance(measure, Sum):
         return measure.argument, measure.origin
+    if isinstance(measure, Distribution):
+        return measure.argument, measure.low
     argument = measure.argument if isinstance(measure, Count) else None
     return None if argument is None else (argument, None)

@@ -28,11 +28,12 @@ from lapwing.ledger.mark import Mark
 from lapwing.mechanisms.continual.gaussian import ContinualSums
 from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.continual.tree import TreeSums
-from lapwing.monitors.counting import KINDS, Arrivals, Counting, Integers, Rows
+from lapwing.monitors.counting import KINDS, Arrivals, Counting, Integers, Range, Rows, Tree
 from lapwing.monitors.definition import Definition
-from lapwing.monitors.planning import MonitorPlan
+from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.sources import INBOX, Source
 from lapwing.monitors.store import Released, Store
+from lapwing.query.distribution import Distribution
 
 _COLUMNS: Final = 3
 
@@ -151,7 +152,7 @@ class Run:
         """Begin another horizon: nothing is kept of units, and mechanisms have seen nothing."""
         self._store.forget()
         self._countings = _countings(self._definition, self._plan)
-        self._sums = [stream.mechanism.start(len(self._plan.cells)) for stream in self._plan.streams]
+        self._sums = [stream.mechanism.start(len(self._plan.cells) * stream.entries) for stream in self._plan.streams]
 
     def _numbers(self, tick: int) -> list[IntArray]:
         arrivals = self._arrived(tick).ordered()
@@ -207,13 +208,21 @@ def _countings(definition: Definition, plan: MonitorPlan) -> list[tuple[Counting
     most = None if plan.table.unit_is_row else definition.most
     found: list[tuple[Counting, Sequence[int]]] = []
     if rows:
-        ranges = [plan.streams[number].range for number in rows]
-        found.append((Rows(cells, most, definition.per_tick, ranges), rows))
+        forms = [_form(plan.streams[number]) for number in rows]
+        found.append((Rows(cells, most, definition.per_tick, forms), rows))
     for number, stream in enumerate(plan.streams):
         if stream.kind != "rows":
             lasting = schedule.within if schedule.present else schedule.window
             found.append((KINDS[stream.kind](cells, definition.most, lasting), [number]))
     return found
+
+
+def _form(stream: Stream) -> Range | Tree:
+    """Return what an event adds to a stream."""
+    measure = stream.measure
+    if isinstance(measure, Distribution):
+        return Tree(measure.width, measure.branching, measure.sizes[-1])
+    return Range(*stream.range)
 
 
 def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums]:
@@ -223,7 +232,7 @@ def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | Tr
     Raises: Fault if they are not at the newest tick: then what they would release belongs to another history.
     """
     if tick == 0:
-        return [stream.mechanism.start(len(plan.cells)) for stream in plan.streams]
+        return [stream.mechanism.start(len(plan.cells) * stream.entries) for stream in plan.streams]
     states = store.states()
     sums = [stream.mechanism.restored(states[number]) for number, stream in enumerate(plan.streams)]
     if any(each.tick != tick for each in sums):

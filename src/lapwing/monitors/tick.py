@@ -4,22 +4,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
-from math import ceil
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lapwing.answer import Answer
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell
 from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
+from lapwing.mechanisms.continual.mixtures import UPWARDS
 from lapwing.mechanisms.continual.planning import ContinualMechanism
 from lapwing.mechanisms.continual.saved import from_bytes
-from lapwing.monitors.planning import MonitorPlan
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy_sums import sum_half_width
+from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.schedule import EPOCH, Schedule
 from lapwing.privacy.amounts import Number, probability
 from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.distribution import Distribution
 from lapwing.release.cells import columns_of
 
 if TYPE_CHECKING:
@@ -36,6 +41,7 @@ class TickNoise:
     name: ClassVar[str] = "correlated noise"
     mechanism: ContinualMechanism
     tick: int
+    entries: int = 1
 
     @property
     def scale(self) -> Fraction:
@@ -61,6 +67,25 @@ class TickNoise:
     def from_record(cls, parameters: Sequence[str]) -> NoReturn:
         """Refuse: no stored answer has this noise."""
         raise NotImplementedError(parameters)
+
+
+@sum_half_width.register
+def _(noise: TickNoise, weight: Fraction, tail: Fraction) -> int:
+    """Bound a weighted sum of the errors of different entries, |c| ≤ 1 and Σc² ≤ weight.
+
+    Gaussian: the sum of the noise before any rounding is normal, with weight times the variance of one. Roundings move
+    an entry by at most r in size, hence the sum by Σ|c|·r ≤ √(entries · weight)·r. Laplace: an entry's error is the
+    noise of so many nodes, each with its sign, so that all of them together have weights of at most 1 whose squares add
+    up to so many times the weight.
+    """
+    mechanism = noise.mechanism
+    if isinstance(mechanism, ContinualGaussian):
+        rounding = mechanism.rounding(noise.tick)
+        normal, moved = mechanism.half_width(noise.tick, tail) - rounding, rounding + 0.5
+        return ceil(sqrt(weight) * (normal + moved * sqrt(noise.entries)) * UPWARDS)
+    nodes = int(mechanism.tree.nodes([noise.tick])[0])
+    reach: int = sum_half_width(DiscreteLaplace(scale=mechanism.scale), weight * nodes, tail)
+    return reach
 
 
 @final
@@ -125,7 +150,7 @@ class Tick:
         """
         values = []
         for stream, numbers in zip(self._plan.streams, self._values, strict=True):
-            signed = stream.kind == "rows" and stream.range[0] < 0
+            signed = (stream.kind == "rows" and stream.range[0] < 0) or stream.entries > 1
             values.append(numbers if signed else nearest_counts(numbers))
         return answer_of(self._plan, self._within, values)
 
@@ -147,7 +172,7 @@ def answer_of(plan: MonitorPlan, tick: int, values: Sequence[IntArray]) -> Answe
     """Return the answer of a tick of its horizon, of whole numbers for each stream."""
     return Answer(
         plan=plan.plan,
-        mechanisms=[TickNoise(stream.mechanism, tick) for stream in plan.streams],
+        mechanisms=[TickNoise(stream.mechanism, tick, stream.entries) for stream in plan.streams],
         values=values,
         keys=columns_of(plan.cells, len(plan.plan.question.keys)),
         cost=plan.loss.nothing(),
@@ -176,6 +201,11 @@ def nearest_counts(numbers: IntArray) -> IntArray:
     return counts
 
 
+def _in_cells(numbers: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
+    """Return a number a cell, or of a distribution a row of them."""
+    return numbers.reshape(-1, stream.entries) if isinstance(stream.measure, Distribution) else numbers
+
+
 @final
 class Reader:
     """Makes ticks of what was released, one after the other from the first."""
@@ -188,11 +218,12 @@ class Reader:
         """Take what was released of the next tick, and return its estimates in whole steps."""
         self.tick += 1
         if self._schedule.within_horizon(self.tick) == 1:
-            self._estimates = [stream.mechanism.estimates(len(self._plan.cells)) for stream in self._plan.streams]
+            cells, streams = len(self._plan.cells), self._plan.streams
+            self._estimates = [stream.mechanism.estimates(cells * stream.entries) for stream in streams]
         arrays = from_bytes(released)
         return [
-            np.rint(estimates.advance(array)).astype(np.int64)
-            for estimates, array in zip(self._estimates, arrays, strict=True)
+            _in_cells(np.rint(estimates.advance(array)).astype(np.int64), stream)
+            for estimates, array, stream in zip(self._estimates, arrays, self._plan.streams, strict=True)
         ]
 
     def read(self, released: bytes) -> Tick:

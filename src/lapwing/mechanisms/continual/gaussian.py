@@ -149,9 +149,12 @@ class ContinualGaussian:
         times as much.
         """
         quantile = enclose_tightly(normal_two_sided_quantile_ball, probability(tail, "tail")).upper
+        return float(quantile * self.sigma) * float(np.sqrt(self.matrix.weight(tick))) + self.rounding(tick)
+
+    def rounding(self, tick: int) -> float:
+        """Return how far roundings can move an estimate at a tick (`half_width`), to floating-point accuracy."""
         rounded = float(Fraction(1, 2) + (self.drift if self.matrix.thetas else 0)) / (1 << self.fraction_bits)
-        weight = self.matrix.weight(tick)
-        return float(quantile * self.sigma) * float(np.sqrt(weight)) + rounded * float(np.sqrt(tick * weight))
+        return rounded * float(np.sqrt(tick * self.matrix.weight(tick)))
 
 
 @final
