@@ -24,6 +24,7 @@ ROWS = {1: "one", 2: "two"}
 QUESTIONS = {
     "mean": "SELECT AVG(x) AS n FROM {}",
     "difference": "SELECT AVG(x) FILTER (WHERE half) - AVG(x) FILTER (WHERE NOT half) AS n FROM {}",
+    "with variance": "SELECT AVG(x) AS n, VAR_SAMP(x) AS v FROM {}",
     "count": "SELECT COUNT(*) AS n FROM {}",
     "share": "SELECT COUNT_IF(half) / COUNT(*) AS n FROM {}",
     "sum": "SELECT SUM(x) AS n FROM {}",
@@ -72,6 +73,8 @@ def cells(answer: Answer, x: np.ndarray, half: np.ndarray, people: Any = None) -
         match measure:
             case Count():
                 measures[measure] = law.release(kept.sum(axis=1))
+            case Sum() if "multiply" in str(measure):  # of squares around the middle of the bounds
+                measures[measure] = law.release((((x - 50) ** 2 - measure.origin) * kept).sum(axis=1))
             case Sum():
                 measures[measure] = law.release(((x - measure.origin) * kept).sum(axis=1))
             case Distribution():
@@ -132,6 +135,37 @@ def test_quantiles_hold(answers: dict[tuple[str, int], Answer]) -> None:
         answer = answers["quantiles", rows]
         x = np.repeat(drawing.integers(0, 101, (DRAWS, PEOPLE)), rows, axis=1)
         assert holds(covers(answer, cells(answer, x, x > 50), 30.0))
+
+
+def small(drawing: np.random.Generator) -> np.ndarray:
+    """Draw people who are all near the lower bound: 95 % at 0, the others at 20, a mean of 1."""
+    return np.where(drawing.random((DRAWS, PEOPLE)) < 0.05, 20, 0)
+
+
+def test_a_variance_that_is_paid_makes_means_narrower(
+    answers: dict[tuple[str, int], Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, plain = answers["with variance", 1], answers["mean", 1]
+    x = small(np.random.default_rng())
+    noisy = cells(answer, x, x > 0)
+    assert holds(covers(answer, noisy, 1.0))
+    level = Fraction(str(CONFIDENCE))
+    both = [
+        population_intervals(one.plan, rows, one.mechanisms, level, "population", None)["n"]
+        for one, rows in ((answer, noisy), (plain, cells(plain, x, x > 0)))
+    ]
+    assert np.mean(both[0][1]) < np.mean(both[1][1])
+    monkeypatch.setattr(population._Drawn, "_by_variance", lambda self, variance, fewest, *_: 0.0 * fewest)
+    monkeypatch.setattr(population, "_OUTWARDS", 0.0)  # planted bug: the draw is left out
+    quiet = {law: type(one)(sigma=Fraction(1)) for law, one in answer.mechanisms.items()}  # type: ignore[call-arg]
+    still = Answer(
+        plan=answer.plan,
+        mechanisms=list(quiet.values()),
+        values=[[0]] * len(quiet),
+        keys=(),
+        cost=answer.cost,
+    )
+    assert not holds(covers(still, cells(still, x, x > 0), 1.0))
 
 
 @pytest.mark.parametrize("name", ["mean", "quantiles"])

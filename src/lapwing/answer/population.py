@@ -13,6 +13,9 @@ What is covered, K being the most rows of one unit in a cell:
   independent draws; what unit i adds, the sum of (x − θ) over its rows, has mean 0 and a range of K·(U − L), as each x
   and θ are between L and U. So |Σ (x − θ)| ≤ K·(U − L)·√(N·ln(2/β)/2) but with probability β (Hoeffding 1963), and as
   N ≤ M, the number of rows, |x̄ − θ| ≤ K·(U − L)·√(ln(2/β)/(2M)). M is known from below but with a further chance.
+  Where K is 1 and the question asks for the variance of the same values as well, which is charged, the bound is the
+  smaller of this one and of √(2V·ln(4/β)/M) + 7(U − L)·ln(4/β)/(3(M − 1)), V the sample's variance, known from above
+  (Maurer and Pontil 2009, Theorem 4); each of the two has a part of the chance.
 - A quantile, of the law of a row. At the population's quantile v the number of rows up to v, less its expected share of
   them, is a sum over units with a range of K; so it is above −s, and below v beneath s, s = K·√(M·ln(2/β)/2), each but
   with probability β/2. `noisy_trees` reads off all values whose noisy rank is that near, M known from above.
@@ -27,12 +30,13 @@ itself, counts of which nothing is said, answers that are made of others.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
 from typing import Final, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.errors import InvalidParameter
@@ -55,12 +59,15 @@ from lapwing.query.derivation.derived import (
 )
 from lapwing.query.derivation.intervals import Ends, Interval
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.moments import Variance
 from lapwing.query.derivation.noisy_trees import NoisyTrees, rank_margins
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.expressions.expression import Expression
 from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.plan import Plan
 
 Sampling = int | str | None
+Floats = NDArray[np.float64]
 POISSON: Final = "poisson"
 
 _OUTWARDS: Final = 1 + 2.0**-40
@@ -122,6 +129,7 @@ def _ends(
                 chance=chance / 2 / max(1, len(leaves)),
                 most_rows=question.selection.rows_per_unit,
                 sampling=sampling,
+                variances=_variances(plan),
             ).interval(value)
     unknown = np.full(rows.size, np.nan)
     low, high = (unknown, unknown) if found is None else (end.floats(rows.size) for end in found)
@@ -135,7 +143,7 @@ def _ends(
 class _Drawn:
     """What is known of the noise and of the draw, for one column.
 
-    Args: chance: that the draw of one leaf may miss with; most_rows: K.
+    Args: chance: that the draw of one leaf may miss with; most_rows: K; variances: by what they are of and over.
     """
 
     rows: NoisyCells
@@ -144,6 +152,7 @@ class _Drawn:
     chance: Fraction
     most_rows: int
     sampling: Sampling
+    variances: Mapping[tuple[Expression, Count], Variance]
 
     def interval(self, value: Derived) -> Interval | None:
         """Return where the population's value is in every cell; None: none follows."""
@@ -169,19 +178,38 @@ class _Drawn:
                 return self._total(value, measure)
         return None
 
-    def _mean(self, value: Average | KnownMean, total: Sum, fewest: np.ndarray) -> Interval:
+    def _mean(self, value: Average | KnownMean, total: Sum, fewest: Floats) -> Interval:
         """Widen a mean's interval by what the draw may have done, inside its bounds."""
         low, high = total.type.low, total.type.high
         if low is None or high is None:
             raise ValueError("a sum is taken over bounded values")
         share = self.chance / 2  # the other half is for the number of rows
+        variance = self.variances.get((total.argument, value.count)) if isinstance(value, Average) else None
+        if variance is not None and self.most_rows == 1:
+            share = share / 2
         reach = float((high - low) * total.step) * self.most_rows * _OUTWARDS * sqrt(log(2 / share) / 2)
         strays = reach / np.sqrt(np.maximum(fewest, 1e-300))
+        if variance is not None and self.most_rows == 1:
+            strays = np.minimum(strays, self._by_variance(variance, fewest, float((high - low) * total.step), share))
         strays[fewest < 1] = float((high - low) * total.step) * _OUTWARDS
         noisy = value.interval(self.rows, self.margins)
         return _widened(noisy, strays, low * total.step, high * total.step)
 
-    def _fewest(self, count: Count) -> np.ndarray:
+    def _by_variance(self, variance: Variance, fewest: Floats, width: float, share: Fraction) -> Floats:
+        """Return what a mean strays by at most, but with the chance, half of which is for the variance's noise."""
+        parts: tuple[Measure, ...] = (variance.total, variance.squares, variance.count)
+        margins = {part: self.mechanisms[part].half_width(1 - share / 2 / len(parts)) * part.step for part in parts}
+        known = replace(variance, sample=False).interval(self.rows, margins)
+        if known is None:
+            return np.full(self.rows.size, np.inf)
+        rows = np.maximum(fewest, 2.0)
+        most = np.maximum(known[1].floats(self.rows.size), 0.0) * rows / (rows - 1)
+        level = log(4 / (share / 2))
+        bound: Floats = _OUTWARDS * (np.sqrt(2 * most * level / rows) + 7 * width * level / (3 * (rows - 1)))
+        bound[fewest < 2] = np.inf
+        return bound
+
+    def _fewest(self, count: Count) -> Floats:
         """Return how many rows there are at least in every cell, but with half of the chance."""
         half_width = self.mechanisms[count].half_width(1 - self.chance / 2)
         return np.asarray(self.rows.measures[count], dtype=np.float64) - half_width
@@ -217,7 +245,13 @@ class _Drawn:
         return least_end, most_end
 
 
-def _widened(noisy: Interval, strays: np.ndarray, least: Fraction, most: Fraction) -> Interval:
+def _variances(plan: Plan) -> dict[tuple[Expression, Count], Variance]:
+    """Return the variances that a question asks for, by their argument and the rows that they are over."""
+    inside = (value for output in plan.outputs for value in values_in(output.value))
+    return {(value.total.argument, value.count): value for value in inside if isinstance(value, Variance)}
+
+
+def _widened(noisy: Interval, strays: Floats, least: Fraction, most: Fraction) -> Interval:
     """Return an interval that is wider by so much in every cell, inside bounds."""
     more = of_numbers([Fraction(float(each)) for each in strays])
     low, high = (constant(bound) for bound in (least, most))
