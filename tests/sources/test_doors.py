@@ -63,8 +63,7 @@ def from_delta(folder: Path, _: pytest.FixtureRequest) -> str:
 
 def from_iceberg(folder: Path, request: pytest.FixtureRequest) -> str:
     monkeypatch = request.getfixturevalue("monkeypatch")
-    for key, value in rows.iceberg_catalog(folder).items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    rows.know_iceberg(folder, monkeypatch)
     rows.fill_iceberg(folder, ROWS.slice(0, 150))
     return rows.fill_iceberg(folder, ROWS.slice(150))
 

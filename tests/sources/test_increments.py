@@ -60,8 +60,7 @@ def delta(folder: Path, _: pytest.FixtureRequest) -> tuple[str, Callable[[pa.Tab
 
 
 def iceberg(folder: Path, request: pytest.FixtureRequest) -> tuple[str, Callable[[pa.Table], object]]:
-    for key, value in rows.iceberg_catalog(folder).items():
-        request.getfixturevalue("monkeypatch").setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    rows.know_iceberg(folder, request.getfixturevalue("monkeypatch"))
     return "iceberg:lake#clinic.visits", lambda table: rows.fill_iceberg(folder, table)
 
 

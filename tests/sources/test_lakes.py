@@ -32,8 +32,7 @@ def test_a_version_of_a_delta_table_can_be_pinned(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_an_iceberg_table_can_be_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in rows.iceberg_catalog(tmp_path).items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    rows.know_iceberg(tmp_path, monkeypatch)
     source = rows.fill_iceberg(tmp_path, ROWS)
     first = fetched(tmp_path, source)[1]
     rows.fill_iceberg(tmp_path, visits(50, seed=2))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
@@ -176,3 +177,13 @@ def fill_iceberg(folder: Path, rows: pa.Table, name: str = "visits") -> str:
 def iceberg_catalog(folder: Path) -> dict[str, str]:
     """Return what an Iceberg catalog in a folder is opened by."""
     return {"type": "sql", "uri": f"sqlite:///{folder}/lake.db", "warehouse": f"file://{folder}/warehouse"}
+
+
+def know_iceberg(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the environment know the Iceberg catalog in a folder; PyIceberg looks at it once, when it is imported."""
+    import pyiceberg.catalog
+    from pyiceberg.utils.config import Config
+
+    for key, value in iceberg_catalog(folder).items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{key.upper()}", value)
+    monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
