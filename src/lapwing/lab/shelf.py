@@ -19,6 +19,7 @@ from lapwing.lab import (
     extremes,
     floating_point,
     freedman,
+    graph,
     group,
     histogram,
     inference,
@@ -60,7 +61,7 @@ _ALL: tuple[Experiment, ...] = tuple(
         coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
         budgets, collusion, query_limit, histogram, sums, group, names, dimensions, risk, median, selection, price,
         price_in_sql, pseudonyms, unicity, k_anonymity, auditing, sticky_noise, differencing, reconstruction, tracing,
-        freedman, overfitting, remembering, stability, floating_point, timing, over_time, trust,
+        graph, freedman, overfitting, remembering, stability, floating_point, timing, over_time, trust,
     )
 )  # fmt: skip
 LARGEST_EPSILON: Final = 20
