@@ -1,5 +1,6 @@
 """Estimators on noisy moments and counts: right without noise, as sure as they say, priced like questions."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,17 @@ def test_bad_input_is_refused_and_costs_nothing(tmp_path: Path, features: Any, t
         with pytest.raises(InvalidParameter, match=what):
             LinearRegression().fit(session, "visits", features, target, epsilon=1)
         assert session.budget().spent.amount == 0
+
+
+def test_other_values_are_where_all_categories_are_0(tmp_path: Path) -> None:
+    with opened(tmp_path, people(3)) as session:
+        table = table_of(session.catalog, "visits")
+    plain = replace(next(column for column in table.columns if column.name == "plan"), other=None)
+    others = replace(plain, other="rest")
+    for column, names in ((plain, ["plan=b", "plan=c"]), (others, ["plan=a", "plan=b", "plan=c"])):
+        columns = tuple(column if one.name == "plan" else one for one in table.columns)
+        found = features_of(replace(table, columns=columns), ["plan"])
+        assert [feature.name for feature in found] == names
 
 
 def test_parameters_are_read_and_set() -> None:

@@ -95,7 +95,9 @@ def features_of(
     categories: Sequence[str] = (),
     all_categories: bool = False,
 ) -> tuple[Feature, ...]:
-    """Return what a model sees of columns: numbers with bounds as one each, others as one for each value but the first.
+    """Return what a model sees of columns: numbers with bounds as one feature each, others as one for each category.
+
+    The first category has none, unless the column has `other`: rows of it are where all other features are 0.
 
     Args: names: of columns; scaler: by whose figures numbers are centred and scaled, instead of the catalog's bounds;
         categories: which numbers with `values` are categories too; all_categories: whether the first value has a
@@ -115,7 +117,9 @@ def features_of(
             found.append(number_of(column, scaler))
         else:
             values = values_of(column)
-            found += [Feature(column=name, category=value) for value in values[0 if all_categories else 1 :]]
+            # Without `other` the first value is where all others are 0; with it, that is what is none of the values.
+            first = 0 if all_categories or column.other is not None else 1
+            found += [Feature(column=name, category=value) for value in values[first:]]
     return tuple(found)
 
 
