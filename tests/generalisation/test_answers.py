@@ -11,6 +11,7 @@ from scipy import optimize, stats
 import lapwing as lw
 from lapwing.generalisation import GaussianAnswers, hoeffding_half_width, transfer
 from lapwing.generalisation.answers import gaussian_reach_up, geometric_reach_up
+from tests.support.docs.pages import DOCS
 
 
 @pytest.mark.parametrize(("answers", "chance"), [(1, 0.5), (1, 0.025), (10_000, 0.025), (10**9, 1e-9)])
@@ -80,6 +81,17 @@ def test_the_published_theorem_has_the_published_width_and_ours_is_half() -> Non
     assert mine == pytest.approx(0.0368, abs=0.0001)
     assert splitting(10**6, 10**4) == pytest.approx(0.254, abs=0.001)
     assert hoeffding_half_width(100, Fraction(1, 20) / 10**4) == pytest.approx(0.254, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("people", "questions", "old", "new"),
+    [(10**6, 165, 0.027, 0.012), (10**6, 10**4, 0.079, 0.037), (10**4, 10**4, 0.81, 0.37)],
+)
+def test_figures_of_the_theory_page(people: int, questions: int, old: float, new: float) -> None:
+    page = (DOCS / "theory" / "generalisation.md").read_text(encoding="utf-8")
+    assert f"| {old:g} | {new:g} |" in page
+    assert published(people, questions, 0.05) == pytest.approx(old, rel=0.02)
+    assert GaussianAnswers.best(people, questions, 0.95).half_width(0.95) == pytest.approx(new, rel=0.01)
 
 
 @pytest.mark.long
