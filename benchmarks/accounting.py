@@ -5,7 +5,8 @@
 Every task draws fresh parameters, so that nothing of another task or run helps: that is "cold". "warm" asks for the
 same list once more. All at δ = 10⁻⁶ and at the usual width, 10⁻⁴ or less. The others compose pair by pair as a user
 would write it, dp-accounting at its default discretisation of 10⁻⁴, and state an upper bound alone. Those that are not
-installed are left out. The ratio is theirs over ours, cold; of each a median of ROUNDS.
+installed are left out; `pip install --no-deps autodp==0.2.3.1` is enough for autodp. The ratio is theirs over ours,
+cold; of each a median of ROUNDS.
 
 - training: Gaussian noise with σ from 1.05 to 1.15 on Poisson samples of 1 %, 10,000 steps; and σ for ε = 2.
 - n kinds of steps, k each: σ from 0.8 to 2, rates from 0.5 % to 5 %, all different.
