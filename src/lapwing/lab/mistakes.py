@@ -120,7 +120,7 @@ def _by_weight(mistake: str, epsilon: float, sigma: float, claimed: float, draws
 def _noisy_max(draws: int) -> list[Part]:
     chosen = (SCORES + generator().exponential(2.0, (draws, SCORES.size))).argmax(axis=1)
     claimed, true = (float(law(SCORES, 2.0)[0]) for law in (laws.exponential_mechanism, laws.permute_and_flip))
-    return [_counted("exponential noise: exponential mechanism", "P(best)", claimed, true, chosen == 0)]
+    return [_counted("noisy max, exponential noise", "P(best)", claimed, true, chosen == 0)]
 
 
 def _probability(draws: int) -> list[Part]:
@@ -148,7 +148,7 @@ def _variance(epsilon: float, draws: int) -> list[Part]:
 def _private_size(epsilon: float, draws: int) -> Part:
     """Tell two rows of 0 from three by an answer above 2."""
     few, more = (generator().laplace(0.0, 1 / (n * epsilon), draws) > 2 for n in (2, 3))
-    return _ratio("a mean of n or n + 1 with Lap(1/εn)", epsilon, (2 * epsilon, few, more), (2, 3), epsilon)
+    return _ratio("mean of n or n + 1, Lap(1/εn)", epsilon, (2 * epsilon, few, more), (2, 3), epsilon)
 
 
 def _ratio(

@@ -7,9 +7,9 @@ So an outcome has probability ∫ p(z)·Π … dz, which is summed on a grid. Ly
 mistakes among six published versions; the worlds below are like theirs.
 
 - *no cap*: noise of scale 2/ε on threshold and answers, and no end after the first answer above.
-- *noise without the cap*: scales 4/ε and 4/3ε, however many answers above may be told.
+- *noise not by cap*: scales 4/ε and 4/3ε, however many answers above may be told.
 - *exact answers*: noise of scale 2/ε on the threshold alone.
-- *the noisy answer itself*: scales 2/ε and 4/ε, which would do, but what is above is told with its noisy answer.
+- *noisy answer told*: scales 2/ε and 4/ε, which would do, but what is above is told with its noisy answer.
 """
 
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ def published(epsilon: float) -> tuple[SparseVector, ...]:
     return (
         SparseVector(name="no cap", threshold=2 / epsilon, answer=2 / epsilon, one=zeros, other=apart, below=ROWS),
         SparseVector(
-            name="noise without the cap",
+            name="noise not by cap",
             threshold=4 / epsilon,
             answer=4 / (3 * epsilon),
             one=zeros,
@@ -110,7 +110,7 @@ def published(epsilon: float) -> tuple[SparseVector, ...]:
         ),
         SparseVector(name="exact answers", threshold=2 / epsilon, answer=0.0, one=(0, 1), other=(1, 0), below=1),
         SparseVector(
-            name="the noisy answer itself",
+            name="noisy answer told",
             threshold=2 / epsilon,
             answer=4 / epsilon,
             one=(0,) * (2 * ROWS + 1),
