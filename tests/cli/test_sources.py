@@ -51,7 +51,7 @@ def test_from_a_database_to_an_answer(folder: Path, run: Run) -> None:
 
 def test_what_was_looked_at_is_what_is_accepted(folder: Path, run: Run) -> None:
     run(*INIT)
-    run("data", "refresh")
+    assert run("data", "refresh").out == "Version 1 is current from now on.\n"
     with sqlite3.connect(folder / "clinic.db") as connection:
         connection.execute("INSERT INTO visits (person, cost) VALUES (1, 'much')")
     connection.close()

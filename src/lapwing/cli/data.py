@@ -29,6 +29,7 @@ from lapwing.cli.options import (
 from lapwing.engines import open_checking_engine
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED
+from lapwing.ledger.opening import is_begun
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -138,8 +139,9 @@ def refresh(
             "changed ones as a new version."
         )
     _fetch(described, whole=whole)
+    begun = is_begun(described.ledger, described.folder)
     with open_session(catalog, None, None) as session:
-        before = session.budget().version
+        before = session.budget().version if begun else 0
         version = _accepted(session, unreadable)
     same = f"The rows are those of version {version}; nothing was changed.\n"
     print_text(same if version == before else f"Version {version} is current from now on.\n")
