@@ -1,5 +1,6 @@
 """Graphs from files to answers: prices, budgets, stored answers, and what is refused before anything is paid."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,14 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.toml import dumps, load, loads
+from lapwing.engines.duckdb.graph_rows import GraphFiles
 from lapwing.errors import (
     BudgetExhausted,
     CatalogError,
     DataChanged,
     DataFault,
     EngineFault,
+    Interrupted,
     InvalidParameter,
     QueryRefused,
 )
@@ -41,12 +44,12 @@ def test_a_node_question_from_file_to_answer(tmp_path: Path) -> None:
         assert preview.fits == 10
         assert preview.numbers[0].half_width == 0
         assert graph.budget().history == ()
-        answer = graph.ask("edge_count", epsilon=100)
-        assert abs(value(answer, "edges") - 80) <= 2
+        answer = graph.ask("edge_count", epsilon=100, level=8)
+        assert abs(value(answer, "edges") - 80) <= 4
         low, high = answer.interval()["edges"]
         assert low[0] <= value(answer, "edges") <= high[0]
         assert not answer.stored
-        again = graph.ask("edge_count", epsilon=50)
+        again = graph.ask("edge_count", epsilon=50, level=8)
         assert again.stored
         assert again.cost.amount == 0
         assert again.rows() == answer.rows()
@@ -54,7 +57,7 @@ def test_a_node_question_from_file_to_answer(tmp_path: Path) -> None:
         assert graph.budget().spent == lw.PureDP(100)
         assert "GRAPH friends: edge_count" in str(answer)
     with lw.graphs.connect(tmp_path / "lapwing.toml", "friends") as graph:  # and for another process
-        assert graph.ask("edge_count", epsilon=100).rows() == answer.rows()
+        assert graph.ask("edge_count", epsilon=100, level=8).rows() == answer.rows()
 
 
 NODE_TRUTHS = {
@@ -79,7 +82,9 @@ EDGE_TRUTHS = {
 def test_at_a_high_price_node_answers_are_the_truth(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=10**6)) as graph:
         for (statistic, column), truth in NODE_TRUTHS.items():
-            assert value(graph.ask(statistic, epsilon=10_000), column) == pytest.approx(truth, rel=0.02), statistic
+            said = {} if statistic == "node_count" else {"level": 8}  # a search errs once in a hundred times
+            answer = graph.ask(statistic, epsilon=10_000, **said)
+            assert value(answer, column) == pytest.approx(truth, rel=0.02), statistic
         histogram = graph.ask("degree_histogram", epsilon=10_000, level=8).rows()
         assert {row["degree"]: row["nodes"] for row in histogram if row["nodes"]} == {"4": 40.0}
         cells = graph.ask("mixing_matrix", epsilon=10_000, by="town", level=8).rows()
@@ -240,8 +245,6 @@ def test_data_beyond_the_public_limits_are_not_accepted(tmp_path: Path, promise:
 
 
 def test_a_failure_after_the_charge_says_one_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lapwing.engines.duckdb.graph_rows import GraphFiles
-
     def failing(*_: object) -> object:
         raise MemoryError("17 edges")
 
@@ -253,6 +256,27 @@ def test_a_failure_after_the_charge_says_one_thing(tmp_path: Path, monkeypatch: 
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
         assert graph.budget().faults == 1
+        assert graph.budget().spent == lw.PureDP(1)
+
+
+def test_ctrl_c_after_the_charge_says_that_it_was_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
+        monkeypatch.setattr(GraphFiles, "_read", pressed)
+        with pytest.raises(Interrupted, match="after the charge"):
+            graph.ask("edge_count", epsilon=1)
+        (row,) = graph.budget().history
+        assert (row.answered, row.unanswered) == (False, "interrupt")
+        monkeypatch.undo()
+        assert not graph.ask("edge_count", epsilon=1).stored
+
+
+def test_the_same_at_the_same_moment_is_paid_once(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING)) as graph, ThreadPoolExecutor(max_workers=4) as askers:
+        answers = list(askers.map(lambda _: graph.ask("edge_count", epsilon=1).rows(), range(4)))
+        assert all(rows == answers[0] for rows in answers)
         assert graph.budget().spent == lw.PureDP(1)
 
 

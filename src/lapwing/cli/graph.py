@@ -11,7 +11,7 @@ from lapwing.cli import figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,6 +174,33 @@ def accept(name: Name = None, catalog: options.CatalogFile = options.DEFAULT_CAT
 
     with connect(catalog, name) as session:
         print_text(f"Version {session.accept_data()} of the data of {session.graph.name} is the current one.\n")
+
+
+def answer_sql(
+    question: str,
+    epsilon: Fraction | None,
+    catalog: Path,
+    form: Format,
+    output: Path | None,
+    confidence: Fraction | None,
+    *,
+    asked_alone: bool,
+) -> bool:
+    """Answer SELECT GRAPH_EDGES(friends) of a catalog; tell whether the question is one of a graph."""
+    from lapwing.graphs import connect  # here, as above
+    from lapwing.graphs.sql import is_of_graph, read_question
+
+    if not is_of_graph(question):
+        return False
+    if not asked_alone:
+        raise QueryRefused("A service, or a file of data, has no graphs", remedy="Ask with the catalog that has one.")
+    if epsilon is None:
+        raise InvalidParameter("A statistic of a graph has a price: give --epsilon.")
+    with connect(catalog, read_question(question).graph) as session:
+        answer = session.sql(question, epsilon=epsilon)
+        write(answer, form, confidence or USUAL_CONFIDENCE, output)
+        _say(answer, session)
+    return True
 
 
 def _arguments(

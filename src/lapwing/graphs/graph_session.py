@@ -10,12 +10,13 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.graph_rows import GraphFiles, open_graph
 from lapwing.engines.registry import open_engine
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Beside, answer
 from lapwing.graphs.pricing import CONFIDENCE, Priced, levels, priced
 from lapwing.graphs.recipe import PublicNumber
+from lapwing.graphs.sql import read_question
 from lapwing.graphs.statistics import recipe_of, statistics_of
 from lapwing.ledger.opening import is_begun, open_ledger
 from lapwing.ledger.owners import owners_of
@@ -65,6 +66,16 @@ class GraphSession:
         asked = self._priced(statistic, epsilon, arguments)
         outcome = answer(self.graph, asked, self._reader, self._account._access(), self._other())
         return GraphAnswer(question=asked.recipe.text, protects=self.protects, outcome=outcome)
+
+    def sql(self, text: str, *, epsilon: Number) -> GraphAnswer:
+        """Answer SELECT GRAPH_EDGES(friends), or another statistic by its name in capitals, as `ask` does.
+
+        Raises: as `ask`, and QueryRefused for another question, or of another graph.
+        """
+        question = read_question(text)
+        if question.graph.casefold() != self.graph.name.casefold():
+            raise QueryRefused(f"The graph that was opened is {self.graph.name}", remedy="Name it, or open the other.")
+        return self.ask(question.statistic, epsilon=epsilon, **question.arguments)
 
     def explain(self, statistic: str, *, epsilon: Number, **arguments: object) -> GraphPreview:
         """Return what a statistic would cost and promise; free, and no row is read."""
