@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+import lapwing as lw
 from lapwing.monitors import create_monitor, open_monitor
 from lapwing.monitors.running import Run
+from lapwing.monitors.store import Store
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, EVERY, TICKS, events_of, make_city, write_events
 from tests.support.monitors.worker import Dying
@@ -103,6 +105,38 @@ def test_twin_noise_that_is_drawn_again_is_noticed(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Run, "_numbers", numbers)
     with pytest.raises(AssertionError, match="released twice"):
         check_deaths(city, monkeypatch, 3, 2)
+
+
+def test_a_death_between_commit_and_mark_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    city = new_city(tmp_path)
+
+    def die(_store: Store) -> None:
+        raise Death
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "advance_mark", die)
+        assert run_until_death(city) == []
+    with open_monitor(city, "m") as monitor:
+        before = truth.told(monitor)
+        assert len(before) == 2
+        list(monitor.run(replay=True))
+        assert truth.told(monitor)[:2] == before
+
+
+def test_twin_a_mark_that_moves_before_the_commit_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: a death in between leaves a file that its mark disowns."""
+    city, honest = new_city(tmp_path), Store.use_up
+
+    def too_early(store: Store, first: int, last: int) -> None:
+        honest(store, first, last)
+        store.advance_mark()
+        raise Death
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "use_up", too_early)
+        assert run_until_death(city) == []
+    with pytest.raises(lw.Fault, match="older than its mark"):
+        open_monitor(city, "m")
 
 
 def test_counts_are_those_without_any_death(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
