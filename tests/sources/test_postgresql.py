@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +191,31 @@ def test_a_server_that_dies_leaves_what_was_there(own_postgres: Postgres, tmp_pa
     assert sorted(path.name for path in (tmp_path / "visits.lapwing.snapshots").iterdir()) == sorted(
         [before.folder.name, "newest"]
     )
+
+
+def test_a_process_that_is_killed_leaves_nothing_that_answers(postgres: str, tmp_path: Path) -> None:
+    source = rows.fill_postgres(postgres, ROWS)
+    slow = "SELECT * FROM visits WHERE pg_catalog.pg_sleep(0.05) IS NOT NULL"
+    tell(postgres, f"CREATE VIEW slowly AS {slow}")
+    made, before = fetched(tmp_path, source)
+    (tmp_path / "lapwing.toml").write_text((tmp_path / "lapwing.toml").read_text().replace("public.visits", "slowly"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lapwing", "data", "check"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    where = before.folder.parent
+    deadline = time.monotonic() + 60
+    while not list(where.glob(".fetching-*/content")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert exact(made, COUNT) == exact(rows.catalog(tmp_path, _plain(tmp_path)), COUNT), "what was there answers"
+    assert list(where.glob(".fetching-*"))
+    tell(postgres, "INSERT INTO visits VALUES (1, 'a')")
+    assert fetch(made).tables["visits"].rows == ROWS.num_rows + 1
+    assert not list(where.glob(".fetching-*"))
 
 
 def test_a_full_disk_leaves_what_was_there(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
