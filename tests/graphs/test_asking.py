@@ -8,6 +8,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.toml import dumps, load, loads
+from lapwing.cli import main
 from lapwing.engines.duckdb.graph_rows import GraphFiles
 from lapwing.errors import (
     BudgetExhausted,
@@ -170,6 +171,33 @@ def test_a_node_question_counts_for_edges_as_a_group(tmp_path: Path, neighbourin
             graph.ask("node_count", epsilon=16)
     with lw.connect(path) as session:
         assert session.budget().spent == lw.PureDP(3)
+
+
+@pytest.mark.parametrize(
+    ("promise", "public", "words"),
+    [
+        (NODES, False, None),
+        (EDGES, False, "does not cover the edges of friends"),
+        (EDGES, True, "who is a node there is public"),
+        (TIES, False, "as 6 edges of one person"),
+    ],
+)
+def test_the_budget_of_people_says_what_it_covers(
+    tmp_path: Path, promise: str, public: bool, words: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, 40, RING, graph=promise, public=public)
+    (tmp_path / "visits.csv").write_text("person\n1\n")
+    visits = 'source = "visits.csv"\nprivacy_unit = "person"\nmax_rows_per_unit = 1'
+    path.write_text(f"{path.read_text()}\n[tables.visits]\n{visits}\n")
+    pages = []
+    for command in ("budget", "guarantee"):
+        assert main([command, "--catalog", str(path)]) == 0
+        pages.append(" ".join("".join(capsys.readouterr()).split()))
+    if words is None:
+        assert not any("does not cover the" in page for page in pages)
+        assert "present or absent with all edges in friends" in pages[1]
+    else:
+        assert all(words in page for page in pages), pages
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

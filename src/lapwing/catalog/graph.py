@@ -124,8 +124,13 @@ class Graph:
     @property
     def beside_people(self) -> str | None:
         """What the budget of people says of the graph; None where it says nothing."""
-        if self.privacy == NODE or self.public_nodes:
+        if self.privacy == NODE:
             return None
+        if self.public_nodes:
+            return (
+                f"the promise does not cover the graph {self.name}: who is a node there is public, and its edges have "
+                "a weaker promise of their own"
+            )
         if self.degree_at_most is None:
             return (
                 f"the promise does not cover the edges of {self.name}: they have a weaker one of their own, and "

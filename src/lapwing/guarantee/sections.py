@@ -13,7 +13,7 @@ from typing import Final, final
 
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
-from lapwing.catalog.graph import EDGE, Graph
+from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.ledger.state import State
@@ -256,8 +256,6 @@ def _public(table: PublicTable) -> PageSection:
 def _graph(graph: Graph) -> PageSection:
     beside = graph.beside_people
     paragraphs = (f"Protected is {graph.unit}.", *([] if beside is None else [f"{beside[0].upper()}{beside[1:]}."]))
-    if beside is None and graph.privacy == EDGE:
-        paragraphs = (*paragraphs, "It has a budget of its own, which is not the one of this page.")
     return PageSection(title=f"The graph {graph.name}", paragraphs=paragraphs)
 
 
