@@ -120,7 +120,75 @@ def test_from_reports_to_shares(mechanism: Any) -> None:
     assert found.to_arrow().to_pylist() == rows
 
 
-@pytest.mark.parametrize("reports", [5, 60, 3000])
+FEW = (5, 40, 100)
+RARE: tuple[Any, ...] = (
+    KaryResponse.for_epsilon(1, 10),
+    KaryResponse.for_epsilon(6, 10),
+    KaryResponse.for_epsilon(8, 10),
+    BinaryResponse.for_epsilon(6),
+    UnaryEncoding.symmetric(8, 10),
+)
+
+
+def check_few(ends: Ends, whom: str) -> None:
+    """With few reports, whatever the mechanism and the share, the truth is inside in 95 % of cases or more."""
+    for mechanism, reports in product(RARE, FEW):
+        p, q = (float(chance) for chance in mechanism.rates(1))
+        counts = np.arange(reports + 1)
+        found = FrequencyEstimate(values=("",) * (reports + 1), mechanism=mechanism, reports=reports, supports=counts)
+        low, high = ends(found, whom)
+        assert ((low <= found.raw) & (found.raw <= high)).all()
+        for having in {0, 1, reports // 10, reports // 2, reports - 1, reports}:
+            share = having / reports
+            parts = [stats.binom.pmf(counts[: n + 1], n, c) for n, c in ((having, p), (reports - having, q))]
+            respondents = np.convolve(*parts)
+            population = stats.binom.pmf(counts, reports, q + share * (p - q))
+            law_of_supports = respondents if whom == "respondents" else population
+            covered = law_of_supports[(low <= share + 1e-12) & (share - 1e-12 <= high)].sum()
+            assert covered >= 0.95 - 1e-9, (mechanism, reports, having, covered)
+
+
+@pytest.mark.parametrize("whom", ["respondents", "population"])
+def test_intervals_of_few_reports_cover(whom: Any) -> None:
+    check_few(lambda found, whom: found.interval(0.95, whom=whom), whom)  # type: ignore[arg-type]
+
+
+def by_the_normal_law(found: FrequencyEstimate, whom: str) -> Any:
+    return found._around(1.96) if whom == "respondents" else found._wilson(1.96)
+
+
+@pytest.mark.parametrize("twin", [confidence_of_one_side, by_the_normal_law])
+@pytest.mark.parametrize("whom", ["respondents", "population"])
+def test_twins_of_few_reports_are_caught(twin: Ends, whom: str) -> None:
+    with pytest.raises(AssertionError):
+        check_few(twin, whom)
+
+
+@pytest.mark.parametrize("reports", [5, 60, 5000])
+def test_few_reports_have_the_interval_of_clopper_and_pearson(reports: int) -> None:
+    mechanism = KaryResponse.for_epsilon(8, 4)
+    p, q = (float(chance) for chance in mechanism.rates(0))
+    counts = np.array([0, reports // 5, reports // 2, reports])
+    found = FrequencyEstimate(values=("a", "b", "c", "d"), mechanism=mechanism, reports=reports, supports=counts)
+    low, high = found.interval(whom="population")
+    for i, count in enumerate(counts):
+        known = stats.binomtest(int(count), reports).proportion_ci(0.95, method="exact")
+        assert (low[i], high[i]) == pytest.approx(((known.low - q) / (p - q), (known.high - q) / (p - q)), abs=1e-7)
+
+
+@pytest.mark.parametrize("reports", [10, 100, 1000])
+def test_noise_alone_rarely_passes_the_band_of_few_reports(reports: int) -> None:
+    """Of ten values that nobody has, one passes it in 5 % of cases at most; a count less would let more pass."""
+    mechanism = KaryResponse.for_epsilon(6, 10)
+    p, q = (float(chance) for chance in mechanism.rates(1))
+    found = FrequencyEstimate(
+        values=tuple("abcdefghij"), mechanism=mechanism, reports=reports, supports=np.zeros(10, dtype=np.int64)
+    )
+    most = round(float(found.noise_band(0.95)[1] * (p - q) + q) * reports)
+    assert stats.binom.sf(most, reports, q) <= 0.005 < stats.binom.sf(most - 1, reports, q)
+
+
+@pytest.mark.parametrize("reports", [3000])
 def test_ends_of_intervals_by_other_routes(reports: int) -> None:
     """Wilson's of SciPy, mapped; and the shares whose distance from the raw one is z standard errors at them."""
     mechanism, z = COVERED[1], stats.norm.ppf(0.975)

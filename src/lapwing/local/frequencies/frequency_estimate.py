@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
+from lapwing.local.frequencies import rare_counts
 from lapwing.local.frequencies.consistency import Shares, on_simplex
 from lapwing.local.frequencies.randomizer import Randomizer, Reports
 from lapwing.local.frequencies.variance import Rated
@@ -70,17 +71,37 @@ class FrequencyEstimate:
 
         For the respondents, the shares among those who sent a report: all f with (f̂ − f)² ≤ z²·v(f)/n, v being the
         variance given who responded. For the population of which they are a random sample: Wilson's interval for the
-        probability of a support, mapped to shares. Both are right for many reports (from some thousand), not
-        certified; forged reports are in neither.
+        probability of a support, mapped to shares. Both are near for many reports, not certified. Where supports are
+        too rare for that, the intervals are exact (`rare_counts`): they hold with the confidence or more. Forged
+        reports are in none of them.
 
         Args: together: all intervals hold at once with this confidence (Bonferroni), not each by itself.
         Source: Wilson 1927.
         """
         level = 1 - float(probability(confidence, "confidence"))
-        z = NormalDist().inv_cdf(1 - level / (len(self.values) if together else 1) / 2)
-        low, high = self._around(z) if checked_whom(whom) == "respondents" else self._wilson(z)
+        tail = level / (len(self.values) if together else 1) / 2
+        z = NormalDist().inv_cdf(1 - tail)
+        if rare_counts.rare(self.reports, *self._rates()):
+            low, high = self._exact(tail, checked_whom(whom))
+        else:
+            low, high = self._around(z) if checked_whom(whom) == "respondents" else self._wilson(z)
         raw, more = self.raw, z**2 * self.shared * (1 - np.clip(self.raw, 0, 1)) ** 2
         return raw - np.sqrt((raw - low) ** 2 + more), raw + np.sqrt((high - raw) ** 2 + more)
+
+    def _exact(self, tail: float, whom: str) -> tuple[Shares, Shares]:
+        """Return the ends of exact intervals, moved to take in the raw share, which may lie beyond what is possible."""
+        known: dict[tuple[int, float, float], tuple[float, float]] = {}
+        for key in zip(self.supports.tolist(), *(rate.tolist() for rate in self._rates()), strict=True):
+            if key not in known:
+                supports, p, q = key
+                if whom == "respondents":
+                    known[key] = rare_counts.ends_for_respondents(supports, self.reports, p, q, tail)
+                else:
+                    low, high = rare_counts.ends_for_population(supports, self.reports, tail)
+                    known[key] = (low - q) / (p - q), (high - q) / (p - q)
+        each = zip(self.supports.tolist(), *(rate.tolist() for rate in self._rates()), strict=True)
+        ends = np.array([known[key] for key in each])
+        return np.minimum(ends[:, 0], self.raw), np.maximum(ends[:, 1], self.raw)
 
     def _around(self, z: float) -> tuple[Shares, Shares]:
         """Solve d²f² − (2xd + z²B/n)f + x² − z²A/n ≤ 0 for x = C/n − q, d = p − q, variance A + Bf of a coin."""
@@ -104,9 +125,14 @@ class FrequencyEstimate:
 
         If all true shares were 0, all raw shares together would stay below this, with the given confidence.
         """
-        level = 1 - float(probability(confidence, "confidence"))
-        z = NormalDist().inv_cdf(1 - level / len(self.values))
+        tail = (1 - float(probability(confidence, "confidence"))) / len(self.values)
+        z = NormalDist().inv_cdf(1 - tail)
         p, q = self._rates()
+        if rare_counts.rare(self.reports, p, q):
+            most = {chance: rare_counts.most_by_noise(self.reports, chance, tail) for chance in set(q.tolist())}
+            reached = np.array([most[chance] for chance in q.tolist()]) / self.reports
+            band: Shares = (reached - q) / (p - q) + z * np.sqrt(np.full(len(q), self.shared))
+            return band
         return z * np.sqrt(q * (1 - q) / self.reports / (p - q) ** 2 + self.shared)
 
     def forged(self, reports: int) -> tuple[Shares, Shares]:
