@@ -157,6 +157,13 @@ def test_a_reader_that_has_enough_is_no_error(visits: Path) -> None:
     assert b"rror" not in ended.stderr
 
 
+def test_a_process_that_ends_leaves_nothing_to_complain_of(visits: Path) -> None:
+    """What libraries find left over when the interpreter ends, they write to standard error."""
+    command = [sys.executable, "-m", "lapwing", "data", "check"]
+    ended = subprocess.run(command, cwd=visits, capture_output=True, check=True)
+    assert b"leak" not in ended.stderr
+
+
 def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     command = [sys.executable, "-m", "lapwing", "query", BY_PLAN, "--epsilon", "1"]
     with open("/dev/full", "wb") as full:

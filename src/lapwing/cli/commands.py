@@ -92,7 +92,6 @@ def load(name: str) -> Any:
     """Import a command: of a module with an `app` of several, or with one `command`."""
     gc.disable()  # what is imported stays: looking through it for garbage took a tenth of the start
     module = import_module(f"lapwing.cli.{COMMANDS[name][0]}")
-    gc.freeze()
     gc.enable()
     parent = typer.Typer(**OPTIONS)
     parent.callback()(_nothing)

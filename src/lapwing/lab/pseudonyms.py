@@ -17,12 +17,12 @@ chances p_c, on average n·Σ p_c(1 − p_c)^(n−1) are alone in theirs.
 
 import hashlib
 import hmac
-import secrets
 from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
 
+from lapwing.exact.entropy import SYSTEM, read_exactly
 from lapwing.lab.agreement import Check, exactly
 from lapwing.lab.chance import generator
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
@@ -46,7 +46,7 @@ def run(settings: Settings) -> Finding:
     people = students() if settings.data is None else settings.data
     many = people.num_rows
     numbers = generator().choice(NUMBERS, many, replace=False).tolist()
-    salt, key = secrets.token_bytes(2), secrets.token_bytes(16)
+    salt, key = read_exactly(SYSTEM, 2), read_exactly(SYSTEM, 16)
     kinds: tuple[tuple[str, Pseudonym, Callable[[list[bytes], list[int]], int], float], ...] = (
         (FORMULA, by_formula, _solve, 1.0),
         (HASH, hashed, _look_up, 1.0),
