@@ -23,7 +23,7 @@ def test_every_public_name_exists() -> None:
 
 
 MAY_DRAW = ("cli/demo/city.py", "lab/chance.py", "local/simulation/drawn_counts.py", "local/simulation/roads.py")
-"""Experiments, simulations, made-up data: they release nothing; what releases may import none of them (import-linter)."""
+"""Experiments, simulations, made-up data, which release nothing; what releases may import none (import-linter)."""
 
 
 def test_no_other_source_of_randomness_is_imported() -> None:
