@@ -20,6 +20,7 @@ from lapwing.errors import (
     InvalidParameter,
     QueryRefused,
 )
+from lapwing.graphs.statistics import recipe_of
 from tests.support.graphs import EDGES, NODES, Pairs, catalog, catalog_text, written
 
 RING: Pairs = frozenset((min(i, (i + step) % 40), max(i, (i + step) % 40)) for i in range(40) for step in (1, 2))
@@ -366,3 +367,10 @@ def test_two_tables_of_nodes(tmp_path: Path) -> None:
         assert [row["edges"] for row in cells] == [1, 1, 1, 0]
         with pytest.raises(QueryRefused, match="from one table to another"):
             graph.ask("triangles", epsilon=1)
+
+
+@pytest.mark.parametrize(("rows", "lowest"), [(1000, 1), (10_000_000, 16), (20_000_000, 32)])
+def test_large_graphs_are_not_cut_where_it_takes_longest(rows: int, lowest: int) -> None:
+    search = recipe_of(catalog(rows=rows).graphs[0], "edge_count", {}).search
+    assert search is not None
+    assert search.levels[0] == lowest

@@ -193,8 +193,14 @@ def most_of_node(graph: Graph) -> int:
 
 
 def _edge_search(graph: Graph) -> LevelSearch:
+    """Return the levels for edges: of millions, not those whose noise is below a millionth of all.
+
+    So low ones are hardly ever best there, and the flow through nearly all edges that they need takes longest.
+    """
+    most = most_of_node(graph)
+    lowest = min(most, graph.edges_at_most >> 20)
     return LevelSearch(
-        levels=truncation.levels_up_to(most_of_node(graph)),
+        levels=tuple(level for level in truncation.levels_up_to(most) if level >= lowest),
         sensitivity=truncation.edge_sensitivity,
         scores=lambda rows, levels: truncation.Truncated.edges(rows.graph).values(levels),
     )
