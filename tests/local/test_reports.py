@@ -185,3 +185,9 @@ def test_a_reader_that_trusts_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(SubsetSelection, "read", lambda self, said: tuple(said))
     with pytest.raises(AssertionError):
         test_malformed_reports_are_rejected_singly(changed(SUBSET, r=[0] * SIZE), "must ascend")
+
+
+def test_lines_of_text_are_refused_with_the_remedy() -> None:
+    texts: Any = [honest(SUBSET)[0].decode()]
+    with pytest.raises(InvalidParameter, match=r"Line 1 is a str; reports are bytes.*encode"):
+        collect(SUBSET, texts)

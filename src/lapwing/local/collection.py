@@ -56,7 +56,7 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     Anybody may have written a line, so no line can spoil the others: one that is no report of this task, or repeats the
     identity of an earlier one, is rejected alone. Identities are dropped.
 
-    Raises: InvalidParameter if the mechanism is not the task's.
+    Raises: InvalidParameter if the mechanism is not the task's, or a line is not bytes.
     """
     if mechanism_of(task.asked) != mechanism:
         raise InvalidParameter(
@@ -67,6 +67,11 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     seen: set[str] = set()
     expected = Expected.of(task)
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, bytes):
+            raise InvalidParameter(
+                f"Line {number} is a {type(line).__name__}; reports are bytes, as `client.report` gives them and files "
+                "have them: open them with mode 'rb', or use .encode()."
+            )
         if not line.strip():
             continue
         try:
