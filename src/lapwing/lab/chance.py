@@ -2,7 +2,9 @@
 
 import numpy as np
 
+Generator = np.random.Generator
 
-def generator() -> np.random.Generator:
+
+def generator() -> Generator:
     """Return a new generator, seeded by the operating system. What Lapwing releases never comes from one."""
     return np.random.default_rng()

@@ -37,6 +37,7 @@ from lapwing.graphs.pricing import PricedNumber, priced
 from lapwing.graphs.recipe import LadderCount, NoisyVector
 from lapwing.graphs.statistics import recipe_of
 from lapwing.lab.agreement import CONFIDENCE, exactly, share
+from lapwing.lab.chance import Generator, generator
 from lapwing.lab.drawing import chart, data, guesses_with_bounds
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
@@ -115,7 +116,7 @@ def run(settings: Settings) -> Finding:
 # ---- a graph without names -------------------------------------------------------------------------------------------
 
 
-def planted(random: np.random.Generator) -> Planted:
+def planted(random: Generator) -> Planted:
     """Return a graph of people with the attacker's accounts among them, all numbered at random."""
     count = PEOPLE + SPIES
     pairs = {(a, b) for a, b in random.integers(0, PEOPLE, (4 * PEOPLE, 2)).tolist() if a < b}
@@ -175,7 +176,7 @@ def _paths(graph: Planted, path: list[int]) -> list[list[int]]:
 
 def _naive(repeats: int) -> list[Part]:
     """Look for the accounts in released graphs, and read an edge off an exact count."""
-    graphs = [planted(np.random.default_rng(seed)) for seed in range(repeats)]
+    graphs = [planted(generator()) for _ in range(repeats)]
     right = sum(guess(graph) == graph.known for graph in graphs)
     released = _row("graph without names", "an edge", repeats, FOUND, right / repeats, 1.0)
     checks = [share("guesses right, graph without names", FOUND, right, repeats, "at least")]
