@@ -163,6 +163,7 @@ def test_no_command_is_missing_from_the_table() -> None:
         "login",
         "grant",
         "account",
+        "holdout",
         "lab",
     ]
     assert [name for name in commands.COMMANDS if not hasattr(commands.load(name), "commands")] == alone

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, Self, final
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
 from lapwing.cli.console import print_text, text
 from lapwing.figures import plain, with_margins
@@ -65,13 +64,15 @@ class LiveChart:
         highest = max((value for value in values if math.isfinite(value)), default=1.0)
         room = max(1, self._console.height - 4)
         table = Table.grid(padding=(0, 1))
+        for justify in ("left", "right", "left", "left", "left"):
+            table.add_column(justify=justify)
         for label, value, (shown, margin) in list(zip(labels, values, margins, strict=True))[:room]:
             table.add_row(
                 text(label),
-                Text(shown, justify="right"),
-                Text(margin, "cyan"),
-                Text(bar(value, highest, _BAR), "green"),
-                Text(sparkline(self._past[label]), "dim"),
+                text(shown),
+                text(margin, "cyan"),
+                text(bar(value, highest, _BAR), "green"),
+                text(sparkline(self._past[label]), "dim"),
             )
         head = f"{self._monitor.name}: {column} at {tick.time:%Y-%m-%d %H:%M:%S} UTC, tick {tick.number:,}"
         more = f"… and {len(rows) - room:,} more rows" if len(rows) > room else self._monitor.state()

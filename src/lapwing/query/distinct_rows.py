@@ -88,10 +88,12 @@ def _told_apart(value: exp.Expression) -> exp.Expression:
 
 def _of_sides(select: exp.Expression, item: exp.Expression, inner: exp.SetOperation) -> exp.Expression | None:
     """Count the rows of a set operation over the rows of all of its sides, each of which says which side it is of."""
+    if _has_more_sides(inner):
+        return None
     sides: list[exp.Select] = []
     held = _held(inner, sides)
     values = [_values(side) for side in sides]
-    if held is None or len(sides) > MOST_SIDES or None in values or len({len(shown or ()) for shown in values}) > 1:
+    if held is None or None in values or len({len(shown or ()) for shown in values}) > 1:
         return None
     named = [exp.to_identifier(f"value {place}", quoted=True) for place, _ in enumerate(values[0] or ())]
     parts: list[exp.Select] = []
@@ -110,6 +112,18 @@ def _of_sides(select: exp.Expression, item: exp.Expression, inner: exp.SetOperat
     alias = select.args["from_"].this.args.get("alias")
     select.set("from_", exp.From(this=exp.Subquery(this=rows, alias=alias)))
     return select
+
+
+def _has_more_sides(node: exp.Expression) -> bool:
+    """Tell whether a set operation has more sides than are told apart: polynomials double with each."""
+    pending, sides = [node], 0
+    while pending and sides + len(pending) <= MOST_SIDES:
+        inner = _bare(pending.pop())
+        if isinstance(inner, exp.SetOperation):
+            pending += [inner.this, inner.expression]
+        else:
+            sides += 1
+    return bool(pending)
 
 
 def _held(node: exp.Expression, sides: list[exp.Select]) -> Polynomial | None:
