@@ -37,6 +37,10 @@ _LARGEST: Final = 1000.0
 _LARGEST_EXPONENT = 600.0
 _STEEPEST = 4096.0
 _GROUPS = (4.0, 32.0, 256.0, math.inf)
+_SHORT: Final = 1 / 16
+"""Below this |y| and |κy| the excess is a series: its powers would cancel to first order where the sample is rare."""
+
+_SUMMANDS = 14
 
 
 def sampled_log_moments_up(pair: SubsampledPair | SubsetPair, orders: Sequence[Fraction]) -> list[Fraction | None]:
@@ -125,7 +129,7 @@ def _log_moments(mu_squared: Fraction, rate: Fraction, powers: FloatArray) -> Fl
     logs = constant - x * x / 2
     return np.minimum(
         _by_sizes(raised, raising, logs, slopes, share),
-        _by_excess(k, raised, raising, y, logs, slopes, share, 0.98 * step.h * (last - mu)),
+        _by_excess(q, k, raised, raising, y, errors, logs, slopes, share, 0.98 * step.h * (last - mu)),
     )
 
 
@@ -143,10 +147,12 @@ def _by_sizes(
 
 
 def _by_excess(
+    q: float,
     k: FloatArray,
     raised: FloatArray,
     raising: FloatArray,
     y: FloatArray,
+    loss_errors: FloatArray,
     logs: FloatArray,
     slopes: tuple[float, float],
     share: float,
@@ -155,19 +161,45 @@ def _by_excess(
     """Bound log E w^κ by the sum of w^κ − 1 − κ(w − 1) over points, where the powers can be written out.
 
     Beyond the ends this is at most w^κ + |κ|(1 + w), where w ≤ 1 on the left, and φ and φw fall on the right by at
-    least `last` and `last` − μ per x. On the shifted lines of the quadrature 1 and w have no more than w^κ has there
-    over M: 2B of each.
+    least `last` and `last` − μ per x. As −q < w − 1 ≤ 0 on the left, it is also at most κ(κ − 1)q²/2 times
+    max(1, (1 − q)^(κ − 2)) there, by its second derivative. On the shifted lines of the quadrature 1 and w have no more
+    than w^κ has there over M: 2B of each.
     """
     inside = np.minimum(raised, _LARGEST_EXPONENT)
     grown = expm1(inside)
     linear = k * y
-    excess = grown - linear
+    excess = np.maximum(grown - linear, 0.0)
     errors = (grown + 1) * 1.02 * raising + (EXPM1_ERROR + UNIT) * np.abs(grown) + 16 * UNIT * np.abs(linear)
+    most = _SHORT / np.maximum(np.abs(k), 1.0)
+    short, short_errors = _short_excess(k, np.clip(y, -most, most), loss_errors)
     weights = exp(logs) * (1 + 1e-12)  # beyond an exponent of −700 they are nothing beside the last summand
-    sizes = weights * (np.maximum(excess, 0.0) + errors)
-    k = np.abs(k[:, 0])
+    sizes = weights * np.where(np.abs(y) <= most, short + short_errors, excess + errors)
+    k = k[:, 0]
+    steepening = np.maximum((k - 2) * math.log1p(-q), 0.0)
+    leftmost = 0.51 * k * (k - 1) * q * q * np.exp(np.minimum(steepening, 1.0))
+    leftmost = np.where(steepening < 1, leftmost, math.inf)
+    k = np.abs(k)
     total = sizes.sum(axis=1) * (1 + (sizes.shape[1] + 8) * UNIT)
-    total += weights[0] * (grown[:, 0] + 1 + 2 * k) / slopes[0]
+    total += weights[0] * np.minimum(grown[:, 0] + 1 + 2 * k, leftmost) / slopes[0]
     total += weights[-1] * ((grown[:, -1] + 1 + k) / slopes[1] + k * (1 + y[-1]) / shifted_slope)
     total += 1.02 * share * (2 + total + 2 * k) + 1e-40
     return np.where((raised <= _LARGEST_EXPONENT).all(axis=1), log1p(total) * (1 + 2 * LOG1P_ERROR), math.inf)
+
+
+def _short_excess(k: FloatArray, y: FloatArray, loss_errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return (1 + y)^κ − 1 − κy by its series and bounds on the errors, where |y| and |κy| are at most 1/16.
+
+    Each summand is at most 1/16 of the one before, as |κ − j| ≤ (j + 1)·max(|κ|, 1). So the whole is above 14/15 of its
+    first summand, what is left out after fourteen is below 2u of it, and the roundings of Horner's rule and of the
+    first summand are below 30u of it. The rounding of κ itself, by at most u|κ|, moves it by at most 1.7u·κ²y². That of
+    y, by at most 1.1 times that of log(1 + y), moves it by |κ((1 + ξ)^(κ − 1) − 1)| per unit, which is at most
+    1.3·|κ(κ − 1)ξ| for a ξ between.
+    """
+    bracket = np.ones_like(k * y)
+    for j in range(_SUMMANDS, 1, -1):
+        bracket = 1 + (k - j) / (j + 1) * y * bracket
+    product = np.abs(k * (k - 1))
+    excess = product / 2 * y * y * bracket
+    moved = 1.1 * loss_errors
+    errors = 40 * UNIT * np.abs(excess) + 2 * UNIT * (k * y) ** 2 + 1.35 * product * (np.abs(y) + moved) * moved
+    return excess, errors
