@@ -32,7 +32,7 @@ REPEATS = 11
 QUESTIONS = 100
 WARM_UP = 50
 """Questions before those that are timed: by then the small table has its index (`engines.duckdb`)."""
-COMMAND = "import sys; from lapwing.cli import main; sys.exit(main())"
+COMMAND = "from lapwing.cli import run; run()"
 
 
 def write(folder: Path) -> Path:

@@ -1,8 +1,6 @@
 """`python -m lapwing` is the `lapwing` command."""
 
-import sys
-
-from lapwing.cli import main
+from lapwing.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

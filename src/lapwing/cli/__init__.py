@@ -5,6 +5,6 @@ is (`lapwing.errors`). `lapwing --help` must be quick, so a command's module is 
 (`cli.commands`); and what only some of its calls need, through the lazy names of `lapwing` or inside a function.
 """
 
-from lapwing.cli.commands import main
+from lapwing.cli.commands import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
