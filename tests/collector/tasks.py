@@ -10,8 +10,10 @@ from lapwing.local import (
     BinaryResponse,
     DuchiMean,
     DyadicTree,
+    HadamardSketch,
     KaryResponse,
     PrefixExtending,
+    Rappor,
     client,
     grid,
     new_record_task,
@@ -19,7 +21,7 @@ from lapwing.local import (
 )
 
 OPEN: Final[dict[str, Any]] = {"opens": date(2026, 1, 1), "closes": date(2099, 12, 31)}
-PAST: Final[dict[str, Any]] = {"opens": date(2026, 1, 1), "closes": date(2026, 2, 1)}
+PAST: Final[dict[str, Any]] = {"opens": date(2026, 1, 1), "closes": date(2026, 2, 1), "retention_days": 36_500}
 IN_TIME: Final = date(2026, 1, 5)
 """A day on which both are open."""
 COIN: Final = new_task("Have you cheated in an exam?", ["no", "yes"], BinaryResponse.for_epsilon(1), **OPEN)
@@ -35,6 +37,13 @@ RECORD: Final = new_record_task(
     ],
     **OPEN,
 )
+GONE: Final = new_task(
+    "How did you come?", list("abcde"), KaryResponse.for_epsilon(2, 5), **{**PAST, "retention_days": 7}
+)
+"""One whose reports are deleted after the 8th of February."""
+SKETCH: Final = new_task("A word?", client.Text(8), HadamardSketch.for_epsilon(3, functions=16, order=6), **OPEN)
+BITS: Final = new_task("A word?", client.Text(8), Rappor.once(3, cohorts=8), **OPEN)
+FOUND: Final = new_task("Two letters?", client.Text(2), PrefixExtending.for_epsilon(Fraction(5), 2), **OPEN)
 WORDS: Final = new_task("A word?", client.Text(8), PrefixExtending.for_epsilon(Fraction(1), 8), **OPEN)
 
 

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet as pq
 import pytest
 
@@ -27,22 +28,53 @@ from lapwing.collector import identities
 from lapwing.collector.collector import Collector, Shuffling
 from lapwing.collector.identities import Identities
 from lapwing.collector.inbox import Inbox
+from lapwing.collector.postgres_inbox import PostgresInbox
 from lapwing.collector.released import uniform_order
 from lapwing.errors import Fault, InvalidParameter, QueryRefused
-from lapwing.local import amplified_epsilon, client, collect_for, estimate, estimate_mean, mechanism_of
-from tests.collector.tasks import CLOSED, COIN, IN_TIME, MINUTES, PERIODS, RECORD, WAYS, WORDS, body, reports
+from lapwing.local import (
+    amplified_epsilon,
+    client,
+    collect_for,
+    decode,
+    estimate,
+    estimate_mean,
+    estimate_sketch,
+    mechanism_of,
+)
+from tests.collector.tasks import (
+    BITS,
+    CLOSED,
+    COIN,
+    FOUND,
+    GONE,
+    IN_TIME,
+    MINUTES,
+    PERIODS,
+    RECORD,
+    SKETCH,
+    WAYS,
+    body,
+    reports,
+)
 from tests.support.fixed_entropy import StreamEntropy
+from tests.support.postgres import Postgres
 
 Made = Callable[..., Collector]
 
 
+@pytest.fixture(params=["file", "database"])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """Where reports are kept: an empty database, or the folder of the test."""
+    return request.getfixturevalue("postgres") if request.param == "database" else None
+
+
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Made]:
-    """Makes collectors in one folder, and closes those that are left."""
+def make(tmp_path: Path, database: str | None) -> Iterator[Made]:
+    """Makes collectors in one place, and closes those that are left."""
     made: list[Collector] = []
 
     def new(task: client.Task, **options: Any) -> Collector:
-        made.append(Collector(tmp_path, task, **options))
+        made.append(Collector(tmp_path, task, database=database, **options))
         return made[-1]
 
     yield new
@@ -154,12 +186,49 @@ def test_running_means_periods_and_records(make: Made) -> None:
     ]  # fmt: skip
 
 
-def test_words_are_estimated_from_the_files(make: Made) -> None:
-    collector = make(WORDS)
-    bring(collector, reports(WORDS, ["salad"] * 5))
-    with pytest.raises(QueryRefused, match="released files"):
-        collector.estimate()
-    assert len(collector.release()) == 1
+@pytest.mark.parametrize("task", [SKETCH, BITS], ids=["sketch", "bits"])
+def test_running_estimates_of_words(task: client.Task, make: Made) -> None:
+    """Of the candidates, as the command computes them from the files; without candidates it says what to do."""
+    answers = [["bread", "salad", "soup"][i % 3] for i in range(600)]
+    lines, candidates = reports(task, answers), ["soup", "bread", "rice"]
+    collector = make(task, candidates=candidates)
+    bring(collector, lines[:200])
+    collector._tally._next = 0.0  # type: ignore[union-attr]  # it rests after each computation
+    bring(collector, lines[200:])
+    gathered: Any = collect_for(mechanism_of(task.asked), task, lines)
+    if task is SKETCH:
+        expected: Any = estimate_sketch(gathered.mechanism, gathered.reports, candidates).rows(whom="population")
+    else:
+        expected = decode(gathered.mechanism, gathered.reports, candidates).rows()
+    assert [row["value"] for row in collector.estimate()] == candidates
+    assert [row["share"] for row in collector.estimate()] == pytest.approx([row["share"] for row in expected])
+    collector.close()
+    blind = make(task)
+    with pytest.raises(QueryRefused, match="--candidates"):
+        blind.estimate()
+    assert len(blind.release()) == 1
+    with pytest.raises(InvalidParameter, match="no use for candidates"):
+        make(WAYS, candidates=candidates)
+
+
+def test_words_that_nobody_listed_are_found(make: Made) -> None:
+    collector = make(FOUND)
+    assert collector.estimate() == []
+    bring(collector, reports(FOUND, ["ab", "cd"] * 4000))
+    assert {row["value"] for row in collector.estimate()} == {"ab", "cd"}
+
+
+def test_an_estimate_of_words_rests(make: Made) -> None:
+    """Who asks all the time gets what was computed before, and does not fill a processor."""
+    collector = make(SKETCH, candidates=["soup"])
+    bring(collector, reports(SKETCH, ["soup"] * 10))
+    assert collector.estimate()[0]["reports"] == 10
+    tally: Any = collector._tally
+    tally._next = time.monotonic() + 3600
+    bring(collector, reports(SKETCH, ["soup"] * 10))
+    assert collector.estimate()[0]["reports"] == 10
+    tally._next = 0.0
+    assert collector.estimate(0.5)[0]["reports"] == 20
 
 
 # Batches and release
@@ -187,22 +256,30 @@ def test_estimates_move_by_whole_batches(make: Made) -> None:
         make(WAYS, batch=10)
 
 
-def test_released_files_have_what_reports_say_and_nothing_else(make: Made, tmp_path: Path) -> None:
+def test_what_is_released_has_what_reports_say_and_nothing_else(
+    make: Made, tmp_path: Path, database: str | None
+) -> None:
     lines = reports(WAYS, "abcde" * 20)
     collector = make(WAYS)
     bring(collector, lines)
-    (path,) = collector.release()
-    table = pq.read_table(path)
-    assert table.column_names == ["r"]
-    said = [json.loads(one) for one in table["r"].to_pylist()]
+    (place,) = collector.release()
+    if database is None:
+        table = pq.read_table(place)
+        assert table.column_names == ["r"]
+        said = [json.loads(one) for one in table["r"].to_pylist()]
+        assert {key.decode() for key in table.schema.metadata} == {"task", "until", "reports", "least"}
+        data = Path(place).read_bytes()
+        for line in lines:
+            identity = json.loads(line)["id"]
+            assert identity.encode() not in data
+            assert bytes.fromhex(identity) not in data
+    else:
+        with psycopg.connect(database) as connection:
+            found = connection.execute("SELECT * FROM lapwing_reports.released_reports").fetchall()
+        assert {row[:2] for row in found} == {(WAYS.digest, 1)}
+        said = [row[2] for row in found]
     assert Counter(said) == Counter(json.loads(line)["r"] for line in lines)
     assert said != [json.loads(line)["r"] for line in lines]
-    data = path.read_bytes()
-    for line in lines:
-        identity = json.loads(line)["id"]
-        assert identity.encode() not in data
-        assert bytes.fromhex(identity) not in data
-    assert {key.decode() for key in table.schema.metadata} == {"task", "until", "reports", "least"}
 
 
 def test_every_order_is_as_likely() -> None:
@@ -213,7 +290,7 @@ def test_every_order_is_as_likely() -> None:
 
 
 def test_when_a_task_is_closed_nothing_comes_and_identities_go(
-    make: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: str | None
 ) -> None:
     lines = reports(CLOSED, "abc")
     monkeypatch.setattr(collectors, "today_in_utc", lambda: IN_TIME)
@@ -224,9 +301,56 @@ def test_when_a_task_is_closed_nothing_comes_and_identities_go(
         collector.bring(body(lines))
     collector.release()
     collector.close()
-    held = b"".join(file.read_bytes() for file in tmp_path.glob("*.db*"))
-    assert not any(bytes.fromhex(json.loads(line)["id"]) in held for line in lines)
+    assert not any(bytes.fromhex(json.loads(line)["id"]) in held(tmp_path, database) for line in lines)
     assert make(CLOSED).status["reports"] == 2
+
+
+def held(folder: Path, database: str | None) -> bytes:
+    """Return all that is kept."""
+    if database is None:
+        return b"".join(file.read_bytes() for file in folder.iterdir())
+    found: list[Any] = []
+    with psycopg.connect(database) as connection:
+        for table in ("tasks", "taken", "rejected", "releases", "released_reports", "kept"):
+            found += connection.execute(f"SELECT * FROM lapwing_reports.{table}".encode()).fetchall()
+    return b"".join(value if isinstance(value, bytes) else str(value).encode() for row in found for value in row)
+
+
+def test_reports_are_deleted_when_their_days_are_over(
+    make: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: str | None
+) -> None:
+    """By the thread that writes, without anybody asking; what they added up to stays, also after a restart."""
+    lines = reports(GONE, "aabbc" * 40)
+    monkeypatch.setattr(collectors, "LOOK", 0.02)
+    monkeypatch.setattr(collectors, "today_in_utc", lambda: IN_TIME)
+    collector = make(GONE)
+    bring(collector, lines)
+    collector.release()
+    before = collector.estimate()
+    marks = [json.loads(line)["id"] for line in lines[:3]]
+    assert all(bytes.fromhex(mark) in held(tmp_path, database) for mark in marks)
+    monkeypatch.setattr(collectors, "today_in_utc", lambda: GONE.closes + timedelta(days=7))
+    time.sleep(0.1)
+    assert (collector.status["deleted"], collector.status["reports"]) == (None, 200)  # on the last day they are there
+    monkeypatch.setattr(collectors, "today_in_utc", lambda: GONE.closes + timedelta(days=8))
+    until = time.monotonic() + 10
+    while collector.status["deleted"] is None and time.monotonic() < until:
+        time.sleep(0.02)
+    for one in (collector, None):
+        if one is None:
+            collector.close()
+            one = make(GONE)
+        assert (one.status["deleted"], one.status["reports"]) == ("2026-02-09", 200)
+        assert one.estimate() == before
+        with pytest.raises(QueryRefused, match="were deleted on 2026-02-09"):
+            one.estimate(0.9)
+        assert one.release() == []
+    assert not any(bytes.fromhex(mark) in held(tmp_path, database) for mark in marks)
+    assert list(tmp_path.glob("*.parquet")) == []
+    if database is not None:
+        with psycopg.connect(database) as connection:
+            for table in ("taken", "released_reports"):
+                assert connection.execute(f"SELECT * FROM lapwing_reports.{table}".encode()).fetchall() == []
 
 
 def test_what_shuffling_promises_counts_honest_reports_of_a_batch(make: Made) -> None:
@@ -243,24 +367,78 @@ def test_what_shuffling_promises_counts_honest_reports_of_a_batch(make: Made) ->
 # Faults
 
 
-def test_one_process_holds_the_file(make: Made, tmp_path: Path) -> None:
+def test_one_process_holds_the_file(make: Made) -> None:
     make(WAYS)
     with pytest.raises(Fault, match="another collector"):
-        Collector(tmp_path, WAYS)
+        make(WAYS)
 
 
-def test_nothing_is_acknowledged_that_is_not_on_the_disk(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_acknowledged_that_is_not_on_the_disk(
+    make: Made, monkeypatch: pytest.MonkeyPatch, database: str | None
+) -> None:
     """A commit that fails tells everybody who waits; what they bring again is new."""
-    collector, lines, real = make(WAYS), reports(WAYS, "abc"), Inbox.append
+    store = Inbox if database is None else PostgresInbox
+    collector, lines, real = make(WAYS), reports(WAYS, "abc"), store.append
 
     def fail(*_: Any) -> int:
         raise Fault("The disk is full.")
 
-    monkeypatch.setattr(Inbox, "append", fail)
+    monkeypatch.setattr(store, "append", fail)
     with pytest.raises(Fault, match="disk is full"):
         bring(collector, lines)
-    monkeypatch.setattr(Inbox, "append", real)
+    monkeypatch.setattr(store, "append", real)
     assert bring(collector, lines).taken == 3
+
+
+def check_lost_answers(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bring reports whose commit is done and not told, and bring them again."""
+    lines, store = reports(WAYS, "abc"), type(collector._inbox)
+    real = store.append
+
+    def cut_off(self: Any, *rest: Any) -> int:
+        real(self, *rest)
+        raise Fault("The connection was lost.")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(store, "append", cut_off)
+        with pytest.raises(Fault):
+            bring(collector, lines[:2])
+    receipt = bring(collector, lines)
+    assert (receipt.taken, receipt.repeated, collector.status["reports"]) == (1, 2, 3)
+
+
+def test_a_commit_that_was_done_and_not_told_counts_once(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_lost_answers(make(WAYS), monkeypatch)
+
+
+def test_a_collector_that_does_not_look_again_is_caught(make: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = make(WAYS)
+    monkeypatch.setattr(Collector, "_catch_up", lambda self: None)
+    with pytest.raises(AssertionError):
+        check_lost_answers(collector, monkeypatch)
+
+
+def test_a_database_that_is_restarted_is_a_fault_and_then_goes_on(own_postgres: Postgres, tmp_path: Path) -> None:
+    with own_postgres.database() as address:
+        collector = Collector(tmp_path, WAYS, database=address)
+        lines = reports(WAYS, "abcd")
+        assert bring(collector, lines[:1]).taken == 1
+        own_postgres.stop(immediate=True)
+        with pytest.raises(Fault, match="look after the server"):
+            bring(collector, lines[1:2])
+        own_postgres.start()
+        assert bring(collector, lines).taken == 3
+        collector.close()
+        again = Collector(tmp_path, WAYS, database=address)
+        assert again.status["reports"] == 4
+        again.close()
+
+
+def test_addresses_with_passwords_and_others_are_refused(tmp_path: Path) -> None:
+    for address in ("postgres://a:secret@host/db", "mysql://host/db", "postgres://host/db?nothing=1"):
+        with pytest.raises(InvalidParameter) as refused:
+            Collector(tmp_path, WAYS, database=address)
+        assert "secret" not in str(refused.value)
 
 
 SERVE = """

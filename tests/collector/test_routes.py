@@ -13,7 +13,7 @@ from lapwing.collector import routes
 from lapwing.collector.collector import MOST_LINES, Collector
 from lapwing.collector.rates import Rates
 from lapwing.local import client
-from tests.collector.tasks import COIN, WAYS, WORDS, body, reports
+from tests.collector.tasks import COIN, SKETCH, WAYS, body, reports
 from tests.support.browser.collectors import collecting
 
 Answer = tuple[int, dict[str, str], Any]
@@ -22,7 +22,7 @@ Answer = tuple[int, dict[str, str], Any]
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("collector")
-    collectors = {task.id: Collector(folder, task) for task in (COIN, WAYS, WORDS)}
+    collectors = {task.id: Collector(folder, task) for task in (COIN, WAYS, SKETCH)}
     with collecting(collectors) as found:
         yield f"{found}/local"
     for collector in collectors.values():
@@ -45,7 +45,7 @@ def test_a_client_needs_the_task_and_no_more(address: str) -> None:
     """From the list of tasks to an estimate."""
     status, _, listed = ask(f"{address}/")
     assert status == 200
-    assert {each["question"] for each in listed["tasks"]} == {COIN.question, WAYS.question, WORDS.question}
+    assert {each["question"] for each in listed["tasks"]} == {COIN.question, WAYS.question, SKETCH.question}
     _, _, document = ask(f"{address}/{WAYS.id}/task")
     assert client.task_of(document) == WAYS
     lines = reports(WAYS, "aabbc" * 20)
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_refused_with_a_reason(address: str) -> None:
         assert (status, told["code"]) == (422, "invalid_parameter")
     for wrong in ("0", "1", "nan", "x", "-1", "inf"):
         assert ask(f"{address}/{COIN.id}/estimate?confidence={wrong}")[0] == 422
-    assert ask(f"{address}/{WORDS.id}/estimate")[0] == 409
+    assert ask(f"{address}/{SKETCH.id}/estimate")[0] == 409
     assert ask(f"{address}/{COIN.id}/../../../etc/passwd")[0] == 404
     assert ask(f"{address}/pages/survey.html")[0] == 404
 

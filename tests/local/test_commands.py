@@ -465,6 +465,24 @@ def test_reports_come_from_several_files(task: client.Task, folder: Path, run: R
     assert json.loads(run(*ask, "-", stdin=b"\n".join(lines)).out)["reports"] == 40
 
 
+def test_reports_that_a_collector_released_into_a_database(
+    task: client.Task, folder: Path, run: Run, postgres: str
+) -> None:
+    ask = ("local", "estimate", "task.toml", postgres, "--format", "json")
+    assert (run(*ask).status, "no released reports" in run(*ask).err) == (2, True)
+    lines = [client.report(task, "yes", StreamEntropy(f"{i}").read) for i in range(30)]
+    collector = Collector(folder / "unused", task, database=postgres)
+    assert collector.bring(b"\n".join(lines)).result().taken == 30
+    collector.release()
+    collector.close()
+    assert not (folder / "unused").exists()
+    found = json.loads(run(*ask).out)
+    (folder / "lines.ndjson").write_bytes(b"\n".join(lines))
+    expected = json.loads(run("local", "estimate", "task.toml", "lines.ndjson", "--format", "json").out)
+    assert (found["reports"], found["estimates"]) == (30, expected["estimates"])
+    assert run("local", "estimate", "task.toml", "postgres://a:secret@host/db").status == 2
+
+
 def test_files_that_are_none_are_refused(task: client.Task, folder: Path, run: Run) -> None:
     (folder / "cut.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
     (folder / "not.gz").write_bytes(b"x")

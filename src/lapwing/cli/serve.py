@@ -2,13 +2,16 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 import lapwing as lw
+from lapwing.catalog.ledger import POSTGRES
 from lapwing.catalog.several_files import named
 from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
@@ -16,9 +19,13 @@ from lapwing.cli.console import complain
 from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, part_of_one
 from lapwing.errors import InvalidParameter
 
+if TYPE_CHECKING:
+    from lapwing.collector.collector import Collector
+
 EXAMPLE: Final = """\b
 Examples:
   lapwing serve
+  lapwing serve visits.lapwing.toml --task question.toml
   lapwing serve visits.lapwing.toml staff.lapwing.toml --port 8080
   lapwing serve visits.parquet --privacy-unit person_id --epsilon 3 --delta 1e-6 \\
       --max-rows 5 --bounds cost=0:5000 --values plan=a,b
@@ -107,6 +114,20 @@ def command(
             "an answer takes can tell them about single people.",
         ),
     ] = True,
+    tasks: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="Also serve the page of a task for respondents, and collect their reports, below /local/; may be "
+            "repeated. Batches and shuffling: `lapwing local collect`.",
+            show_default=False,
+        ),
+    ] = None,
+    reports: Annotated[
+        str,
+        typer.Option(metavar="FOLDER | ADDRESS", help="With --task: where reports are kept; as --people."),
+    ] = "reports",
     refresh: Annotated[
         int | None,
         typer.Option(
@@ -191,10 +212,17 @@ def command(
             unreadable=unreadable and unreadable.value,
         ).close()
         paths = [catalog_beside(named(paths[0]))]
+    if tasks and workers > 1:
+        raise InvalidParameter(
+            "One process takes the reports of a task. Serve with --workers 1, or serve tasks by a process of their "
+            "own, `lapwing local collect`."
+        )
     config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
     open_log()
     try:
-        with opened(config, asking=workers == 1) as service:
+        with ExitStack() as stack:
+            service = stack.enter_context(opened(config, asking=workers == 1))
+            collectors = stack.enter_context(_collecting(tasks or [], reports))
             curator = ensure_curator(service.people)
             if curator is not None:
                 _say(f"{curator} was made the curator; the people are in {service.store.name}")
@@ -206,13 +234,29 @@ def command(
             elif curator is not None:
                 _say(f"Log in by `lapwing login {curator} --server {endpoint.callers_address}`")
             log("serving", datasets=names)
+            for collector in collectors.values():
+                _say(f"Collecting at {endpoint.callers_address}/local/{collector.task.id}/: {collector.task.question}")
             if workers == 1:
                 service.executor.start()
-                listener.run(service, endpoint)
+                listener.run(service, endpoint, collectors)
         if workers > 1:
             run_workers(config, workers)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
         _say("Ended.")
+
+
+def _collecting(tasks: Sequence[Path], reports: str) -> AbstractContextManager[dict[str, "Collector"]]:
+    """Return the opened collectors of tasks, whose reports are in a folder or a database."""
+    from lapwing.cli.local.collect import collecting
+    from lapwing.cli.local.estimate import read_task
+    from lapwing.server.log import log
+
+    def say(_: str, place: str) -> None:
+        _say(f"Released {place}")
+        log("reports released", place=place)
+
+    database = reports if reports.startswith(POSTGRES) else None
+    return collecting([read_task(task) for task in tasks], Path(reports), database, say=say)
 
 
 def _say(message: str) -> None:

@@ -8,24 +8,29 @@ taken before it is on the disk.
 Estimates count reports in whole batches of at least so many, in the order of their commits. What a batch says is known
 at once, and never what one report adds to it: that is what shuffling asks for, from whoever trusts the collector.
 After a restart, all reports are added up again, once, in the same batches.
+
+Once the task is closed, what makes whole batches is released and identities are forgotten; when the days are over that
+the task states, all reports are deleted, and what they added up to is kept. The thread that writes looks for both
+every minute, and the start does.
 """
 
 import json
 import queue
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
 
 from lapwing.collector.identities import Identities
-from lapwing.collector.inbox import Inbox
-from lapwing.collector.released import write_released
-from lapwing.collector.tally import Row, tally_of
+from lapwing.collector.report_store import Kept, Row, open_store
+from lapwing.collector.tally import tally_of
 from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
 from lapwing.local import client
 from lapwing.local.collection import Expected, parse_report
@@ -45,6 +50,10 @@ IN_A_FILE: Final = 100_000
 SHUFFLED: Final = ("binary", "k-ary", "subset", "unary", "hashing")
 """Mechanisms whose own law bounds what shuffling promises; others are bounded by their epsilon."""
 REPEATED: Final = "the id was seen before"
+LOOK: Final = 60.0
+"""Seconds between two looks whether a task is closed, and whether its reports are to be deleted."""
+KEPT_CONFIDENCE: Final = 0.95
+"""Of the intervals that are kept when reports are deleted."""
 CLOSED: Final = "The task takes no reports today"
 
 
@@ -96,30 +105,41 @@ class Collector:
     """The collector of one task, for any number of threads.
 
     Args: folder: where its file of reports is, and the released ones. batch: reports are counted and released so many
-        together, or more. shuffling: states what that promises.
-    Raises: InvalidParameter if a batch is of no report, or the mechanism says nothing. Fault as `Inbox`.
+        together, or more. shuffling: states what that promises. database: the address of one in PostgreSQL, where
+        reports are in place of the folder. candidates: of a task for texts: those whose shares are estimated.
+    Raises: InvalidParameter if a batch is of no report, or the mechanism says nothing, or has no use for candidates.
+        Fault as `ReportStore`.
     """
 
-    def __init__(self, folder: Path, task: client.Task, *, batch: int = 1, shuffling: Shuffling | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        task: client.Task,
+        *,
+        batch: int = 1,
+        shuffling: Shuffling | None = None,
+        database: str | None = None,
+        candidates: Sequence[str] | None = None,
+    ) -> None:
         if not 1 <= batch <= 10**6:
             raise InvalidParameter(f"A batch has from 1 to 1,000,000 reports, not {batch}.")
-        self.task, self.batch, self._folder = task, batch, folder
+        self.task, self.batch = task, batch
         self.mechanism = mechanism_of(task.asked)
         self.shuffled = None if shuffling is None else _promise(self.mechanism, task, batch, shuffling)
-        folder.mkdir(parents=True, exist_ok=True)
-        self._inbox = Inbox(folder / f"{task.id}.reports.db", task.digest, batch)
+        self._tally = tally_of(task.asked, self.mechanism, candidates)
+        self._inbox = open_store(folder, database, task, batch)
         self._identities = Identities()
-        self._tally = tally_of(task.asked, self.mechanism)
         self._pending: list[object] = []
-        self._reports = self._counted = self._counted_to = 0
+        self._reports = self._counted = self._counted_to = self._known_to = 0
         self._file, self._in_files = self._inbox.released()
         self._unreleased = 0
+        self._in_doubt = self._forgotten = False
+        self._kept = self._inbox.kept()
         self._state = threading.Lock()
-        for commit in self._inbox.taken():
-            self._count(commit.number, commit.identities, commit.said)
-        self._rejected = Counter(self._inbox.rejected())
+        self._catch_up()
         self._queue: queue.SimpleQueue[_Brought | None] = queue.SimpleQueue()
         self._expected = Expected.of(task)
+        self._look_after()
         self._writer = threading.Thread(target=self._write, name=f"collector {task.id}", daemon=True)
         self._writer.start()
 
@@ -159,7 +179,8 @@ class Collector:
                 "closes": self.task.closes.isoformat(),
                 "closed": self.closed,
                 "batch": self.batch,
-                "reports": self._counted,
+                "reports": self._counted if self._kept is None else self._kept.reports,
+                "deleted": None if self._kept is None else self._kept.day.isoformat(),
                 "rejected": dict(self._rejected),
                 "shuffled": self.shuffled,
             }
@@ -167,26 +188,36 @@ class Collector:
     def estimate(self, confidence: float = 0.95) -> list[Row]:
         """Return the estimates with intervals for the population, of whole batches; none before the first.
 
-        Raises: QueryRefused for a mechanism for texts.
+        Raises: QueryRefused for a mechanism for texts without candidates; once reports are deleted, for intervals
+            other than those that were kept.
         """
         if self._tally is None:
             raise QueryRefused(
                 f"What reports of the mechanism {self.task.mechanism} say depends on the words that are looked for",
-                remedy="Estimate from the released files: lapwing local estimate TASK FILE… --candidates words.txt.",
+                remedy="Collect with --candidates words.txt, or estimate from the released files: lapwing local "
+                "estimate TASK FILE… --candidates words.txt.",
             )
         with self._state:
-            return self._tally.rows(confidence)
+            kept, rows = self._kept, self._tally.estimate()
+        if kept is None:
+            return rows(confidence)
+        if confidence != KEPT_CONFIDENCE:
+            raise QueryRefused(
+                f"The reports were deleted on {kept.day}; of what they added up to, intervals of 95 % are kept",
+                remedy="Ask without a confidence.",
+            )
+        return kept.rows
 
-    def release(self) -> list[Path]:
-        """Write what is in whole batches and in no file yet into files; return those that were written.
+    def release(self) -> list[str]:
+        """Release what is in whole batches and was not yet; return where that is: files, or rows of a table.
 
         Once the task is closed, identities are forgotten. Reports that make no whole batch stay where they are.
         """
         with self._state:
-            paths = self._release(1)
+            places = self._release(1)
             if self.closed:
                 self._inbox.forget_identities()
-        return paths
+        return places
 
     def close(self) -> None:
         """Finish what was brought, and close the file."""
@@ -199,7 +230,12 @@ class Collector:
     def _write(self) -> None:
         going = True
         while going:
-            first = self._queue.get()
+            try:
+                first = self._queue.get(timeout=LOOK)
+            except queue.Empty:
+                with suppress(LapwingError), self._state:  # what fails is tried again in a minute
+                    self._look_after()
+                continue
             if first is None:
                 return
             group, size = [first], len(first.body)
@@ -234,6 +270,8 @@ class Collector:
     def _commit(self, group: list[_Brought]) -> None:
         """Keep what is new in a group. Nothing is remembered of it before that is durable."""
         self.require_open()  # it may have closed since
+        if self._in_doubt:  # nobody knows whether what was written last is there
+            self._catch_up()
         new: dict[bytes, object] = {}
         reasons: Counter[str] = Counter()
         for brought in group:
@@ -252,7 +290,9 @@ class Collector:
         identities, said_by_all = list(new), list(new.values())
         if not identities and not reasons:
             return
+        self._in_doubt = True
         number = self._inbox.append(today_in_utc(), identities, said_by_all, reasons)
+        self._in_doubt = False
         self._rejected.update(reasons)
         if identities:
             self._count(number, identities, said_by_all)
@@ -277,10 +317,17 @@ class Collector:
         brought.repeated = sum(known)
         return [one for one, before in zip(good, known, strict=True) if not before]
 
+    def _catch_up(self) -> None:
+        """Count all that is there and was not counted yet."""
+        for commit in self._inbox.taken(self._known_to):
+            self._count(commit.number, commit.identities, commit.said)
+        self._rejected = Counter(self._inbox.rejected())
+        self._in_doubt = False
+
     def _count(self, number: int, identities: list[bytes], said: list[object]) -> None:
         """Add up a commit, once a batch is whole."""
         self._identities.add(identities)
-        self._reports += len(said)
+        self._known_to, self._reports = number, self._reports + len(said)
         self._pending += said
         self._unreleased += len(said) if number > self._in_files else 0
         if len(self._pending) >= self.batch:
@@ -289,8 +336,8 @@ class Collector:
             self._counted += len(self._pending)
             self._counted_to, self._pending = number, []
 
-    def _release(self, least: int) -> list[Path]:
-        """Write whole batches that are in no file yet, if they are so many reports or more."""
+    def _release(self, least: int) -> list[str]:
+        """Release whole batches that were not yet, if they are so many reports or more."""
         if self._counted_to <= self._in_files or self._unreleased < least:
             return []
         said: list[str] = []
@@ -298,12 +345,23 @@ class Collector:
         for commit in self._inbox.taken(self._in_files, self._counted_to):
             said += [json.dumps(one, separators=(",", ":")) for one in commit.said]
             until = commit.day
-        path = self._folder / f"{self.task.id}-{self._file + 1:06d}.parquet"
-        write_released(path, said, digest=self.task.digest, until=until, least=self.batch)
-        self._inbox.note_released(self._file + 1, self._counted_to)
+        place = self._inbox.release(self._file + 1, self._counted_to, said, until)
         self._file, self._in_files = self._file + 1, self._counted_to
         self._unreleased -= len(said)
-        return [path]
+        return [place]
+
+    def _look_after(self) -> None:
+        """Do what is due: forget identities once the task is closed, and delete reports when their days are over."""
+        today = today_in_utc()
+        if self._kept is None and self.closed and not self._forgotten:
+            self._release(1)
+            self._inbox.forget_identities()
+            self._forgotten = True
+        if self._kept is None and today > self.task.closes + timedelta(days=self.task.retention_days):
+            rows = [] if self._tally is None else self._tally.estimate(fresh=True)(KEPT_CONFIDENCE)
+            kept = Kept(day=today, reports=self._counted, rows=rows)
+            self._inbox.delete(kept)
+            self._kept, self._identities, self._pending = kept, Identities(), []
 
 
 def _promise(mechanism: Mechanism, task: client.Task, batch: int, shuffling: Shuffling) -> dict[str, object]:

@@ -1,9 +1,10 @@
-"""The reports that a collector took of one task, in a SQLite file: durable before they are acknowledged.
+"""The reports that a collector took of one task, in a SQLite file, and released ones in Parquet files beside it.
 
 Theory of operation. A row of `taken` is a commit: the identities of its reports, one after another, and what they say,
 as a JSON list in the same order. Rows are only appended, so a commit writes little more than the reports and waits once
 for the disk. What is kept is enough to estimate again. Nothing tells who sent a report, and of the time there is the
-day. Reports that were rejected are counted by their reason alone.
+day. Reports that were rejected are counted by their reason alone. What is deleted is overwritten with zeros, and the
+file is written anew without it.
 
 One process holds the file, and takes it for itself.
 """
@@ -13,13 +14,15 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final, final
 
 from lapwing.collector.identities import SIZE
+from lapwing.collector.released import write_released
+from lapwing.collector.report_store import Kept, Taken
 from lapwing.errors import Fault
+from lapwing.local import client
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS task (digest TEXT NOT NULL, batch INTEGER NOT NULL);
@@ -27,34 +30,27 @@ CREATE TABLE IF NOT EXISTS taken (number INTEGER PRIMARY KEY, day TEXT NOT NULL,
                                   identities BLOB NOT NULL, said TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS rejected (reason TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS released (file INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS kept (day TEXT NOT NULL, reports INTEGER NOT NULL, rows TEXT NOT NULL);
 """
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """One commit: its number, its day, the identities of its reports, and what they say."""
-
-    number: int
-    day: date
-    identities: list[bytes]
-    said: list[object]
+_PRAGMAS: Final = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
 
 
 @final
 class Inbox:
-    """The file of one task's reports, for one thread at a time.
+    """The file of one task's reports: a `ReportStore`.
 
-    Args: path: begun if there is none. digest: of the task. batch: the least number of reports that are released
-        together, fixed when the file is begun.
+    Args: folder: in which it is begun if there is none. batch: the least number of reports that are released together,
+        fixed when the file is begun.
     Raises: Fault if another process has the file, it is of another task or another batch, or it cannot be used.
     """
 
-    def __init__(self, path: Path, digest: str, batch: int) -> None:
+    def __init__(self, folder: Path, task: client.Task, batch: int) -> None:
+        self._folder, self._id, self._digest, self._batch = folder, task.id, task.digest, batch
+        path, digest = folder / f"{task.id}.reports.db", task.digest
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         with self._faults():
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=1)
-            for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
+            for pragma in _PRAGMAS:
                 self._connection.execute(f"PRAGMA {pragma}")
             self._connection.executescript(_SCHEMA)
             row = self._connection.execute("SELECT digest, batch FROM task").fetchone()
@@ -102,15 +98,40 @@ class Inbox:
             row = self._connection.execute("SELECT file, last FROM released ORDER BY file DESC LIMIT 1").fetchone()
         return row or (0, 0)
 
-    def note_released(self, file: int, last: int) -> None:
-        """Remember durably that all reports up to a commit are in files."""
+    def release(self, number: int, last: int, said: Sequence[str], until: date) -> str:
+        """Write a file, and remember durably what is in files; return its path."""
+        path = self._folder / f"{self._id}-{number:06d}.parquet"
+        write_released(path, said, digest=self._digest, until=until, least=self._batch)
         with self._faults():
-            self._connection.execute("INSERT INTO released VALUES (?, ?)", (file, last))
+            self._connection.execute("INSERT INTO released VALUES (?, ?)", (number, last))
+        return str(path)
 
     def forget_identities(self) -> None:
         """Drop the identities of all reports: once a task is closed, no report can come again."""
         with self._faults():
-            self._connection.execute("UPDATE taken SET identities = x''")
+            self._connection.execute("UPDATE taken SET identities = x'' WHERE identities != x''")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def delete(self, kept: Kept) -> None:
+        """Delete all reports and the released files, and keep what they added up to.
+
+        Files go first: a crash in between leaves the rows, and the next start begins again.
+        """
+        for path in self._folder.glob(f"{self._id}-*.parquet"):
+            path.unlink()
+        with self._faults():
+            with self._transaction():
+                self._connection.execute("DELETE FROM taken")
+                row = (kept.day.isoformat(), kept.reports, json.dumps(kept.rows))
+                self._connection.execute("INSERT INTO kept VALUES (?, ?, ?)", row)
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def kept(self) -> Kept | None:
+        """Return what was kept of deleted reports; None while they are not deleted."""
+        with self._faults():
+            row = self._connection.execute("SELECT day, reports, rows FROM kept").fetchone()
+        return row and Kept(day=date.fromisoformat(row[0]), reports=row[1], rows=json.loads(row[2]))
 
     def close(self) -> None:
         """Close the file."""

@@ -17,6 +17,10 @@ IDLE_SECONDS: Final = 10
 MOST_CONNECTIONS: Final = 2000
 
 
+RATE: Final = 20.0
+"""Requests a second of one address, unless another number is wanted."""
+
+
 def application(collectors: Mapping[str, Collector], rate: float = 0) -> Starlette:
     """Return the application of collectors, by the ids of their tasks."""
     return Starlette(

@@ -7,7 +7,7 @@ import signal
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +15,13 @@ from typing import Final, final
 
 import uvicorn
 
+from lapwing.collector.collector import Collector
 from lapwing.errors import InvalidParameter
 from lapwing.server import connections
 from lapwing.server.application import application
+from lapwing.server.collecting import with_collectors
 from lapwing.server.log import log, open_log
+from lapwing.server.middleware import Application
 from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
@@ -82,10 +85,12 @@ class Endpoint:
         return UNSAID if self.behind_proxy or _is_any(self.host) else self.address
 
 
-def run(service: Service, place: Endpoint) -> None:
+def run(service: Service, place: Endpoint, collectors: Mapping[str, Collector] | None = None) -> None:
     """Serve until the process is told to end; then take no new request, and finish those under way.
 
     With TLS, SIGHUP makes it read its certificate anew.
+
+    Args: collectors: of noisy reports, by the ids of their tasks, served beside it.
 
     Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
     """
@@ -93,7 +98,7 @@ def run(service: Service, place: Endpoint) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
     with listening(place) as door:
         here = place.at(door)
-        running = server(service, here)
+        running = server(service, here, collectors=collectors)
         if here.certificate is not None:
             signal.signal(signal.SIGHUP, lambda *_: renew_certificate(running.config, here))
         try:
@@ -143,15 +148,25 @@ def listening(place: Endpoint) -> socket.socket:
 
 
 def server(
-    service: Service, place: Endpoint, *, worker: int | None = None, ready: Callable[[], Awaitable[None]] | None = None
+    service: Service,
+    place: Endpoint,
+    *,
+    worker: int | None = None,
+    ready: Callable[[], Awaitable[None]] | None = None,
+    collectors: Mapping[str, Collector] | None = None,
 ) -> uvicorn.Server:
     """Return the server of a service.
 
-    Args: worker: which of several, for the log; ready: is called when it takes connections, and every now and then.
+    Args: worker: which of several, for the log; ready: is called when it takes connections, and every now and then;
+        collectors: as of `run`.
     """
     open_log(worker)
+    encrypted = place.certificate is not None
+    app: Application = application(service, place.callers_address, encrypted=encrypted)
+    if collectors:
+        app = with_collectors(app, collectors, service.metrics, encrypted=encrypted)
     config = uvicorn.Config(
-        application(service, place.callers_address, encrypted=place.certificate is not None),
+        app,
         host=place.host,
         port=place.port,
         http=connections.protocol(service.settings.request_seconds, connections.room()),

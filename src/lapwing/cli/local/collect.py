@@ -1,24 +1,33 @@
 """`lapwing local collect`: the page for respondents, and the place where their reports are counted."""
 
 import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lapwing.cli.console import note
 from lapwing.cli.local.estimate import read_task
+from lapwing.cli.local.estimate_views import candidates_of
 from lapwing.cli.options import amount, part_of_one
 from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.collector.collector import Collector, Shuffling
+    from lapwing.local.client import Task
 
 EXAMPLE: Final = """\b
 Examples:
   lapwing local collect task.toml
   lapwing local collect task.toml other.toml --listen 0.0.0.0:8443
     --tls-cert cert.pem --tls-key key.pem
-  lapwing local collect task.toml --batch 1000 --delta 1e-6 --forged 50"""
+  lapwing local collect task.toml --batch 1000 --delta 1e-6 --forged 50
+  lapwing local collect words.toml --candidates words.txt
+    --database postgres://user@host/surveys"""
 PORT: Final = 8700
 
 
@@ -30,6 +39,16 @@ def collect(
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where reports are kept, and released.")] = Path(
         "reports"
     ),
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Keep and release reports in PostgreSQL, not in FOLDER.", show_default=False
+        ),
+    ] = None,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of tasks for texts: the words, one a line.", show_default=False),
+    ] = None,
     batch: Annotated[
         int, typer.Option(metavar="COUNT", help="Count and release so many reports together, or more.")
     ] = 1,
@@ -55,11 +74,13 @@ def collect(
 
     A report is on the disk before it is acknowledged. Kept are what reports say, their identities while the task is
     open, and the day; no address, and no order once they are released: FOLDER/TASK-NUMBER.parquet has them.
-    Ctrl-C ends it, and releases what makes whole batches.
+    Ctrl-C ends it, and releases what makes whole batches. When the days are over for which a task keeps reports, they
+    are deleted.
     """
     try:
-        from lapwing.collector.collector import Collector, Shuffling
+        from lapwing.collector.collector import Shuffling
         from lapwing.collector.service import configured, run
+        from lapwing.collector.tally import LOOKED_FOR
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
@@ -75,12 +96,14 @@ def collect(
     if delta is None and forged:
         raise InvalidParameter("--forged goes with --delta: it is of what shuffling promises.")
     shuffling = None if delta is None else Shuffling(delta=delta, forged=forged)
-    collectors: dict[str, Collector] = {}
-    try:
-        for file in tasks:
-            asked = read_task(file)
-            if asked.id not in collectors:
-                collectors[asked.id] = Collector(folder, asked, batch=batch, shuffling=shuffling)
+    words = candidates_of(candidates)
+    each_task = [read_task(file) for file in tasks]
+    if words is not None and not any(asked.mechanism in LOOKED_FOR for asked in each_task):
+        raise InvalidParameter("--candidates is for tasks for texts, and none is among these that has a use for them.")
+    with (
+        suppress(KeyboardInterrupt),  # uvicorn raises it again when all is closed
+        collecting(each_task, folder, database, words, batch=batch, shuffling=shuffling) as collectors,
+    ):
         for each in collectors.values():
             scheme = "https" if tls_cert or behind_proxy else "http"
             note("collecting", f"{scheme}://{listen}/local/{each.task.id}/  {each.task.question}")
@@ -89,14 +112,42 @@ def collect(
                 note("", str(each.shuffled["trust"]))
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         run(configured(collectors, host=host, port=port, rate=rate, certificate=tls_cert, key=tls_key))
-    except KeyboardInterrupt:  # uvicorn raises it again when all is closed
-        pass
+
+
+@contextmanager
+def collecting(
+    tasks: Sequence["Task"],
+    folder: Path,
+    database: str | None = None,
+    candidates: Sequence[str] | None = None,
+    *,
+    batch: int = 1,
+    shuffling: "Shuffling | None" = None,
+    say: Callable[[str, str], None] = note,
+) -> Iterator[dict[str, "Collector"]]:
+    """Open the collectors of tasks, by the ids of these; at the end release what makes whole batches, and say where."""
+    from lapwing.collector.collector import Collector
+    from lapwing.collector.tally import LOOKED_FOR
+
+    collectors: dict[str, Collector] = {}
+    try:
+        for task in tasks:
+            if task.id not in collectors:
+                collectors[task.id] = Collector(
+                    folder,
+                    task,
+                    batch=batch,
+                    shuffling=shuffling,
+                    database=database,
+                    candidates=candidates if task.mechanism in LOOKED_FOR else None,
+                )
+        yield collectors
     finally:
         for each in collectors.values():
             released = each.release()
             each.close()
-            for path in released:
-                note("released", str(path))
+            for place in released:
+                say("released", place)
 
 
 def _place(listen: str) -> tuple[str, int]:

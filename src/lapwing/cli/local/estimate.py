@@ -31,8 +31,12 @@ TaskFile = Annotated[Path, typer.Argument(metavar="TASK", help="The task, in TOM
 def estimate(
     file: TaskFile,
     reports: Annotated[
-        list[Path],
-        typer.Argument(metavar="REPORTS…", help="One report a line, also .gz; - is standard input; .parquet."),
+        list[str],
+        typer.Argument(
+            metavar="REPORTS…",
+            help="Files of one report a line, also .gz; - is standard input; what a collector released: .parquet, or "
+            "its database as postgres://user@host/db.",
+        ),
     ],
     whom: Annotated[
         Whom | None,

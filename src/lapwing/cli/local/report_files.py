@@ -1,4 +1,7 @@
-"""Reports from files: one a line, plain or compressed, or as a collector released them; `-` is standard input."""
+"""Reports from files: one a line, plain or compressed, or as a collector released them; `-` is standard input.
+
+Or from a database into which a collector released them.
+"""
 
 import gzip
 import hashlib
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 import lapwing as lw
+from lapwing.catalog.ledger import POSTGRES
 from lapwing.cli.console import complain
 from lapwing.errors import InvalidParameter
 
@@ -24,12 +28,12 @@ MOST_LINE: Final = 1 << 22
 SHOWN_REASONS: Final = 5
 
 
-def collected_from(task: "Task", paths: Sequence[Path]) -> "Collected[Any]":
+def collected_from(task: "Task", paths: Sequence[str]) -> "Collected[Any]":
     """Read reports from files, and say which lines were rejected; a report that is in two of them counts once.
 
     Raises: InvalidParameter if a compressed or a released file is damaged, or of another task.
     """
-    starts: list[tuple[int, Path]] = []
+    starts: list[tuple[int, str]] = []
 
     def lines() -> Iterator[bytes]:
         number = 0
@@ -56,7 +60,11 @@ def collected_from(task: "Task", paths: Sequence[Path]) -> "Collected[Any]":
     return replace(found, rejected=tuple(own))
 
 
-def _lines(path: Path, task: "Task") -> Iterator[bytes]:
+def _lines(place: str, task: "Task") -> Iterator[bytes]:
+    if place.startswith(POSTGRES):
+        yield from _from_database(place, task)
+        return
+    path = Path(place)
     if path.suffix == ".parquet":
         yield from _released(path, task)
         return
@@ -92,7 +100,23 @@ def _released(path: Path, task: "Task") -> Iterator[bytes]:
     if facts.get(b"task") != task.digest.encode():
         raise InvalidParameter(f"{path} has reports of another task.")
     content = hashlib.sha256(data).digest()
-    name = json.dumps(task.mechanism)
     for place, one in enumerate(said):
-        identity = hashlib.sha256(content + place.to_bytes(8, "big")).hexdigest()[:32]
-        yield f'{{"v":1,"task":"{task.id}","id":"{identity}","m":{name},"r":{one}}}'.encode()
+        yield _line(task, content, place, one)
+
+
+def _from_database(address: str, task: "Task") -> Iterator[bytes]:
+    """Yield the reports that a collector released into a database, as lines."""
+    try:
+        from lapwing.collector.postgres_inbox import released_rows
+    except ModuleNotFoundError as missing:
+        raise InvalidParameter(
+            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
+        ) from None
+    content = hashlib.sha256(address.encode()).digest()
+    for place, (_, one) in enumerate(released_rows(address, task.digest)):
+        yield _line(task, content, place, one)
+
+
+def _line(task: "Task", content: bytes, place: int, said: str) -> bytes:
+    identity = hashlib.sha256(content + place.to_bytes(8, "big")).hexdigest()[:32]
+    return f'{{"v":1,"task":"{task.id}","id":"{identity}","m":{json.dumps(task.mechanism)},"r":{said}}}'.encode()

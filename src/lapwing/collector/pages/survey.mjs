@@ -99,7 +99,7 @@ function draw(name, attributes, ...children) {
   return element;
 }
 function chart(rows, label) {
-  const low = Math.min(0, ...rows.map((row) => row.low)), high = Math.max(0.1, ...rows.map((row) => row.high));
+  const low = Math.min(0, ...rows.map((row) => row.low ?? row.share)), high = Math.max(0.1, ...rows.map((row) => row.high ?? row.share));
   const x = (value) => (value - low) / (high - low) * 1000;
   const still = { "vector-effect": "non-scaling-stroke" };
   return make("div", { role: "img", "aria-label": label }, ...rows.map((row) => make("div", { className: "row" },
@@ -107,7 +107,7 @@ function chart(rows, label) {
     draw("svg", { viewBox: "-4 0 1008 20", preserveAspectRatio: "none", "aria-hidden": "true" },
       draw("rect", { class: "bar", x: Math.min(x(0), x(row.share)), y: 2, width: Math.max(1, Math.abs(x(row.share) - x(0))), height: 16, opacity: row.seen === false ? 0.4 : 1 }),
       draw("path", { class: "axis", d: `M${x(0)} 0V20`, ...still }),
-      draw("path", { class: "interval", d: `M${x(row.low)} 10H${x(row.high)}M${x(row.low)} 5v10M${x(row.high)} 5v10`, ...still })))));
+      ...(row.low == null ? [] : [draw("path", { class: "interval", d: `M${x(row.low)} 10H${x(row.high)}M${x(row.low)} 5v10M${x(row.high)} 5v10`, ...still })])))));
 }
 function result({ reports, confidence, estimates }, task) {
   if (!estimates.length) return [make("h2", {}, "Result"), paragraph("There are not enough reports for a result.")];
@@ -117,7 +117,7 @@ function result({ reports, confidence, estimates }, task) {
   for (const [question, rows] of groups) {
     if (groups.size > 1) parts.push(make("h3", {}, question));
     const of = (row) => row.mean !== undefined ? { name: "mean", value: row.mean.toFixed(2), low: row.low.toFixed(2), high: row.high.toFixed(2) }
-      : { name: row.value ?? `period ${row.period}`, value: percent(row.share), low: percent(row.low), high: percent(row.high) };
+      : { name: row.value ?? `period ${row.period}`, value: percent(row.share), low: row.low == null ? "?" : percent(row.low), high: row.high == null ? "?" : percent(row.high) };
     if (rows[0].share !== undefined) parts.push(chart(rows.slice(0, 40).map((row) => ({ value: `period ${row.period}`, ...row })), `Estimated shares: ${rows.slice(0, 40).map((row) => `${of(row).name} ${of(row).value}`).join(", ")}`));
     parts.push(make("table", {},
       make("thead", {}, make("tr", {}, ...["answer", "estimate", "from", "to"].map((name, i) => make("th", { scope: "col", className: i ? "number" : "" }, name)))),
@@ -221,7 +221,7 @@ async function main() {
     make("p", { className: "quiet" }, `Open from ${asked.opens} to ${asked.closes}. Hidden: ${asked.unit}. Reports are kept until ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
   if (status.closed) {
     const response = await fetch(address("estimate"));
-    action.replaceChildren(make("section", {}, paragraph("This question is closed."),
+    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` Its reports were deleted on ${status.deleted}; this is what they added up to.` : "")),
       ...(response.ok ? result(await response.json(), task) : [paragraph((await response.json()).detail)])));
   } else if (!isOpen) {
     action.replaceChildren(make("section", {}, paragraph(`This question opens on ${asked.opens}.`)));
