@@ -16,7 +16,7 @@ from tests.support.monitors import truth
 from tests.support.monitors.city import EVERY, START, Event, events_of, make_city, write_events
 
 QUESTION = f"SELECT cell, COUNT(*) AS n FROM moves GROUP BY cell {EVERY}"
-TABLE = "sqlite:events.sqlite?table=moves&key=number"
+TABLE = "sqlite:events.sqlite?append=number#moves"
 
 
 def made(catalog: Path, **options: Any) -> Monitor:
@@ -59,7 +59,7 @@ def test_ticks_wait_for_a_table_that_is_not_there(tmp_path: Path) -> None:
     with made(make_city(tmp_path), source=TABLE) as monitor:
         ticks = truth.told(monitor.run(replay=True, wait=wait, waiting=said.append))
     assert len(said) == 1
-    assert "events.sqlite of events is gone" in said[0]
+    assert "no database events.sqlite" in said[0]
     assert ticks[0]["north"] == 1
 
 

@@ -88,7 +88,8 @@ def create(
     lateness: Annotated[str | None, _optional("How long after its end a tick is released.")] = None,
     late: Annotated[LateOption, typer.Option(help="Where an event counts that comes later still.")] = LateOption.next,
     source: Annotated[
-        str | None, _optional("sqlite:FILE?table=T&key=K, or service; the table's files unless given.", "--from")
+        str | None,
+        _optional("The address of a table that grows, or service; the table's source unless given.", "--from"),
     ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:

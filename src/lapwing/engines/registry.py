@@ -69,8 +69,6 @@ def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion
 
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" reads no events; only "{FILE_ENGINE}" does.')
-    if is_address(table.source):
-        raise CatalogError(f"Table {table.name} comes from a source; monitors read the events of files alone.")
     return DuckDBEvents(table, question, catalog.folder)
 
 

@@ -22,7 +22,7 @@ from lapwing.monitors.definition import Definition, require_name
 from lapwing.monitors.mechanism_records import record_of
 from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
 from lapwing.monitors.running import Run
-from lapwing.monitors.schedule import Schedule, read_schedule
+from lapwing.monitors.schedule import SECOND, Schedule, moment_text, read_schedule
 from lapwing.monitors.sources import INBOX, open_source, require_source
 from lapwing.monitors.store import SUFFIX, Released, Store
 from lapwing.monitors.tick import Reader, Tick, noisy_columns
@@ -75,7 +75,8 @@ def create_monitor(
             given. per_tick: events of it that count at one tick.
         lateness: how long after its end a tick is released; late: "next" to count an event that comes later still in
             the next tick, "drop" to leave it out.
-        source: "sqlite:FILE?table=T&key=K", or "service" for events that are sent; the table's files unless given.
+        source: the address of a table that only grows, as "postgresql://READER@HOST/DB?append=KEY#SCHEMA.TABLE" or
+            "sqlite:FILE?append=KEY#TABLE", or "service" for events that are sent; the table's source unless given.
 
     Guarantee: charged durably before this returns, and before any event is read. What the monitor releases, at all
         ticks together, is as private as that for the budget's neighbours, also if events follow from what was released.
@@ -83,8 +84,6 @@ def create_monitor(
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
-    if source is not None:
-        require_source(source)
     text, schedule = read_schedule(
         question,
         every=every,
@@ -110,6 +109,7 @@ def create_monitor(
         identity=read_exactly(SystemEntropy(), 16).hex(),
     )
     definition, plan = _planned(definition, described, limited=most is not None)
+    require_source(source, plan.table)
     path = path_for(described, name)
     _discard_unpaid(path, described)
     facts = {
@@ -261,7 +261,9 @@ class Monitor:
         if facts["state"] == "stopped":
             return f"stopped after tick {done:,} of {schedule.ticks:,}"
         if facts.get("waiting"):
-            return f"waiting at tick {done + 1:,} of {schedule.ticks:,}: {facts['waiting']}"
+            since = moment_text(int(facts["waiting since"]) // SECOND * SECOND)
+            behind = f", {due - done:,} due" if due > done else ""
+            return f"waiting at tick {done + 1:,} of {schedule.ticks:,}{behind}, since {since} UTC: {facts['waiting']}"
         if now < schedule.start and not done:
             return f"not begun: tick 1 of {schedule.ticks:,} is due when its period is over"
         if due > done:
@@ -382,17 +384,20 @@ class Monitor:
         reader = open_event_reader(self.catalog, self._plan.table, self._plan.reading)
         try:
             with self._store.held():
-                path = (folder / self._plan.table.source).absolute()
-                source = open_source(self.definition.source, path, folder, self._store, reader.scratch)
+                source = open_source(self.definition.source, self._plan.table, folder, self._store, reader.scratch)
                 run = Run(self.definition, self._plan, self._store, source, reader, entropy or SystemEntropy())
                 shown = Reader(self._plan, schedule)
                 for released in self._store.ticks():
                     shown.passed(released.released)
+                looked = None  # when the source was looked at, and which ticks were due then
                 while run.tick < schedule.ticks and self._store.facts()["state"] != "stopped":
-                    due = schedule.ticks if replay else schedule.due_at(clock())
-                    if not self._ingested(run, waiting):
-                        wait(POLL)
-                        continue
+                    now = clock()
+                    due = schedule.ticks if replay else schedule.due_at(now)
+                    if looked is None or due > looked[1] or abs(now - looked[0]) >= source.pause * 1e6:
+                        if not self._ingested(run, waiting, now):
+                            wait(POLL)
+                            continue
+                        looked = now, due
                     if due <= run.tick:
                         wait(min(POLL, max(0.0, (schedule.due(run.tick + 1) - clock()) / 1e6)) or POLL / 1000)
                         continue
@@ -401,14 +406,17 @@ class Monitor:
         finally:
             reader.close()
 
-    def _ingested(self, run: Run, waiting: Callable[[str], None] | None) -> bool:
+    def _ingested(self, run: Run, waiting: Callable[[str], None] | None, now: int) -> bool:
         """Read what is new; while that is impossible, say so, and let ticks wait."""
-        before = self._store.facts().get("waiting", "")
+        facts = self._store.facts()
+        before = facts.get("waiting", "")
         try:
             run.ingest()
         except DataFault as fault:
             if str(fault) != before:
-                self._store.set_fact("waiting", str(fault))
+                with self._store.transaction():
+                    self._store.set_fact("waiting", str(fault))
+                    self._store.set_fact("waiting since", facts["waiting since"] if before else str(now))
                 if waiting is not None:
                     waiting(str(fault))
             return False

@@ -55,6 +55,24 @@ _MEANINGS: Final = (
 )  # fmt: skip
 """What the beginnings of PostgreSQL's codes mean, the first that fits."""
 
+_GROWING: Final = """
+SELECT relkind::text, pg_is_in_recovery(), (
+  SELECT MAX(seqcache)::int8 FROM pg_depend JOIN pg_sequence ON seqrelid = objid
+  JOIN pg_attribute ON attrelid = refobjid AND attnum = refobjsubid
+  WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = {oid} AND attname = {key}
+) FROM pg_class WHERE oid = {oid}
+"""
+"""What a table is, whether the server only repeats what another one writes, and how many keys a session takes ahead."""
+
+_WRITERS: Final = """
+WITH RECURSIVE parts AS (
+  SELECT {oid}::oid AS part UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = part
+)
+SELECT DISTINCT virtualtransaction::text FROM pg_locks JOIN pg_database ON datname = current_database()
+WHERE locktype = 'relation' AND pg_locks.database = pg_database.oid AND mode = 'RowExclusiveLock' AND granted
+AND relation IN (SELECT part FROM parts)
+"""
+
 _COLUMNS: Final = """
 WITH RECURSIVE base AS (
   SELECT attnum, attname, atttypid AS type, atttypmod AS modifier FROM pg_attribute
@@ -143,6 +161,37 @@ class PostgresState:
         """Return the columns as they are copied; decimals come as texts."""
         return self._read(table, columns, "")
 
+    def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
+        """Return the least keys of the rows that meet a condition, in order.
+
+        Raises: DataFault if rows with smaller keys than those that are there may come from others than `writers`.
+        """
+        oid = self._oid(table)
+        ((kind, repeats, ahead),) = self._ask(_GROWING.format(oid=oid, key=_text(key)))
+        if kind not in ("r", "p"):
+            raise _unfit("is no table; rows of a view may come that nobody sees coming. Name the table itself")
+        if repeats:
+            raise _unfit("is on a server that repeats what another one writes; name that one")
+        if ahead is not None and ahead > 1:
+            raise _unfit(f"has a sequence of which each session takes {ahead} keys ahead; ALTER SEQUENCE … CACHE 1")
+        column = _identifier(key)
+        rows = self._ask(f"SELECT {column}::int8 FROM {_name(table)} WHERE {where} ORDER BY {column} LIMIT {most}")
+        return [int(number) for (number,) in rows]
+
+    def selected(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
+        """Return these columns of the rows that meet a condition."""
+        return self._read(table, columns, f" WHERE {where}")
+
+    def writers(self, table: Names) -> frozenset[str]:
+        """Return the transactions that have the table's lock of writers.
+
+        Proof of what `Growing` wants. Who inserts takes this lock of the table, or of its part, before the row's key is
+        drawn from the sequence, and keeps it until its transaction has ended and others see what it did. So whoever
+        drew a key before that of some row of this state had the lock before this state began. If the lock is gone now,
+        the transaction has ended, and states that are opened from now on have its row, or it never will be there.
+        """
+        return frozenset(str(one) for (one,) in self._ask(_WRITERS.format(oid=self._oid(table))))
+
     def _read(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
         described = self._described(table)
         chosen = ", ".join(f"{described[name][1]} AS {_identifier(name)}" for name in columns)
@@ -155,14 +204,17 @@ class PostgresState:
     def _described(self, table: Names) -> dict[str, tuple[FileColumn, str]]:
         """Return the columns of a table with the expressions that copy them, by name."""
         if table not in self._columns:
-            ((oid,),) = self._ask(f"SELECT to_regclass({_text(_name(table))})::oid::int8")
-            if oid is None:
-                raise DataFault(
-                    f"The database has no table {'.'.join(table)}; write it with its schema, like #public.visits"
-                )
-            rows = self._ask(_COLUMNS.format(oid=int(oid)))
+            rows = self._ask(_COLUMNS.format(oid=self._oid(table)))
             self._columns[table] = {str(row[0]): _described(*row) for row in rows}
         return self._columns[table]
+
+    def _oid(self, table: Names) -> int:
+        ((oid,),) = self._ask(f"SELECT to_regclass({_text(_name(table))})::oid::int8")
+        if oid is None:
+            raise DataFault(
+                f"The database has no table {'.'.join(table)}; write it with its schema, like #public.visits"
+            )
+        return int(oid)
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
@@ -234,6 +286,10 @@ def _fault(code: str, *, reached: bool = True) -> DataFault:
     elif meaning is None:
         meaning = f"broke off{f' ({code})' if code else ''} while it was read; nothing was taken. Try again"
     return DataFault(f"The PostgreSQL database of the data {meaning}")
+
+
+def _unfit(why: str) -> DataFault:
+    return DataFault(f"The table of events {why}")
 
 
 def _name(table: Names) -> str:

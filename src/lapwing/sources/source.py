@@ -60,6 +60,28 @@ class State(Protocol):
         ...
 
 
+class Growing(State, Protocol):
+    """A state of a table to which rows are only added, with a key of integers which only grow."""
+
+    def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
+        """Return the least keys of the rows that meet a condition, in order, and no more than so many.
+
+        Raises: DataFault if the source cannot say which rows are still to come (`writers`).
+        """
+        ...
+
+    def selected(self, table: Names, columns: Sequence[str], where: str) -> "pa.RecordBatchReader":
+        """Return these columns of the rows that meet a condition."""
+        ...
+
+    def writers(self, table: Names) -> frozenset[str]:
+        """Return who may still add rows with smaller keys than rows of this state have: transactions under way.
+
+        Guarantee: a row with a smaller key that is not in the states that are opened from now on is of one of them.
+        """
+        ...
+
+
 Door = Callable[[SourceAddress, Path], AbstractContextManager[State]]
 """Opens a state of what an address leads to; paths in it start from a folder.
 

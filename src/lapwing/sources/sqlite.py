@@ -87,8 +87,24 @@ class SqliteState:
         """Return the columns, each as what all of its values are."""
         return self._read(table, columns, "")
 
-    def _read(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
-        kinds = [self._kind(table, name) for name in columns] or ["integer"]
+    def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
+        """Return the least keys of the rows that meet a condition, in order."""
+        column = _identifier(key)
+        rows = self._ask(f"SELECT {column} FROM {_name(table)} WHERE {where} ORDER BY {column} LIMIT {most}")
+        if not all(isinstance(number, int) for (number,) in rows):
+            raise DataFault(f"The key {key} of the table of events is no integer in all rows")
+        return [number for (number,) in rows]
+
+    def selected(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
+        """Return these columns of the rows that meet a condition, each as what all of its values in them are."""
+        return self._read(table, columns, f" WHERE {where}", f" WHERE {where}")
+
+    def writers(self, table: Names) -> frozenset[str]:
+        """Return nobody: SQLite's writers follow each other, so that no row comes with a smaller key."""
+        return frozenset()
+
+    def _read(self, table: Names, columns: Sequence[str], where: str, looked: str = "") -> pa.RecordBatchReader:
+        kinds = [self._kind(table, name, looked) for name in columns] or ["integer"]
         names = [_identifier(name) for name in columns] or ["1"]
         first = ", ".join(f"{KINDS[kind][0]} AS {name}" for kind, name in zip(kinds, names, strict=True))
         rows = ", ".join(f"CAST({name} AS {kind.upper()})" for kind, name in zip(kinds, names, strict=True))
@@ -96,8 +112,8 @@ class SqliteState:
         types = {name: KINDS[kind][1] for kind, name in zip(kinds, columns, strict=False)}
         return reader_of(self._connection.cursor(), query, types, _fault, skip=1)
 
-    def _kind(self, table: Names, column: str) -> str:
-        found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}")
+    def _kind(self, table: Names, column: str, where: str = "") -> str:
+        found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}{where}")
         kinds = {str(kind) for (kind,) in found} - {"null"}
         if kinds <= {"integer"}:
             return "integer"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from lapwing.catalog.model import Table
+from lapwing.catalog.source_address import is_address
 from lapwing.engines.duckdb.cleaned import clean, unit_value
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.expressions import expression, key_value, listed, where_clause
@@ -38,9 +39,10 @@ class DuckDBEvents:
 
     def __init__(self, table: Table, question: EventQuestion, folder: Path) -> None:
         self._table, self._question = table, question
-        source = (folder.absolute() / table.source).resolve()
+        # What comes from databases and services is put into the private folder, and read there.
+        sources = [] if is_address(table.source) else [(folder.absolute() / table.source).resolve()]
         self._database = Database(
-            paths=[str(source)], folders=folders_read([source]), memory=MEMORY, threads=0, seconds=SECONDS
+            paths=[*map(str, sources)], folders=folders_read(sources), memory=MEMORY, threads=0, seconds=SECONDS
         )
 
     @property
