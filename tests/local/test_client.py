@@ -12,13 +12,24 @@ from collections.abc import Hashable
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lapwing.local import BinaryResponse, DuchiMean, KaryResponse, LocalHashing, client, grid, new_task, to_toml
+from lapwing.local import (
+    BinaryResponse,
+    DuchiMean,
+    HadamardSketch,
+    KaryResponse,
+    LocalHashing,
+    client,
+    grid,
+    new_task,
+    to_toml,
+)
 from lapwing.local.client import frequencies, task_text
 from lapwing.local.client import task as task_module
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
@@ -80,6 +91,38 @@ def test_the_folder_works_by_itself(tmp_path: Path) -> None:
     code = f"import client; print(client.read_task({to_toml(FAIR_TASK)!r}).id)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == FAIR_TASK.id
+
+
+NEEDED = ("__init__", "answers", "frequencies", "rules", "task", "task_text")
+
+
+def test_a_coin_needs_no_sketches(tmp_path: Path) -> None:
+    """A device with the files of a coin alone reports; a task of another mechanism is not known there."""
+    (tmp_path / "client").mkdir()
+    for name in NEEDED:
+        shutil.copy(SOURCE.parent / f"{name}.py", tmp_path / "client")
+    use = "import os, client; print(client.report(client.read_task(input()), 'v1', os.urandom).decode())"
+    run = partial(subprocess.run, [sys.executable, "-c", use], capture_output=True, text=True, cwd=tmp_path)
+    done = run(input=json.dumps(FAIR_TASK.document))
+    assert json.loads(done.stdout)["task"] == FAIR_TASK.id, done.stderr
+    unknown = run(input=json.dumps(task_of_sketch().document))
+    assert "client.heavy_hitters" in unknown.stderr
+
+
+def task_of_sketch() -> client.Task:
+    hadamard = HadamardSketch.for_epsilon(1, entropy=StreamEntropy("sketch"))
+    return new_task("A word?", client.Text(8), hadamard, opens=date(2027, 1, 1), closes=date(2027, 2, 1))
+
+
+def test_each_file_is_read_when_it_is_needed() -> None:
+    use = f"""
+from lapwing.local import client
+client.read_task({to_toml(FAIR_TASK)!r})
+print(sorted(m.rpartition(".")[2] for m in sys.modules if m.startswith("lapwing.local.client.")))
+client.read_task({to_toml(task_of_sketch())!r})
+print("lapwing.local.client.heavy_hitters" in sys.modules, client.PRIME, client.MOST_SHIFT)
+"""
+    assert alone(use).splitlines() == [str(sorted(NEEDED[1:])), f"True {2**31 - 1} {2**20}"]
 
 
 # Exact

@@ -13,8 +13,8 @@ from mpmath import mp
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import KaryResponse, Memoised, client, collect, estimate, likeliest, new_task
-from lapwing.local.client import memoised
-from lapwing.local.client.memoised import MEMOISED
+from lapwing.local.client import longitudinal
+from lapwing.local.client.longitudinal import MEMOISED
 from tests.local.test_client import DAYS
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
@@ -103,7 +103,7 @@ def test_one_report_loses_what_is_asked_for(one: float, forever: float, k: int) 
     assert 0 <= forever - log(mechanism.first.ratio) < 1e-12
     a, c = exp(forever), exp(one)
     published = Fraction((a * c - 1) / (a - c))  # L-GRR: right for two values only
-    ratio = log(memoised.unchanged_ratio(mechanism.first.ratio, published, k, 1))
+    ratio = log(longitudinal.unchanged_ratio(mechanism.first.ratio, published, k, 1))
     assert (abs(ratio - one) < 1e-9) == (k == 2)
     assert ratio < one + 1e-9
 
@@ -227,7 +227,7 @@ def faces(given: Any, k: int, value: int, kept: Any, monkeypatch: pytest.MonkeyP
             chance[0] *= p if face == true else (1 - p) / (bound - 1)
             return int(face)
 
-        monkeypatch.setattr(memoised, "randomized_response", shown)
+        monkeypatch.setattr(longitudinal, "randomized_response", shown)
         outcome = MEMOISED.say(given, k, value, StreamEntropy("unused").read, kept, 1)
         assert not path
         yield chance[0], outcome
@@ -242,7 +242,7 @@ def test_the_client_has_the_law_of_every_history(name: str, monkeypatch: pytest.
 
 def test_a_device_that_forgets_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It draws the kept answer anew each time, and so has fresh noise."""
-    monkeypatch.setattr(memoised, "kept", lambda *given: None)
+    monkeypatch.setattr(longitudinal, "kept", lambda *given: None)
     with pytest.raises((AssertionError, IndexError)):
         assert client_laws(LASTING, (0, 0), monkeypatch) == laws(LASTING, 2)[0, 0]
 

@@ -12,8 +12,8 @@ import pytest
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import MemoisedUnary, UnaryEncoding, client, collect, estimate, new_task
-from lapwing.local.client import frequencies, memoised
-from lapwing.local.client.memoised import MEMOISED_UNARY
+from lapwing.local.client import frequencies, longitudinal
+from lapwing.local.client.longitudinal import MEMOISED_UNARY
 from lapwing.local.frequencies.variance import mean_variance
 from tests.local.test_client import DAYS
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
@@ -118,7 +118,7 @@ def client_law(mechanism: MemoisedUnary, history: Sequence[int], monkeypatch: py
                     chance[0] *= Fraction(threshold if shown else WHOLE - threshold, WHOLE)
                     return bool(shown)
 
-                for module in (frequencies, memoised):
+                for module in (frequencies, longitudinal):
                     monkeypatch.setattr(module, "coin", coin)
                 report, after = MEMOISED_UNARY.say(given, k, value, StreamEntropy("unused").read, kept, 1)
                 assert not path

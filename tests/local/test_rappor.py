@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lapwing.errors import InvalidParameter
 from lapwing.local import BasicRappor, Noise, Rappor, UnaryEncoding, client, decode, estimate, new_task
 from lapwing.local.client import rappor as device
-from lapwing.local.client.memoised import bits_again
+from lapwing.local.client.longitudinal import bits_again
 from lapwing.local.collection import collect_for
 from lapwing.local.report_formats import law_of_bits
 from tests.support.effort import examples

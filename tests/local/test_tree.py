@@ -16,8 +16,8 @@ import pytest
 from lapwing.errors import InvalidParameter
 from lapwing.local import BinaryResponse, DyadicTree, TreeEstimate, client, collect, estimate_over_time, new_task
 from lapwing.local.client import MemoryRule
-from lapwing.local.client import dyadic_tree as tree_module
-from lapwing.local.client.dyadic_tree import TREE
+from lapwing.local.client import longitudinal as tree_module
+from lapwing.local.client.longitudinal import TREE
 from lapwing.local.client.rules import THRESHOLDS
 from lapwing.local.collection import collect_for
 from lapwing.local.frequencies.variance import for_respondents

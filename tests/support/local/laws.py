@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lapwing.local.client import answers as answers_of_devices
-from lapwing.local.client import dyadic_tree, frequencies, heavy_hitters, means, memoised, randomness, rappor, task
+from lapwing.local.client import frequencies, heavy_hitters, longitudinal, means, rappor, rules, task
 
-DRAWING = (answers_of_devices, dyadic_tree, frequencies, heavy_hitters, means, memoised, randomness, rappor, task)
+DRAWING = (answers_of_devices, frequencies, heavy_hitters, longitudinal, means, rappor, rules, task)
 
 
 def law_of(run: Callable[[], Hashable], monkeypatch: pytest.MonkeyPatch) -> dict[Hashable, Fraction]:

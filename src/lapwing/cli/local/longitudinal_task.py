@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli.local import task_options as options
 from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
-from lapwing.local.client.dyadic_tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
+from lapwing.local.client.longitudinal import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from lapwing.local import Mechanism

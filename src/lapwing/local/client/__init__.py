@@ -9,10 +9,14 @@ probabilities between two answers. The client computes that itself, and refuses 
 collects the reports is not trusted with anything: the guarantee rests on this folder and on the random bytes alone.
 
 What may be answered says which mechanisms fit (`answers`). Each mechanism is a `Rule` or, if its reports depend on
-what the device kept, a `MemoryRule` (`rules`). They stand in files that are named like the folders of `lapwing.local`.
+what the device kept, a `MemoryRule` (`rules`). They stand in files that are named like the folders of `lapwing.local`,
+and the file of one is read when a task has it: a device that answers tasks of coins needs `answers`, `frequencies`,
+`rules`, `task` and `task_text`, and no other file.
 
 Bytes are read in this order: 16 for the report's identity, then 8 for each word, least significant byte first.
 """
+
+from typing import TYPE_CHECKING
 
 from .answers import (
     DECIMALS,
@@ -29,14 +33,43 @@ from .answers import (
     Text,
     Values,
 )
-from .frequencies import PRIME
-from .means import MOST_SHIFT, MOST_WIDTH
-from .randomness import WHOLE, NoRandomness, Read, below, coin, others
-from .refusals import AnswerRefused, TaskRefused
-from .report import report, report_with_memory
-from .rules import ALL, PLACES, UNCHANGED, AnyRule, Memory, MemoryRule, Parameters, Rule, Said, epsilon_up
-from .task import EPSILON, MOST_ATTRIBUTES, VERSION, Answer, Asked, Attributes, Task, true_epsilons
+from .rules import (
+    ALL,
+    PLACES,
+    UNCHANGED,
+    WHOLE,
+    AnswerRefused,
+    AnyRule,
+    Memory,
+    MemoryRule,
+    NoRandomness,
+    Parameters,
+    Read,
+    Rule,
+    Said,
+    TaskRefused,
+    below,
+    coin,
+    epsilon_up,
+    others,
+)
+from .task import (
+    EPSILON,
+    MOST_ATTRIBUTES,
+    VERSION,
+    Answer,
+    Asked,
+    Attributes,
+    Task,
+    report,
+    report_with_memory,
+    true_epsilons,
+)
 from .task_text import MOST_TASK, read_task, task_of
+
+if TYPE_CHECKING:
+    from .frequencies import PRIME
+    from .means import MOST_SHIFT, MOST_WIDTH
 
 __all__ = [
     "ALL", "DECIMALS", "EPSILON", "MOST_ATTRIBUTES", "MOST_BYTES", "MOST_SHIFT", "MOST_STEPS", "MOST_TASK", "MOST_TEXT",
@@ -45,3 +78,16 @@ __all__ = [
     "NoRandomness", "Number", "Parameters", "Read", "Rule", "Said", "Task", "TaskRefused", "Text", "Values", "below",
     "coin", "epsilon_up", "others", "read_task", "report", "report_with_memory", "task_of", "true_epsilons",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> int:
+    """Return a limit of a mechanism, from its file."""
+    if name == "PRIME":
+        from .frequencies import PRIME
+
+        return PRIME
+    if name in ("MOST_SHIFT", "MOST_WIDTH"):
+        from . import means
+
+        return means.MOST_SHIFT if name == "MOST_SHIFT" else means.MOST_WIDTH
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

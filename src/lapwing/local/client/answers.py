@@ -8,15 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar, Final, final
 
-from .dyadic_tree import TREE
-from .frequencies import FREQUENCY_RULES
-from .heavy_hitters import HEAVY_HITTER_RULES
-from .means import MEAN_RULES
-from .memoised import MEMOISED, MEMOISED_UNARY
-from .randomness import Read, below
-from .rappor import RAPPOR_TEXT, RAPPOR_VALUES
-from .refusals import AnswerRefused, TaskRefused
-from .rules import AnyRule, Memory, Parameters, Said
+from .rules import AnswerRefused, AnyRule, Memory, Parameters, Read, RuleTable, Said, TaskRefused, below
 
 MOST_VALUES: Final = 100_000
 MOST_TEXT: Final = 500
@@ -26,19 +18,22 @@ MOST_BYTES: Final = 1_000
 DECIMALS: Final = 6
 _NUMBER: Final = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})?")
 
-VALUE_RULES: Final[Mapping[str, AnyRule[int]]] = {
-    **FREQUENCY_RULES,
-    "memoised": MEMOISED,
-    "memoised-unary": MEMOISED_UNARY,
-    "tree": TREE,
-    **RAPPOR_VALUES,
-}
+VALUE_RULES: Final = RuleTable[int](
+    dict.fromkeys(("binary", "k-ary", "subset", "unary", "hashing"), "frequencies:FREQUENCY_RULES")
+    | dict.fromkeys(("memoised", "memoised-unary", "tree"), "longitudinal:LONGITUDINAL_RULES")
+    | {"basic-rappor": "rappor:RAPPOR_VALUES"}
+)
 """For one of a list of values, by its number."""
-NUMBER_RULES: Final[Mapping[str, AnyRule[int]]] = MEAN_RULES
+NUMBER_RULES: Final = RuleTable[int](dict.fromkeys(("duchi", "piecewise", "hybrid"), "means:MEAN_RULES"))
 """For a number, by its point on the grid."""
-TEXT_RULES: Final[Mapping[str, AnyRule[str]]] = {**HEAVY_HITTER_RULES, **RAPPOR_TEXT}
+TEXT_RULES: Final = RuleTable[str](
+    dict.fromkeys(("sketch", "hadamard", "prefixes"), "heavy_hitters:HEAVY_HITTER_RULES")
+    | dict.fromkeys(("rappor", "rappor-once"), "rappor:RAPPOR_TEXT")
+)
 """For any text."""
-RULES: Final[Mapping[str, AnyRule[int] | AnyRule[str]]] = {**VALUE_RULES, **NUMBER_RULES, **TEXT_RULES}
+RULES: Final[Mapping[str, AnyRule[int] | AnyRule[str]]] = RuleTable(
+    {**VALUE_RULES.homes, **NUMBER_RULES.homes, **TEXT_RULES.homes}
+)
 
 
 @final
@@ -71,8 +66,7 @@ class Values:
     @property
     def rules(self) -> Mapping[str, AnyRule[int]]:
         """The mechanisms for it."""
-        of_two = {} if self.size == 2 else {"binary", "tree"}
-        return {name: rule for name, rule in VALUE_RULES.items() if name not in of_two}
+        return VALUE_RULES if self.size == 2 else VALUE_RULES.without("binary", "tree")
 
     def say(
         self, mechanism: str, parameters: Parameters, answer: str, read: Read, memory: Memory, period: int

@@ -22,11 +22,8 @@ from typing import Final, final
 
 from .answers import plain
 from .private_file import DeviceRefused, held, put, whole
-from .randomness import Read
-from .refusals import AnswerRefused, TaskRefused
-from .report import report_with_memory
-from .rules import Memory, epsilon_up
-from .task import Answer, Task
+from .rules import AnswerRefused, Memory, Read, TaskRefused, epsilon_up
+from .task import Answer, Task, report_with_memory
 from .task_text import task_of, unrepeated
 
 __all__ = [

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from .randomness import WHOLE, Read, below, coin, others
-from .rules import THRESHOLDS, Parameters, Rule, either, response_ratio
+from .rules import THRESHOLDS, WHOLE, Parameters, Read, Rule, below, coin, either, others, response_ratio
 
 PRIME: Final = (1 << 31) - 1
 """The field in which answers are hashed: h(v) = ((a·v + b) mod PRIME) mod range."""

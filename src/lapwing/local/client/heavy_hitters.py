@@ -19,8 +19,7 @@ from fractions import Fraction
 from typing import Final
 
 from .frequencies import PRIME, as_digits, randomized_response
-from .randomness import Read, below, coin
-from .rules import THRESHOLDS, Parameters, Rule, response_ratio
+from .rules import THRESHOLDS, Parameters, Read, Rule, below, coin, response_ratio
 
 MOST_FUNCTIONS: Final = 1 << 20
 MOST_BUCKETS: Final = 1 << 16

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
-from .randomness import WHOLE, Read, below, coin
-from .rules import THRESHOLDS, Parameters, Rule, either, response_ratio
+from .rules import THRESHOLDS, WHOLE, Parameters, Read, Rule, below, coin, either, response_ratio
 
 MOST_WIDTH: Final = 1 << 40
 MOST_SHIFT: Final = 1 << 20

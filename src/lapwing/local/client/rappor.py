@@ -21,10 +21,8 @@ from fractions import Fraction
 from typing import Final
 
 from .frequencies import as_digits
-from .memoised import Chances, bits_again, changing_bits_ratio, kept_bits, unchanged_bits_ratio
-from .randomness import WHOLE, Read, below, coin
-from .refusals import AnswerRefused, TaskRefused
-from .rules import UNCHANGED, Memory, MemoryRule, Parameters, Rule
+from .longitudinal import Chances, bits_again, changing_bits_ratio, kept_bits, unchanged_bits_ratio
+from .rules import UNCHANGED, WHOLE, AnswerRefused, Memory, MemoryRule, Parameters, Read, Rule, TaskRefused, below, coin
 
 MOST_BITS: Final = 256
 """A byte of the digest picks a bit."""

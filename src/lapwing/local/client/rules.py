@@ -1,12 +1,66 @@
-"""What a mechanism is to the client: its integers, the worst ratios that they allow, and how a report is drawn."""
+"""What every mechanism is made of: coins of exact laws, and rules: its integers, their worst ratio, how it draws."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from importlib import import_module
 from typing import ClassVar, Final, Generic, TypeVar, final
 
-from .randomness import WHOLE, Read
+
+class TaskRefused(ValueError):
+    """The task makes no sense, or states another ε than its thresholds have; nothing was sent."""
+
+
+class AnswerRefused(ValueError):
+    """The task does not allow this answer; nothing was sent."""
+
+
+# Random words.
+
+WHOLE: Final = 1 << 64
+"""How many words there are: a coin of threshold T falls with probability T / WHOLE."""
+
+Read = Callable[[int], bytes]
+"""A source of so many random bytes, such as `os.urandom`."""
+
+
+class NoRandomness(OSError):
+    """The source of randomness gave too few bytes; nothing was sent."""
+
+
+def exactly(read: Read, size: int) -> bytes:
+    """Return so many random bytes, or raise NoRandomness."""
+    data = read(size)
+    if len(data) != size:
+        raise NoRandomness(f"The source of randomness gave {len(data)} of {size} bytes; nothing was sent.")
+    return data
+
+
+def coin(threshold: int, read: Read) -> bool:
+    """Return True with probability threshold / 2^64, exactly."""
+    return int.from_bytes(exactly(read, 8), "little") < threshold
+
+
+def below(bound: int, read: Read) -> int:
+    """Return a uniform integer below a bound: words beyond the last whole multiple of it are dropped."""
+    limit = WHOLE - WHOLE % bound
+    while True:
+        word = int.from_bytes(exactly(read, 8), "little")
+        if word < limit:
+            return word % bound
+
+
+def others(count: int, bound: int, true: int, read: Read) -> list[int]:
+    """Return a uniform set of integers below a bound, none of which is `true` (Floyd's sampling)."""
+    chosen: set[int] = set()
+    for last in range(bound - 1 - count, bound - 1):
+        pick = below(last + 1, read)
+        chosen.add(last if pick in chosen else pick)
+    return [index + (index >= true) for index in chosen]
+
+
+# Rules.
 
 PLACES: Final = Decimal("1e-12")
 """Every ε of a task is rounded up to a multiple of this."""
@@ -99,6 +153,35 @@ class MemoryRule(Generic[Code]):
 
 
 AnyRule = Rule[Code] | MemoryRule[Code]
+
+
+@final
+class RuleTable(Mapping[str, AnyRule[Code]]):
+    """Mechanisms by name. The file of one is read when it is first asked for: a coin needs no sketches.
+
+    Args: homes: for each name the file, and the table in it.
+    """
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self.homes = homes
+
+    def __getitem__(self, name: str) -> AnyRule[Code]:
+        file, table = self.homes[name].split(":")
+        rule: AnyRule[Code] = getattr(import_module(f".{file}", __package__), table)[name]
+        return rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.homes)
+
+    def __len__(self) -> int:
+        return len(self.homes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.homes
+
+    def without(self, *names: str) -> "RuleTable[Code]":
+        """Return the table without some."""
+        return RuleTable({name: home for name, home in self.homes.items() if name not in names})
 
 
 def either(ratio: Fraction) -> Fraction:

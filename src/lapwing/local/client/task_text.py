@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from .answers import Answers, Number, Text, Values
-from .refusals import TaskRefused
-from .rules import ALL, UNCHANGED
+from .rules import ALL, UNCHANGED, TaskRefused
 from .task import EPSILON, VERSION, Asked, Attributes, Task
 
 MOST_TASK: Final = 1 << 24

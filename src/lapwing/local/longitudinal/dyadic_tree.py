@@ -15,7 +15,7 @@ from lapwing.exact import samplers
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import WHOLE
-from lapwing.local.client.dyadic_tree import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
+from lapwing.local.client.longitudinal import MOST_CHANGES, MOST_DAYS, MOST_LEVELS
 from lapwing.local.client.rules import response_ratio
 from lapwing.local.frequencies.randomizer import Reports, codes
 from lapwing.local.mechanism import Mechanism
@@ -34,7 +34,7 @@ class DyadicTree(Mechanism):
     """Report, at the end of every block of a level drawn at random, one bit about one change drawn at random.
 
     Guarantee: PureDP(ln ratio) for all that one device sends in all periods, ratio = p/(1 − p): neighbours are any two
-        histories of one respondent, however often they change. `client.dyadic_tree` has the proof. Where a history
+        histories of one respondent, however often they change. `client.longitudinal` has the proof. Where a history
         changes more often than `changes`, the estimate counts the first ones only: that costs truth, not privacy.
     Args: levels: L, so that there are 2^L periods. changes: how many changes of a history count; the answer before the
         first period is no, so that a first yes is one. threshold: 2^64·p. days: of a period.

@@ -16,7 +16,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.local.client import WHOLE
-from lapwing.local.client.memoised import changing_bits_ratio, changing_ratio, unchanged_bits_ratio, unchanged_ratio
+from lapwing.local.client.longitudinal import changing_bits_ratio, changing_ratio, unchanged_bits_ratio, unchanged_ratio
 from lapwing.local.frequencies.kary import KaryResponse
 from lapwing.local.frequencies.randomizer import Rates, Reports, codes
 from lapwing.local.frequencies.report_kinds import BitReports, ValueReports

@@ -1,4 +1,6 @@
-"""Noisy answers that a device draws once and keeps, and makes noisy again for each report.
+"""Mechanisms for answers that are asked again and again: noisy answers that a device keeps, and a tree of periods.
+
+**Kept answers.** A noisy answer is drawn once and kept, and made noisy again for each report.
 
 The kept answer is RAPPOR's *permanent* response, the report its *instantaneous* one. While the answer stays the same,
 all reports together lose no more than the kept answer does. Once answers change that no longer holds: then each report
@@ -6,6 +8,20 @@ may lose as much as its own noise allows.
 
 Two forms are here: one value of k (`MEMOISED`), and a bit for each value (`MEMOISED_UNARY`). RAPPOR keeps bits, too,
 and takes its ratios from here.
+
+**The tree.** A yes or no in every period, of which a few changes are reported, with one loss for all periods together.
+A device draws a level h and a slot j once. Blocks of 2^h periods follow each other. Of the changes
+of its answer (the answer before the first period counts as no) it keeps the j-th alone. At the end of every block it
+reports one bit: a coin that favours the direction of the kept change if that lies in the block, and else a fair coin.
+
+So at most one block of a device is not a fair coin, whatever its answers were, and however often they changed. Given h
+and j, the probability of all bits of its n blocks together is 2^(1 − n) times p, 1 − p or ½, and the ratio for any two
+histories is p/(1 − p) at most. That goes for the mixture over h and j too, which do not depend on the answers. So it is
+the loss of all periods together. If there are more blocks than slots it is attained: by a history that changes in the
+blocks 1 … c, against one that changes in the blocks 2 … c + 1.
+
+Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta 2019, who spend half of ε on a bit; all of it is
+allowed.
 """
 
 from collections.abc import Mapping
@@ -13,14 +29,29 @@ from fractions import Fraction
 from typing import Final
 
 from .frequencies import as_digits, randomized_response, unary_encoding
-from .randomness import WHOLE, Read, coin
-from .refusals import AnswerRefused
-from .rules import THRESHOLDS, UNCHANGED, Memory, MemoryRule, Parameters, either, response_ratio
+from .rules import (
+    ALL,
+    THRESHOLDS,
+    UNCHANGED,
+    WHOLE,
+    AnswerRefused,
+    Memory,
+    MemoryRule,
+    Parameters,
+    Read,
+    below,
+    coin,
+    either,
+    response_ratio,
+)
 
 MOST_CURVE: Final = 1024
 """Up to so many reports a device computes the exact loss; for more it takes the bound that holds for any number."""
 MOST_POWER: Final = 1 << 13
 """Up to so many bits times reports a device computes the bound for changing answers; a larger one says nothing."""
+MOST_LEVELS: Final = 10
+MOST_CHANGES: Final = 1_000
+MOST_DAYS: Final = 366
 DAMAGED: Final = "The device's memory of this task is damaged; nothing was sent."
 
 
@@ -205,3 +236,73 @@ MEMOISED_UNARY: Final[MemoryRule[int]] = MemoryRule(
     draw=_draw_bits,
     after=_after_bits,
 )
+
+
+# A tree of periods.
+
+
+def _tree_ranges(count: int) -> Mapping[str, range]:
+    return {
+        "threshold": THRESHOLDS,
+        "levels": range(1, MOST_LEVELS + 1),
+        "changes": range(1, MOST_CHANGES + 1),
+        "days": range(1, MOST_DAYS + 1),
+    }
+
+
+def _draw_tree(
+    parameters: Parameters, count: int, true: int, read: Read, memory: Memory, period: int
+) -> tuple[list[int] | None, Memory]:
+    """Return what is sent after a period, if a block ends with it: its level, its number, and a bit.
+
+    The answers affect the bit only, never whether or when something is sent. A period without an answer counts as
+    unchanged, and a block that ended in such a period is not reported.
+    """
+    levels, slots, periods = parameters["levels"], parameters["changes"], 1 << parameters["levels"]
+    before = memory or _tree_before(levels, slots, read)
+    level, slot = _kept_number(before, "level", range(levels + 1)), _kept_number(before, "slot", range(slots))
+    answered, last = _kept_number(before, "period", range(periods + 1)), _kept_number(before, "answer", range(2))
+    seen, change = _kept_number(before, "changes", range(slots + 1)), _kept_number(before, "change", range(-1, 2))
+    if not answered < period <= periods:
+        raise AnswerRefused(
+            f"Period {period} of {periods} cannot follow period {answered}: one answer a period; nothing was sent."
+        )
+    block = (period - 1) >> level
+    if block != (answered - 1) >> level:
+        change = 0
+    if true != last and seen == slot:
+        change = true - last
+    seen = min(seen + (true != last), slots)
+    after = {"level": level, "slot": slot, "period": period, "answer": true, "changes": seen, "change": change}
+    if period % (1 << level):
+        return None, after
+    limit = {0: WHOLE // 2, 1: parameters["threshold"], -1: WHOLE - parameters["threshold"]}[change]
+    return [level, block, int(coin(limit, read))], after
+
+
+def _tree_before(levels: int, slots: int, read: Read) -> Memory:
+    """Return the memory before the first period: the answer is no."""
+    level, slot = below(levels + 1, read), below(slots, read)
+    return {"level": level, "slot": slot, "period": 0, "answer": 0, "changes": 0, "change": 0}
+
+
+def _kept_number(memory: Memory, name: str, allowed: range) -> int:
+    """Return what is kept; a device that lost a part of its memory must not draw again."""
+    number = kept(memory, name, allowed)
+    if number is None:
+        raise AnswerRefused(DAMAGED)
+    return number
+
+
+TREE: Final[MemoryRule[int]] = MemoryRule(
+    ranges=_tree_ranges,
+    ratio=lambda parameters, count: response_ratio(parameters["threshold"], 2),
+    more={ALL: lambda parameters, count: response_ratio(parameters["threshold"], 2)},
+    draw=_draw_tree,
+)
+
+
+LONGITUDINAL_RULES: Final[Mapping[str, MemoryRule[int]]] = {
+    "memoised": MEMOISED, "memoised-unary": MEMOISED_UNARY, "tree": TREE
+}  # fmt: skip
+"""For one of a list of values."""
