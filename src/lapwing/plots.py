@@ -82,12 +82,20 @@ def _series(field: str, **more: object) -> dict[str, Any]:
 
 
 def bars_with_intervals(
-    rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str], value: str, low: str, high: str, title: str
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str],
+    value: str,
+    low: str,
+    high: str,
+    title: str,
+    faint: str | None = None,
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
     Args: rows: the records; keys: the first is the axis, the second (if any) the colour, the others are joined to the
-        axis; value, low, high: the fields of the bar's end and of the interval's ends.
+        axis; value, low, high: the fields of the bar's end and of the interval's ends; faint: the field that is true
+        of bars that cannot be told from 0, which are pale and have a question mark.
     """
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
     axis, colour = " · ".join(joined), keys[1] if len(keys) > 1 else None
@@ -99,7 +107,17 @@ def bars_with_intervals(
     bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": {"y": {"field": value, "type": "quantitative"}}}
     ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}
     rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
-    return _chart(title, data, height=None, encoding=encoding, layer=[bar, rule])
+    layers: list[dict[str, Any]] = [bar, rule]
+    if faint is not None and any(row[faint] for row in rows):
+        bar["encoding"]["opacity"] = {"condition": {"test": f"datum[{faint!r}]", "value": 0.25}, "value": 0.7}
+        mark = {
+            "mark": {"type": "text", "text": "?", "dy": -8, "baseline": "bottom"},
+            "encoding": {"y": _amount(high, value)},
+        }
+        layers.append({"transform": [{"filter": f"datum[{faint!r}]"}], **mark})
+        subtitle = {"text": title, "subtitle": "pale, with ?: cannot be told from 0"}
+        return Plot({**_chart(title, data, height=None, encoding=encoding, layer=layers).to_dict(), "title": subtitle})
+    return _chart(title, data, height=None, encoding=encoding, layer=layers)
 
 
 def curves_with_bounds(

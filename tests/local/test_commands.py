@@ -69,7 +69,11 @@ def test_from_task_to_shares(task: client.Task, folder: Path, run: Run) -> None:
         refused = run(*ask, "--forged", wrong)
         assert (refused.status, refused.out) == (2, "")
         assert f"--forged is {wrong}; it must be from 0 to 3,000" in refused.err
-    assert json.loads((folder / "chart.json").read_text())["title"] == "Which?"
+    drawn = json.loads((folder / "chart.json").read_text())
+    assert drawn["title"]["text"] == "Which?"
+    pale = {row["value"]: row["cannot be told from 0"] for row in drawn["data"]["values"]}
+    assert pale == {row["value"]: row["seen"] == "false" for row in rows}
+    assert pale["perhaps"]
 
     wider = list(csv.DictReader(io.StringIO(run(*ask, "--whom", "population", "--together").out)))
     assert all(

@@ -60,7 +60,7 @@ def test_from_task_to_shares(folder: Path, run: Run) -> None:
     assert "10 forged reports" in outcome.err
     assert "for all other texts" in outcome.err
     assert "list more texts" in outcome.err
-    assert json.loads((folder / "chart.json").read_text())["title"] == "Your home page?"
+    assert json.loads((folder / "chart.json").read_text())["title"]["text"] == "Your home page?"
 
     document = json.loads(run(*ASK, "--format", "json").out)
     assert (document["reports"], document["candidates"], document["chosen_by"]) == (4000, 3, 0)

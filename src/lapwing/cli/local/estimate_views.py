@@ -25,9 +25,12 @@ MOST_LIKELIHOODS: Final = 2_000_000
 """Reports times values up to which the likeliest shares are worth the time."""
 MOST_DRAWN: Final = 40
 """Bars of a chart of texts."""
+FAINT: Final = "cannot be told from 0"
 MISFIT: Final = 1.5
 """From here on, other texts than the candidates have so large a share that the user should know."""
-RECORD_COLUMNS: Final = ("question", "value", "reports", "estimate", "standard_error", "low", "high", "consistent")
+RECORD_COLUMNS: Final = (
+    "question", "value", "reports", "estimate", "standard_error", "low", "high", "consistent", "seen"
+)  # fmt: skip
 TEXT_COLUMNS: Final = ("value", "share", "standard_error", "low", "high", "consistent", "significance", "seen")
 
 
@@ -244,7 +247,7 @@ def _rows_of(
     """Return a record a value, or one of the mean, with the same columns."""
     if isinstance(estimate, lw.local.MeanEstimate):
         (row,) = estimate.rows(confidence, whom=whom.value)
-        return [{"question": question, "value": "mean", "estimate": row.pop("mean"), **row}]
+        return [{"question": question, "value": "mean", "estimate": row.pop("mean"), **row, "seen": None}]
     shares = estimate.rows(confidence, whom=whom.value, together=together)
     return [
         {
@@ -252,7 +255,7 @@ def _rows_of(
             "value": row["value"],
             "reports": estimate.reports,
             "estimate": row["share"],
-            **{name: row[name] for name in ("standard_error", "low", "high", "consistent")},
+            **{name: row[name] for name in ("standard_error", "low", "high", "consistent", "seen")},
         }
         for row in shares
     ]
@@ -312,13 +315,18 @@ def _moving(forged: int) -> str:
 
 
 def _draw(options: EstimateOptions, title: str, parts: Mapping[str, Sequence[Row]], key: str, value: str) -> None:
-    """Write bars with intervals, if a chart is wanted: a panel for each part, by its title."""
+    """Write bars with intervals, if a chart is wanted: a panel for each part, by its title.
+
+    Shares that noise alone makes are marked, and those of periods whose interval has 0 in it.
+    """
     if options.plot is None:
         return
-    panels = [
-        bars_with_intervals(rows, keys=[key], value=value, low="low", high="high", title=panel)
-        for panel, rows in parts.items()
-    ]
+    panels = []
+    for panel, rows in parts.items():
+        marked = [{**row, FAINT: row.get("seen", "period" not in row or row["low"] > 0) is False} for row in rows]
+        panels.append(
+            bars_with_intervals(marked, keys=[key], value=value, low="low", high="high", title=panel, faint=FAINT)
+        )
     write_chart(panels[0] if len(panels) == 1 else below_each_other(title, *panels), options.plot)
 
 
