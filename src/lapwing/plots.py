@@ -104,12 +104,13 @@ def bars_with_intervals(
     encoding: dict[str, Any] = {"x": x}
     if colour:
         encoding |= {"color": {"field": colour, "type": "nominal"}, "xOffset": {"field": colour}}
-    bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": {"y": {"field": value, "type": "quantitative"}}}
+    height: dict[str, Any] = {"y": {"field": value, "type": "quantitative"}}
+    bar = {"mark": {"type": "bar", "opacity": 0.7}, "encoding": height}
     ends = {"y": _amount(low, value), "y2": {"field": high}, "color": {"value": "black"}}
     rule = {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": ends}
     layers: list[dict[str, Any]] = [bar, rule]
     if faint is not None and any(row[faint] for row in rows):
-        bar["encoding"]["opacity"] = {"condition": {"test": f"datum[{faint!r}]", "value": 0.25}, "value": 0.7}
+        height["opacity"] = {"condition": {"test": f"datum[{faint!r}]", "value": 0.25}, "value": 0.7}
         mark = {
             "mark": {"type": "text", "text": "?", "dy": -8, "baseline": "bottom"},
             "encoding": {"y": _amount(high, value)},
