@@ -1,0 +1,70 @@
+"""From released numbers to rows with intervals: one number, or two and their quotient."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from lapwing.answer.python_values import Cell
+from lapwing.graphs.recipe import Ends, Released, Shown
+
+
+def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) -> Ends:
+    """Return the ends of an interval around a value, inside what is possible."""
+    return max(value - h, low), min(value + h, high)
+
+
+def one_number(name: str) -> Callable[[Sequence[Released], int | None, Fraction], Shown]:
+    """Show one number as it was released."""
+
+    def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+        value = int(released[0].values[0])
+        h = released[0].half_width(confidence)
+        return Shown(
+            columns=(name,), rows=({name: value},), ends={name: (about(value, h),)}, notes=cut_note(level, name)
+        )
+
+    return show
+
+
+def cut_note(level: int | None, what: str) -> tuple[str, ...]:
+    """Say that what each node adds is limited, if it is."""
+    if level is None:
+        return ()
+    return (f"what each node adds is limited to {level:,}; the ± is around {what} as limited, which may lack some",)
+
+
+def ratio(
+    name: str, top: Callable[[Ends, Ends], Ends], value: Callable[[float, float], float | None], *parts: str
+) -> Callable[[Sequence[Released], int | None, Fraction], Shown]:
+    """Show two numbers and a quotient of them, whose interval holds if both of theirs do."""
+
+    def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+        apart = 1 - (1 - confidence) / 2
+        numbers = [int(part.values[i]) for part in released for i in range(len(part.values))]
+        laws = [part for part in released for _ in part.values]
+        one, other = (about(n, law.half_width(apart)) for n, law in zip(numbers, laws, strict=True))
+        ends = {
+            part: (about(n, law.half_width(confidence)),) for part, n, law in zip(parts, numbers, laws, strict=True)
+        }
+        row: dict[str, Cell] = {name: value(*numbers), **dict(zip(parts, numbers, strict=True))}
+        return Shown(
+            columns=(name, *parts),
+            rows=(row,),
+            ends={name: (top(one, other),), **ends},
+            notes=cut_note(level, "counts"),
+        )
+
+    return show
+
+
+def quotient(one: Ends, other: Ends, factor: float) -> Ends:
+    """Return the ends of factor·x/y inside [0, 1], for x and y inside their ends, both ≥ 0."""
+    low = factor * max(one[0], 0) / other[1] if other[1] > 0 else 0.0
+    high = factor * max(one[1], 0) / other[0] if other[0] > 0 else 1.0
+    return min(low, 1.0), min(high, 1.0)
+
+
+def share_of(factor: float) -> Callable[[float, float], float | None]:
+    """Return the function that makes a share of two noisy numbers."""
+    return lambda one, other: None if other < 1 else min(max(factor * one / other, 0.0), 1.0)
