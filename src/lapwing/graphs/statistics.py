@@ -1,4 +1,4 @@
-"""The statistics of graphs: for which promises each is, and what may be said of it. Its own file says how it is made."""
+"""The statistics of graphs: which promises each is for, and what may be said of it. Its file says how it is made."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
