@@ -1,7 +1,5 @@
 """How a session is opened: by a catalog, or by protecting a file."""
 
-import getpass
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,39 +9,18 @@ from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
-from lapwing.catalog.table import Column, Table
+from lapwing.catalog.table import Column
 from lapwing.catalog.toml import load, write
-from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogError, CatalogMismatch, InvalidParameter
-from lapwing.exact.entropy import Entropy, SystemEntropy
-from lapwing.ledger.opening import is_begun, open_ledger
-from lapwing.ledger.owners import owners_of
+from lapwing.exact.entropy import Entropy
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.registration import Registration
 from lapwing.privacy.measures import Number
+from lapwing.release.account import open_access, registration
 from lapwing.session import Session
 
 if TYPE_CHECKING:
     from lapwing.catalog.draft import Edge
     from lapwing.client import RemoteSession
-
-
-def registration(catalog: Catalog) -> Registration:
-    """Return what a catalog's ledger is registered for."""
-    budget = catalog.budget
-    return Registration(
-        dataset=catalog.name,
-        privacy_unit=", ".join(sorted({_unit_of(table.root) for table in catalog.tables})),
-        neighbouring=budget.neighbouring,
-        budget=budget.loss,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        delta_keys=budget.delta_keys,
-    )
-
-
-def _unit_of(table: Table) -> str:
-    return f"{table.privacy_unit}" if table.unit_day is None else f"{table.privacy_unit} and day of {table.unit_day}"
 
 
 def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session:
@@ -53,32 +30,8 @@ def open_session(catalog: Catalog, *, entropy: Entropy | None = None) -> Session
         raise CatalogError(
             f"The catalog protects no people, only edges of {names}; open these by lapwing.graphs.connect."
         )
-    engine, public = open_engine(catalog)
-    try:
-        if not is_begun(catalog.ledger, catalog.folder):
-            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
-        owners = owners_of(catalog)
-        ledger = open_ledger(
-            catalog.ledger, catalog.folder, registration(catalog), parts=Parts.of_catalog(catalog), owners=owners
-        )
-        try:
-            if ledger.state().version == 0:
-                ledger.accept(digests(catalog, engine), principal(), owners)
-        except BaseException:
-            ledger.close()
-            raise
-    except BaseException:
-        engine.close()
-        raise
-    return Session(catalog, engine, ledger, entropy or SystemEntropy(), principal(), public)
-
-
-def principal() -> str:
-    """Return who asks: the name of the operating system's user."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
+    access = open_access(catalog, registration(catalog), parts=Parts.of_catalog(catalog), entropy=entropy)
+    return Session(catalog, access.engine, access.ledger, access.entropy, access.principal, access.public)
 
 
 @overload

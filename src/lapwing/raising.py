@@ -15,7 +15,7 @@ from lapwing.errors import CatalogMismatch, InvalidParameter
 from lapwing.guarantee.raise_preview import Raise, preview
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import is_begun, open_ledger
-from lapwing.opening import principal, registration
+from lapwing.release.account import principal, registration
 
 
 def previewed(path: Path, epsilon: Fraction, delta: Fraction | None) -> Raise:

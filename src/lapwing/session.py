@@ -3,8 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Any, Self, cast, final
 
 from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
@@ -19,7 +18,6 @@ from lapwing.ledger.owners import owners_of
 from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import State
 from lapwing.ledger.wording import require_label
-from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
@@ -34,6 +32,8 @@ from lapwing.release.request import OPEN, Access, Request, Timing
 if TYPE_CHECKING:
     import ibis
 
+    from lapwing.graphs.in_session import AskedOfGraph
+    from lapwing.graphs.opened import OpenGraph
     from lapwing.guarantee import Page
     from lapwing.guarantee.raise_preview import Raise
     from lapwing.ibis_questions import Question
@@ -73,6 +73,7 @@ class Session:
         self._plans = plans if plans is not None else PlanCache[tuple[Plan, Quote]]()
         self._origin = origin  # that this one was made from
         self._timing, self._closed = timing, False
+        self._graphs: dict[str, OpenGraph] = {} if origin is None else origin._graphs
         self._process = os.getpid()  # DuckDB's threads do not survive a fork: in a child it would hang, once charged
 
     def _require_open(self) -> None:
@@ -109,11 +110,10 @@ class Session:
             EngineFault (charged).
         """
         self._require_open()
-        request = self._planned(
-            question, parameters, epsilon, error, delta, label, options, assuming_count, answered=True
-        )
-        (answer,) = answer_all([request], self._access())
-        return answer
+        if self.catalog.graphs and (of := self._of_graph(question, parameters, label, epsilon, error, delta, options)):
+            return cast(Answer, of.answer())  # which reads alike
+        one = self._planned(question, parameters, epsilon, error, delta, label, options, assuming_count, answered=True)
+        return answer_all([one], self._access())[0]
 
     def first_above(
         self, questions: Sequence[str], threshold: Number | list[Number] | tuple[Number, ...], *, epsilon: Number
@@ -211,10 +211,8 @@ class Session:
             plan = self._bound(text, parameters)
             if answered:
                 plan.require_answerable()
-            assumed = assuming_count if error is not None else None
-            return plan, calibrate(
-                plan, catalog.budget, epsilon=epsilon, error=error, delta=delta, assuming_count=assumed
-            )
+            rows = assuming_count if error is not None else None
+            return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta, assuming_count=rows)
 
         plan, priced = self._plans.planned(
             make,
@@ -227,6 +225,11 @@ class Session:
         if answered:  # it may have been priced before
             plan.require_answerable()
         return Request(text=text, parameters=parameters, plan=plan, priced=priced, label=label)
+
+    def _of_graph(self, *asked: Any) -> "AskedOfGraph | None":
+        from lapwing.graphs.in_session import asked_of_graph  # here: few catalogs have graphs
+
+        return asked_of_graph(*asked, people=self._access(), held=self._graphs)
 
     def _access(self) -> Access:
         return Access(
@@ -255,6 +258,8 @@ class Session:
         from lapwing.release.explaining import explain  # here: a question that is asked needs no preview
 
         self._require_open()
+        if self.catalog.graphs and (of := self._of_graph(question, parameters, None, epsilon, error, delta, options)):
+            return of.preview()
         state = self._state()  # first, as it may bring another budget, and with it another price
         request = self._planned(question, parameters, epsilon, error, delta, None, options, assuming_count)
         return explain(request, state, self._access(), assuming_count)
@@ -284,10 +289,10 @@ class Session:
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
         """Return what a larger budget would promise, beside what is promised now; free. Raises: as `raise_budget`."""
-        from lapwing.guarantee.raise_preview import expected_preview
+        from lapwing.guarantee.raise_preview import expected_preview, figures
 
         self._require_open()
-        return expected_preview(self.catalog, self._state(), *_figures(was, (epsilon, delta)))
+        return expected_preview(self.catalog, self._state(), *figures(was, (epsilon, delta)))
 
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
         """Make the budget larger, for everybody and for ever. The curator's act.
@@ -298,8 +303,10 @@ class Session:
         Args: was: the (epsilon, delta) as they are expected to be.
         Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget. Nothing is changed.
         """
+        from lapwing.guarantee.raise_preview import figures
+
         self._require_open()
-        before, after = _figures(was, (epsilon, delta))
+        before, after = figures(was, (epsilon, delta))
         budget = replace(self.catalog.budget, epsilon=after[0], delta=after[1])  # that no catalog can hold is refused
         self._ledger.raise_budget(was=before, epsilon=after[0], delta=after[1], principal=self._principal)
         self.catalog = replace(self.catalog, budget=budget)
@@ -397,6 +404,8 @@ class Session:
         """Let go of the engine and the ledger; the session answers nothing any more."""
         self._closed = True
         if os.getpid() == self._process:  # in a child they are the parent's, and DuckDB would end the process
+            for graph in self._graphs.values():
+                graph.close()
             self._engine.close()
             self.public_tables.close()
             self._ledger.close()
@@ -406,7 +415,3 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
-    return [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in budgets]

@@ -10,7 +10,7 @@ import lapwing as lw
 from lapwing.catalog.toml import load
 from lapwing.cli import main
 from lapwing.errors import CatalogMismatch, DataFault
-from lapwing.opening import registration
+from lapwing.release.account import registration
 
 LINK = 'link = { table = "customer", on = { o_custkey = "c_custkey" } }'
 TEXT = f"""\

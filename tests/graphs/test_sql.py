@@ -2,14 +2,20 @@
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import lapwing as lw
+from lapwing.catalog.toml import load
 from lapwing.cli import main
-from lapwing.errors import QueryRefused
-from lapwing.graphs.sql import is_of_graph, read_question
-from tests.graphs.test_asking import RING
-from tests.support.graphs import written
+from lapwing.engines.graph_rows import GraphRows
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
+from lapwing.graphs import GraphAnswer
+from lapwing.graphs.recipe import NoisyVector
+from lapwing.graphs.sql import is_function, question_of, read_function
+from lapwing.graphs.statistics import recipe_of
+from tests.graphs.test_asking import RING, TIES, both
+from tests.support.graphs import catalog, simple, written
 
 
 @pytest.mark.parametrize(
@@ -26,8 +32,8 @@ from tests.support.graphs import written
     ],
 )
 def test_a_function_is_a_statistic(text: str, graph: str, statistic: str, arguments: dict[str, object]) -> None:
-    assert is_of_graph(text)
-    question = read_question(text)
+    assert is_function(text)
+    question = read_function(text)
     assert (question.graph, question.statistic, question.arguments) == (graph, statistic, arguments)
 
 
@@ -46,11 +52,11 @@ def test_a_function_is_a_statistic(text: str, graph: str, statistic: str, argume
 )
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(QueryRefused):
-        read_question(text)
+        read_function(text)
 
 
 def test_other_questions_are_not_of_graphs() -> None:
-    assert not is_of_graph("SELECT COUNT(*) AS graph_edges FROM friends")
+    assert not is_function("SELECT COUNT(*) AS graph_edges FROM friends")
 
 
 def test_in_python_and_on_the_command_line_it_is_the_same_answer(
@@ -65,4 +71,152 @@ def test_in_python_and_on_the_command_line_it_is_the_same_answer(
     assert main(["query", "SELECT GRAPH_EDGES(friends)", "--epsilon", "2", "--catalog", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith(f"{answer.rows()[0]['edges']},")
     assert main(["query", "SELECT GRAPH_EDGES(friends)", "--catalog", str(path)]) == 2
-    assert main(["query", "SELECT GRAPH_EDGES(friends)", "--epsilon", "1", "--server", "https://dp.example.org"]) == 3
+
+
+# ---- joins of edges with themselves ----------------------------------------------------------------------------------
+
+WEDGES = "SELECT COUNT(*) FROM friendships x JOIN friendships y ON x.b = y.a"
+TRIANGLES = f"{WEDGES} JOIN friendships z ON y.b = z.a AND z.b = x.a"
+JOINS = {
+    "SELECT COUNT(*) AS n FROM friendships WHERE a < b": ("edge_count", 1),
+    "SELECT COUNT(*) FROM friends AS f WHERE f.b > f.a": ("edge_count", 1),
+    f"{WEDGES} WHERE x.a < y.b": ("wedges", 1),
+    f"{WEDGES} WHERE x.a <> y.b": ("wedges", 2),
+    "SELECT COUNT(*) FROM friendships x, friendships y WHERE x.a = y.a AND x.b < y.b": ("wedges", 1),
+    TRIANGLES: ("triangles", 6),
+    TRIANGLES.replace("COUNT(*)", "COUNT(*) / 6 AS triangles"): ("triangles", 1),
+    f"{TRIANGLES} WHERE x.a < y.a": ("triangles", 3),
+    f"{TRIANGLES} WHERE x.a < y.a AND y.a < z.a": ("triangles", 1),
+    f"{TRIANGLES} WHERE x.a < y.a AND x.a < z.a": ("triangles", 2),
+    "SELECT COUNT(*) FROM friendships x JOIN friendships y ON x.a = y.a JOIN friendships z ON z.a = y.a "
+    "WHERE x.b < y.b AND y.b < z.b": ("stars", 1),
+    "SELECT COUNT(*) FROM friendships x JOIN friendships y ON x.a = y.a JOIN friendships z ON z.a = y.a "
+    "WHERE x.b <> y.b AND y.b <> z.b AND z.b <> x.b": ("stars", 6),
+}
+
+
+@pytest.mark.parametrize("text", JOINS)
+def test_a_join_counts_a_statistic(text: str) -> None:
+    """Against DuckDB, which is asked of the edges in both directions, in a graph that has no two alike nodes."""
+    statistic, times = JOINS[text]
+    graph = catalog().graphs[0]
+    question = question_of(text, [graph])
+    assert question is not None
+    assert (question.graph, question.statistic) == ("friends", statistic)
+    assert question.times == times
+    pairs = sorted({(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (0, 4), (1, 5), (1, 6)})
+    both = [*pairs, *((b, a) for a, b in pairs)]
+    made = "SELECT * FROM (VALUES " + ", ".join(map(str, both)) + ") AS made(a, b)"
+    asked = text.replace("friends AS", "friendships AS")
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE friendships AS {made}")
+        (found,) = connection.execute(asked).fetchone() or (None,)
+    rows = GraphRows(graph=simple(7, frozenset(pairs)), labels={}, sizes=(7,))
+    recipe = recipe_of(graph, statistic, {**question.arguments, "level": 1000})
+    (number,) = recipe.numbers(1000)
+    assert isinstance(number, NoisyVector)
+    assert int(number.exact(rows)[0]) * times == found
+
+
+REFUSED = {
+    "SELECT COUNT(*) FROM friendships": "both directions",
+    f"{WEDGES}": "forth and back",
+    f"{WEDGES} WHERE x.a < y.b AND x.a < x.b": "middle",
+    f"{WEDGES} WHERE x.a < y.b AND y.b < x.a": "the count is 0",
+    f"{WEDGES} JOIN friendships z ON y.b = z.a WHERE x.a <> y.b AND x.b <> z.b": "this shape",
+    f"{WEDGES} WHERE x.a <> 7": "no constants",
+    f"{WEDGES} WHERE x.a <> y.b OR x.a = 1": "no comparison",
+    f"{WEDGES} WHERE x.c < y.b": "no end of an edge",
+    "SELECT COUNT(*) FROM friendships x LEFT JOIN friendships y ON x.b = y.a": "JOIN … ON",
+    "SELECT COUNT(*) FROM friendships x JOIN people p ON x.a = p.id": "only with themselves",
+    "SELECT a, COUNT(*) FROM friendships GROUP BY a": "no other clauses",
+    "SELECT DISTINCT a FROM friendships": "no other clauses",
+    "SELECT SUM(a) FROM friendships": "rows are counted",
+    "SELECT COUNT(*), COUNT(*) FROM friendships WHERE a < b": "one column",
+    "SELECT COUNT(DISTINCT a) FROM friendships WHERE a < b": "rows are counted",
+    "SELECT COUNT(*) FROM friendships WHERE a = b": "leads from a node to itself",
+    "SELECT COUNT(*) FROM (SELECT * FROM friendships) AS f": "a subquery",
+    "SELECT COUNT(*) FROM people WHERE id IN (SELECT a FROM friendships)": "only with themselves",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM friendships WHERE a < b": "price beside it",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_other_joins_are_refused_with_what_to_write(text: str) -> None:
+    with pytest.raises(QueryRefused, match=REFUSED[text]):
+        question_of(text, [catalog().graphs[0]])
+
+
+def test_joins_of_directed_edges() -> None:
+    graph = catalog(directed=True).graphs[0]
+    question = question_of("SELECT COUNT(*) FROM friendships", [graph])
+    assert question is not None
+    assert question.statistic == "edge_count"
+    assert question.times == 1
+    with pytest.raises(QueryRefused, match="directed"):
+        question_of(TRIANGLES, [graph])
+
+
+def test_a_factor_that_forgets_an_order_is_found() -> None:
+    """A planted error: all six orders of a triangle, though a comparison allows three."""
+    question = question_of(f"{TRIANGLES} WHERE x.a < y.a", [catalog().graphs[0]])
+    free = question_of(TRIANGLES, [catalog().graphs[0]])
+    assert question is not None
+    assert free is not None
+    assert question.times != free.times
+
+
+def test_edges_with_two_promises_are_asked_for_by_the_name_of_one(tmp_path: Path) -> None:
+    graphs = load(both(tmp_path)).graphs
+    with pytest.raises(QueryRefused, match="two promises"):
+        question_of("SELECT COUNT(*) FROM friendships WHERE a < b", graphs)
+    with pytest.raises(QueryRefused, match="two promises"):
+        question_of("SELECT COUNT(*) FROM friends x JOIN ties y ON x.b = y.a WHERE x.a < y.b", graphs)
+    for name in ("friends", "ties"):
+        question = question_of(f"SELECT COUNT(*) FROM {name} WHERE a < b", graphs)
+        assert question is not None
+        assert question.graph == name
+
+
+# ---- sessions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
+    with lw.connect(written(tmp_path, 40, RING, epsilon=10**6)) as session:
+        preview = session.explain(f"{TRIANGLES}", epsilon=1000)
+        assert preview.price == lw.PureDP(1000)
+        assert preview.refusal is None
+        assert not preview.stored
+        assert session.budget().history == ()
+        answer = session.sql(TRIANGLES, epsilon=1000, label="how closed it is")
+        assert isinstance(answer, GraphAnswer)
+        (row,) = answer
+        assert row["count"] == pytest.approx(240, abs=30)
+        low, high = answer.interval()["count"]
+        assert low[0] <= int(str(answer[0]["count"])) <= high[0]
+        assert any("6 times" in note for note in answer.notes)
+        free = session.sql("SELECT GRAPH_TRIANGLES(friends) AS t", epsilon=1000)
+        assert free.stored
+        assert free.columns == ("t",)
+        assert session.explain(TRIANGLES, epsilon=1000).stored
+        (charge,) = session.budget().history
+        assert "how closed it is" in str(charge.wording)
+        assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).rows()
+        with pytest.raises(InvalidParameter, match="a price in epsilon"):
+            session.sql(TRIANGLES, error=10)
+        with pytest.raises(QueryRefused, match="no graph foes"):
+            session.sql("SELECT GRAPH_EDGES(foes)", epsilon=1)
+        assert "GRAPH_TRIANGLES" not in str(answer.describe())
+        assert answer._repr_html_().startswith("<table>")
+        assert answer.to_arrow().column_names == ["count"]
+        assert answer.to_arrow(0.9).column_names == ["count", "count_low", "count_high"]
+
+
+def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_path: Path) -> None:
+    with lw.connect(written(tmp_path, 40, RING, graph=TIES)) as session:
+        session.sql("SELECT GRAPH_EDGES(friends)", epsilon=2)
+        assert session.budget().spent == lw.PureDP(12)  # six edges of one person
+        with pytest.raises(BudgetExhausted, match="of the budget of town"):
+            session.sql("SELECT GRAPH_MAX_DEGREE(friends)", epsilon=2)
+    with lw.graphs.connect(tmp_path / "lapwing.toml") as graph:
+        assert graph.budget().spent == lw.PureDP(2)

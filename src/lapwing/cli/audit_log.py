@@ -113,7 +113,7 @@ def verify(
 def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Take the audit log as it is after people were put back from a copy (for the operator). The log says so."""
     with opened_store(people, catalog) as (store, base):
-        from lapwing.opening import principal  # here, so that `lapwing --help` loads no engine
+        from lapwing.release.account import principal  # here, so that `lapwing --help` loads no engine
         from lapwing.server.audit_mark import AuditMark
 
         had = AuditMark(store, base).accept(principal())

@@ -11,7 +11,7 @@ from lapwing.cli import figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,20 +183,19 @@ def answer_sql(
     form: Format,
     output: Path | None,
     confidence: Fraction | None,
-    *,
-    asked_alone: bool,
 ) -> bool:
-    """Answer SELECT GRAPH_EDGES(friends) of a catalog; tell whether the question is one of a graph."""
-    from lapwing.graphs import connect  # here, as above
-    from lapwing.graphs.sql import is_of_graph, read_question
+    """Answer a question about a graph of a catalog, by function or by join; tell whether it is one."""
+    from lapwing.catalog.toml import load  # here, as above
+    from lapwing.graphs import connect
+    from lapwing.graphs.sql import question_of
 
-    if not is_of_graph(question):
+    graphs = load(catalog).graphs
+    found = question_of(question, graphs) if graphs else None
+    if found is None:
         return False
-    if not asked_alone:
-        raise QueryRefused("A service, or a file of data, has no graphs", remedy="Ask with the catalog that has one.")
     if epsilon is None:
         raise InvalidParameter("A statistic of a graph has a price: give --epsilon.")
-    with connect(catalog, read_question(question).graph) as session:
+    with connect(catalog, found.graph) as session:
         answer = session.sql(question, epsilon=epsilon)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         _say(answer, session)

@@ -104,7 +104,7 @@ def restore(
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger import exporting
     from lapwing.ledger.restoring import restore_in
-    from lapwing.opening import principal, registration
+    from lapwing.release.account import principal, registration
 
     if newest and lost:
         raise InvalidParameter("A copy is either the newest or entries are lost; give --newest or --lost.")
@@ -145,7 +145,7 @@ def _opened(catalog: Path) -> Iterator[tuple["Catalog", "Ledger"]]:
     """Open the ledger of a catalog, if there is one, and close it at the end."""
     from lapwing.catalog.toml import load  # here, so that `lapwing --help` loads no engine
     from lapwing.ledger.opening import is_begun, open_ledger
-    from lapwing.opening import registration
+    from lapwing.release.account import registration
 
     described = load(catalog)
     if not is_begun(described.ledger, described.folder):

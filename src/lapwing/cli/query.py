@@ -91,10 +91,10 @@ def command(
                 assuming_count=assuming_count,
                 verbose=verbose,
             )
-    if "GRAPH_" in question.upper():
-        from lapwing.cli.graph import answer_sql  # here: few questions are of graphs
+    if server is None and data is None:
+        from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
-        if answer_sql(question, epsilon, catalog, form, output, level, asked_alone=server is None and data is None):
+        if answer_sql(question, epsilon, catalog, form, output, level):
             return None
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")

@@ -1,15 +1,18 @@
 """What a question about a graph is answered with, and what it would be: values for people and programs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 import numpy as np
 
-from lapwing.answer.presentation import EndArray
+from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
+from lapwing.answer.frames import pandas_frame, polars_frame
+from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
+from lapwing.errors import InvalidParameter
 from lapwing.graphs.asking import Outcome
 from lapwing.graphs.recipe import Shown
 from lapwing.privacy.amounts import Number, probability
@@ -18,13 +21,15 @@ from lapwing.privacy.measures import Loss
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lapwing.plots import Plot
+
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GraphAnswer:
-    """A noisy statistic of a graph.
+    """A noisy statistic of a graph. It reads as an `Answer` does.
 
     Args: question: as the history has it; protects: what is hidden, in words; outcome: what was released.
     """
@@ -62,24 +67,106 @@ class GraphAnswer:
         """Return the rows as dicts."""
         return [dict(row) for row in self._shown(USUAL_CONFIDENCE).rows]
 
-    def interval(self, confidence: Number = USUAL_CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        return iter(self.rows())
+
+    def __getitem__(self, place: int) -> dict[str, Cell]:
+        return self.rows()[place]
+
+    def interval(
+        self, confidence: Number = USUAL_CONFIDENCE, *, of: str = "data"
+    ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return for each noisy column the lower and the upper ends of its intervals, each at this confidence.
 
         An interval is around the statistic as it was released: of a graph cut at `level`, if there is one.
         """
+        if of != "data":
+            raise InvalidParameter("A graph is no sample of people: its intervals are of the data alone.")
         return ends_of(self._shown(probability(confidence, "confidence")))
 
-    def to_arrow(self, confidence: Number = USUAL_CONFIDENCE) -> "pa.Table":
-        """Return an Arrow table, with the ends of intervals beside the noisy columns."""
+    def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
+        """Return an Arrow table; with a confidence, also `<column>_low` and `<column>_high`."""
         import pyarrow as pa
 
-        ends, rows = self.interval(confidence), self.rows()
+        ends, rows = {} if confidence is None else self.interval(confidence), self.rows()
         columns: dict[str, object] = {}
         for name in self.columns:
             columns[name] = [row[name] for row in rows]
             if name in ends:
                 columns |= {f"{name}_low": ends[name][0], f"{name}_high": ends[name][1]}
         return pa.table(columns)
+
+    def to_pandas(self, confidence: Number | None = None) -> Any:
+        """Return a pandas DataFrame of `to_arrow`, if pandas is installed."""
+        return pandas_frame(self.to_arrow(confidence))
+
+    def to_polars(self, confidence: Number | None = None) -> Any:
+        """Return a polars DataFrame of `to_arrow`, if polars is installed."""
+        return polars_frame(self.to_arrow(confidence))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Export the answer to anything that reads Arrow (polars, pandas, DuckDB)."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns without noise."""
+        shown = self._shown(USUAL_CONFIDENCE)
+        return tuple(name for name in shown.columns if name not in shown.ends)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column: integer, real or text."""
+        rows = self.rows()
+        return {name: _type_of([row[name] for row in rows]) for name in self.columns}
+
+    def consistent(self) -> NoReturn:
+        """Refuse: what can be made consistent of a graph, as a histogram, is shown so.
+
+        Raises: InvalidParameter.
+        """
+        raise InvalidParameter("What is shown of a graph is as consistent as its numbers can be made already.")
+
+    def describe(self) -> tuple[ColumnFacts, ...]:
+        """Return what is public about each column: its noise, and the half-width of its 95 % interval."""
+        numbers = [one for one in self.outcome.priced.numbers(self.level) if one.mechanism is not None]
+        measures = tuple(
+            MeasureFacts(
+                measure=one.number.name,
+                mechanism=one.mechanism.name,
+                scale=float(one.mechanism.scale),
+                half_width=float(released.half_width(USUAL_CONFIDENCE)),
+                price_share=None,
+            )
+            for one, released in zip(numbers, self.outcome.released, strict=False)
+            if one.mechanism is not None
+        )
+        keys = self.keys
+        return tuple(
+            ColumnFacts(
+                name=name,
+                measures=() if name in keys else measures,
+                half_width=measures[0].half_width if name not in keys and len(measures) == 1 else None,
+                price_share=None,
+                notes=(),
+            )
+            for name in self.columns
+        )
+
+    def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> "Plot":
+        """Return a bar chart with intervals of one noisy column: the first, unless named.
+
+        Raises: InvalidParameter if there is no such noisy column.
+        """
+        from lapwing.answer.chart import bars  # here: few answers are drawn
+
+        return bars(self.rows(), self.interval(confidence), keys=self.keys, column=column)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self))
 
     def _shown(self, confidence: Fraction) -> Shown:
         outcome = self.outcome
@@ -92,6 +179,12 @@ class GraphAnswer:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _type_of(values: Sequence[Cell]) -> str:
+    if all(isinstance(value, str) for value in values):
+        return "text"
+    return "integer" if all(isinstance(value, int) for value in values) else "real"
 
 
 def ends_of(shown: Shown) -> dict[str, tuple[EndArray, EndArray]]:

@@ -37,10 +37,20 @@ from typing import Final, final
 from lapwing.catalog.graph import EDGE, Graph
 from lapwing.engines.base import FAILED
 from lapwing.engines.graph_rows import GraphReader
-from lapwing.errors import BudgetExhausted, DataChanged, DataFault, EngineFault, Interrupted, LapwingError, LedgerFault
+from lapwing.errors import (
+    BudgetExhausted,
+    DataChanged,
+    DataFault,
+    EngineFault,
+    Interrupted,
+    LapwingError,
+    LedgerFault,
+    QueryRefused,
+)
 from lapwing.graphs.pricing import Priced, restored
 from lapwing.graphs.recipe import Released
 from lapwing.interrupts import deferred
+from lapwing.ledger.allowances import require_within
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
@@ -52,6 +62,8 @@ from lapwing.release.request import Access
 from lapwing.release.waiting import Waiting
 
 _FORMAT: Final = "graph"
+Wording = Mapping[str, object]
+"""What was typed, as a record of `ledger.wording`."""
 
 
 @final
@@ -84,11 +96,19 @@ def key_of(graph: Graph, priced: Priced) -> str:
     return sha256(json.dumps(["graph", priced.recipe.text, graph.digest]).encode()).hexdigest()
 
 
-def answer(graph: Graph, priced: Priced, reader: GraphReader, access: Access, beside: Beside | None) -> Outcome:
+def answer(
+    graph: Graph,
+    priced: Priced,
+    reader: GraphReader,
+    access: Access,
+    beside: Beside | None,
+    wording: Wording | None = None,
+) -> Outcome:
     """Answer a priced statistic.
 
-    Guarantee: see the module. Raises: DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted (nothing charged);
-        EngineFault (charged); LedgerFault; Interrupted (says whether it was charged).
+    Args: wording: what was typed.
+    Guarantee: see the module. Raises: QueryRefused, DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted
+        (nothing charged); EngineFault (charged); LedgerFault; Interrupted (says whether it was charged).
     """
     key, waiting, ledger = key_of(graph, priced), Waiting(access.ledger), access.ledger
     charged: list[int] = []
@@ -99,12 +119,13 @@ def answer(graph: Graph, priced: Priced, reader: GraphReader, access: Access, be
         stored = _stored(priced, kept)  # 2.
         if stored is not None:
             return stored
-        charge = _charge(priced.recipe.text, key, priced.loss, access, state)
+        _require_trusted(access)
+        charge = _charge(priced.recipe.text, key, priced.loss, access, state, wording)
         awaited = ledger.under_way([charge], state.sequence)
         if awaited is not None:  # before the other budget is charged for nothing
             waiting.for_end_of(awaited)
             continue
-        _require_room(priced, state, None if counted else beside)
+        _require_room(charge, state, access, None if counted else _charge_of(graph, priced, beside))
         with deferred():  # 3. Ctrl-C waits until the charge is made and noted.
             if beside is not None and not counted:
                 _charge_beside(graph, priced, beside)
@@ -154,7 +175,33 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
     return digests
 
 
-def _charge(text: str, key: str, loss: Loss, access: Access, state: State) -> Charge:
+def stored_answer(graph: Graph, priced: Priced, access: Access) -> Outcome | None:
+    """Return the answer that was bought before for at least this price, if there is one: it is free."""
+    return _stored(priced, access.ledger.answers(key_of(graph, priced)))
+
+
+def require_chargeable(graph: Graph, priced: Priced, access: Access, beside: Beside | None) -> None:
+    """Refuse what asking now would be refused with; nothing is charged.
+
+    Raises: QueryRefused, BudgetExhausted, AllowanceExhausted, DataStopped.
+    """
+    _require_trusted(access)
+    state = access.ledger.seen()
+    charge = _charge(priced.recipe.text, key_of(graph, priced), priced.loss, access, state)
+    _require_room(charge, state, access, _charge_of(graph, priced, beside))
+
+
+def _require_trusted(access: Access) -> None:
+    """Refuse people who may not see how long it takes: that is a secret of the graph."""
+    if not access.timing.trusted:
+        raise QueryRefused(
+            "How long a statistic of a graph takes is a secret of the data, and this service tells it only to people "
+            "whom the curator trusts with time",
+            remedy="Ask the curator for a grant that trusts you with time.",
+        )
+
+
+def _charge(text: str, key: str, loss: Loss, access: Access, state: State, wording: Wording | None = None) -> Charge:
     return Charge(
         key=key,
         question=text,
@@ -162,28 +209,48 @@ def _charge(text: str, key: str, loss: Loss, access: Access, state: State) -> Ch
         catalog_digest=access.catalog.digest,
         principal=access.principal,
         version=state.version,
+        wording=wording,
     )
 
 
-def _require_room(priced: Priced, state: State, beside: Beside | None) -> None:
-    """Refuse what either budget does not hold, before any of them is charged."""
-    if priced.loss.rounded_up() > state.room(None):
-        raise _exhausted(priced.loss, state, "the budget")
-    if beside is not None:
-        other = beside.access.ledger.seen()
-        if beside.loss(priced.loss).rounded_up() > other.room(None):
-            raise _exhausted(beside.loss(priced.loss), other, f"the budget of {beside.access.catalog.name}")
+def _require_room(charge: Charge, state: State, access: Access, other: "tuple[Beside, Charge] | None") -> None:
+    """Refuse what either budget does not hold, or a limit of who asks, before any of them is charged."""
+    _require_held(charge, state, access, "the budget")
+    if other is not None:
+        beside, charged = other
+        there = beside.access
+        _require_held(charged, there.ledger.seen(), there, f"the budget of {there.catalog.name}")
 
 
-def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
-    """Charge the other budget, where nothing is answered: what is released is recorded where it was asked."""
+def _require_held(charge: Charge, state: State, access: Access, which: str) -> None:
+    if access.limits is not None:
+        require_within(access.limits(), state.spending, state.registration, [charge])
+    state.require_open()
+    if not charge.loss.rounded_up() <= state.room(None):
+        raise _exhausted(charge.loss, state, which)
+
+
+def _charge_of(graph: Graph, priced: Priced, beside: Beside | None) -> tuple[Beside, Charge] | None:
+    """Return what is charged to the other budget, where nothing is answered."""
+    if beside is None:
+        return None
     state = beside.access.ledger.seen()
     named = "edges" if graph.privacy == EDGE else "nodes"
     text = f"{priced.recipe.text}, of {named}, as a group of {beside.group}"
     key = sha256(json.dumps(["beside", text, state.sequence]).encode()).hexdigest()
-    outcome = beside.access.ledger.charge_all([_charge(text, key, beside.loss(priced.loss), beside.access, state)])
+    return beside, _charge(text, key, beside.loss(priced.loss), beside.access, state)
+
+
+def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
+    """Charge the other budget; what is released is recorded where it was asked."""
+    found = _charge_of(graph, priced, beside)
+    if found is None:
+        return
+    _, charge = found
+    outcome = beside.access.ledger.charge_all([charge], beside.access.limits)
     if not isinstance(outcome, tuple):
-        raise _exhausted(beside.loss(priced.loss), state, f"the budget of {beside.access.catalog.name}")
+        state = beside.access.ledger.seen()
+        raise _exhausted(charge.loss, state, f"the budget of {beside.access.catalog.name}")
     beside.access.ledger.record_answer(outcome[0].sequence, json.dumps({"format": "spent"}))
 
 

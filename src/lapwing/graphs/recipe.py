@@ -100,6 +100,10 @@ class Shown:
     notes: tuple[str, ...] = ()
 
 
+Show = Callable[[Sequence[Released], int | None, Fraction], Shown]
+"""Makes what is shown of what was released: the numbers, the level, and the confidence of intervals."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -111,7 +115,7 @@ class Recipe:
 
     text: str
     numbers: Callable[[int | None], tuple[Number, ...]]
-    show: Callable[[Sequence[Released], int | None, Fraction], Shown]
+    show: Show
     search: LevelSearch | None = None
     level: int | None = None
     public: tuple[str, ...] = ()

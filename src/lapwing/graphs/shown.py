@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from lapwing.answer.python_values import Cell
-from lapwing.graphs.recipe import Ends, Released, Shown
+from lapwing.errors import QueryRefused
+from lapwing.graphs.recipe import Ends, Released, Show, Shown
 
 
 def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) -> Ends:
@@ -14,7 +15,7 @@ def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) ->
     return max(value - h, low), min(value + h, high)
 
 
-def one_number(name: str) -> Callable[[Sequence[Released], int | None, Fraction], Shown]:
+def one_number(name: str) -> Show:
     """Show one number as it was released."""
 
     def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
@@ -36,7 +37,7 @@ def cut_note(level: int | None, what: str) -> tuple[str, ...]:
 
 def ratio(
     name: str, top: Callable[[Ends, Ends], Ends], value: Callable[[float, float], float | None], *parts: str
-) -> Callable[[Sequence[Released], int | None, Fraction], Shown]:
+) -> Show:
     """Show two numbers and a quotient of them, whose interval holds if both of theirs do."""
 
     def show(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
@@ -68,3 +69,37 @@ def quotient(one: Ends, other: Ends, factor: float) -> Ends:
 def share_of(factor: float) -> Callable[[float, float], float | None]:
     """Return the function that makes a share of two noisy numbers."""
     return lambda one, other: None if other < 1 else min(max(factor * one / other, 0.0), 1.0)
+
+
+def multiplied(show: Show, times: Fraction, name: str | None, notes: tuple[str, ...]) -> Show:
+    """Show the first noisy column multiplied, under another name; an exact multiple of integers is one."""
+
+    def value(number: Cell) -> Cell:
+        if not isinstance(number, int | float):
+            return number
+        exact = Fraction(number) * times
+        return int(exact) if isinstance(number, int) and times.denominator == 1 else float(exact)
+
+    def shown(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
+        found = show(released, level, confidence)
+        old = next(iter(found.ends))
+        new = name or old
+        if new in set(found.columns) - {old}:
+            raise QueryRefused(f"Two columns are called {new:.60}", remedy="Choose another name.")
+        factor, renamed = float(times), {old: new}
+        return Shown(
+            columns=tuple(renamed.get(column, column) for column in found.columns),
+            rows=tuple(
+                {renamed.get(column, column): value(cell) if column == old else cell for column, cell in row.items()}
+                for row in found.rows
+            ),
+            ends={
+                renamed.get(column, column): tuple((low * factor, high * factor) for low, high in ends)
+                if column == old
+                else ends
+                for column, ends in found.ends.items()
+            },
+            notes=(*found.notes, *notes),
+        )
+
+    return shown

@@ -1,40 +1,112 @@
-"""Statistics of graphs as SQL: SELECT GRAPH_EDGES(friends), SELECT GRAPH_MIXING_MATRIX(friends, by => 'town').
+"""Statistics of graphs as SQL: SELECT GRAPH_EDGES(friends), and joins of the table of edges with itself.
 
-Such a question is one function of one graph, and nothing else: what it is asked of is no table, so that it has no WHERE
-and no GROUP BY, and what it returns may have several rows. The text is taken apart by its own few rules, none of which
-reads data.
+A question about a graph is one function of it, or one count of rows of its edges, and nothing else: who is a node is no
+table here, so that it has no GROUP BY, and no condition on what is said of nodes. What it means is decided by its text
+and the catalog alone.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Final, final
 
+from lapwing.catalog.graph import Graph
 from lapwing.errors import QueryRefused
-from lapwing.graphs.statistics import STATISTICS
+from lapwing.graphs.recipe import Recipe
+from lapwing.graphs.self_joins import counted, graphs_named
+from lapwing.graphs.shown import multiplied
+from lapwing.graphs.statistics import STATISTICS, recipe_of
+from lapwing.query.text.parameters import Parameters
+from lapwing.query.text.parse import parse
+from lapwing.query.text.privacy_options import Options
 
 SPELLINGS: Final = {"EDGES": "edge_count", "NODES": "node_count"} | {name.upper(): name for name in STATISTICS}
 """What stands after GRAPH_ in the name of a function, and the statistic that it is."""
-_CALL: Final = re.compile(r"\s*SELECT\s+GRAPH_(\w+)\s*\(\s*(\w+|\"[^\"]+\")\s*((?:,[^,()]*)*)\)\s*;?\s*", re.IGNORECASE)
+_CALL: Final = re.compile(
+    r"\s*SELECT\s+GRAPH_(\w+)\s*\(\s*(\w+|\"[^\"]+\")\s*((?:,[^,()]*)*)\)(?:\s+AS\s+(\w+|\"[^\"]+\"))?\s*;?\s*",
+    re.IGNORECASE,
+)
 _ARGUMENT: Final = re.compile(r"\s*(\w+)\s*=>\s*(?:'([^']*)'|(\d{1,18}))\s*")
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQuestion:
-    """A statistic of a graph, as it was written."""
+    """A statistic of a graph, as it was written.
+
+    Args: times: by what the number is multiplied; name: of the column with the number, its own if None; notes: what to
+        know of the answer.
+    """
 
     graph: str
     statistic: str
-    arguments: dict[str, object]
+    arguments: dict[str, object] = field(default_factory=dict)
+    times: Fraction = Fraction(1)
+    name: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def recipe(self, graph: Graph) -> Recipe:
+        """Return how it is made: as the statistic by its name, so that either is free after the other."""
+        recipe = recipe_of(graph, self.statistic, self.arguments)
+        if self.times == 1 and self.name is None:
+            return recipe
+        return replace(recipe, show=multiplied(recipe.show, self.times, self.name, self.notes))
 
 
-def is_of_graph(text: str) -> bool:
-    """Tell whether a question is one of a graph: whether it begins with such a function."""
+def is_function(text: str) -> bool:
+    """Tell whether a question begins with a function of a graph."""
     return re.match(r"\s*SELECT\s+GRAPH_\w+\s*\(", text, re.IGNORECASE) is not None
 
 
-def read_question(text: str) -> GraphQuestion:
-    """Read SELECT GRAPH_STATISTIC(graph, name => value, …).
+def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ()) -> GraphQuestion | None:
+    """Return a question about one of some graphs; None if it is about something else, or no SQL.
+
+    Raises: QueryRefused for a question about a graph that is not answered.
+    """
+    if is_function(text):
+        return read_function(text)
+    try:
+        parsed = parse(text, parameters)
+    except QueryRefused:
+        return None  # whoever answers questions about tables says why
+    named = graphs_named(parsed.select, graphs)
+    if not named:
+        return None
+    if parsed.options != Options() or parsed.arguments:
+        raise QueryRefused(
+            "A question about a graph says nothing of its price and of bounds itself",
+            remedy="Give the price beside it, as epsilon= or --epsilon.",
+        )
+    pattern = counted(parsed.select, named)
+    return GraphQuestion(
+        graph=pattern.graph.name,
+        statistic=pattern.statistic,
+        arguments=pattern.arguments,
+        times=pattern.times,
+        name=pattern.name,
+        notes=pattern.notes,
+    )
+
+
+def question_about(graph: Graph, text: str) -> GraphQuestion:
+    """Return a question about one graph.
+
+    Raises: QueryRefused for one about anything else.
+    """
+    question = question_of(text, [graph])
+    if question is None:
+        raise QueryRefused(
+            f"The question is not about the graph {graph.name}",
+            remedy=f"Write SELECT GRAPH_EDGES({graph.name}), or count the rows of {graph.edges.name}.",
+        )
+    if question.graph.casefold() != graph.name.casefold():
+        raise QueryRefused(f"The graph that was opened is {graph.name}", remedy="Name it, or open the other.")
+    return question
+
+
+def read_function(text: str) -> GraphQuestion:
+    """Read SELECT GRAPH_STATISTIC(graph, name => value, …) [AS column].
 
     Raises: QueryRefused for anything else.
     """
@@ -58,4 +130,5 @@ def read_question(text: str) -> GraphQuestion:
                 f"{piece.strip():.60} is no argument, or the same again", remedy="Write level => 64 or by => 'town'."
             )
         said[found[1].lower()] = found[2] if found[3] is None else int(found[3])
-    return GraphQuestion(graph=call[2].strip('"'), statistic=statistic, arguments=said)
+    name = None if call[4] is None else call[4].strip('"')
+    return GraphQuestion(graph=call[2].strip('"'), statistic=statistic, arguments=said, name=name)

@@ -14,7 +14,7 @@ from lapwing.guarantee.meaning import Towards, odds_factor_up, towards_group
 from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import State
-from lapwing.privacy.amounts import read, written
+from lapwing.privacy.amounts import Number, exact, read, written
 from lapwing.privacy.measures import Loss, from_record
 from lapwing.privacy.odometers import Reading
 
@@ -45,6 +45,11 @@ class Raise:
     before: Promise
     after: Promise
     done: bool = False
+
+
+def figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
+    """Return the (epsilon, delta) of budgets exactly. Raises: InvalidParameter for what is no number."""
+    return [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in budgets]
 
 
 def expected_preview(

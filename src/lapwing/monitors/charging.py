@@ -17,7 +17,7 @@ from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.parts import Parts
 from lapwing.monitors.definition import Definition
-from lapwing.opening import principal, registration
+from lapwing.release.account import principal, registration
 from lapwing.release.spending import charge_outside
 
 _NO_DATA: Final = sha256(b"events that are to come").hexdigest()

@@ -1,0 +1,87 @@
+"""Open what questions are answered with: the engine of a catalog, and its ledger, which a new one begins."""
+
+import getpass
+import os
+from collections.abc import Callable
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.table import Table
+from lapwing.engines import digests, open_engine
+from lapwing.exact.entropy import Entropy, SystemEntropy
+from lapwing.ledger.opening import is_begun, open_ledger
+from lapwing.ledger.owners import owners_of
+from lapwing.ledger.parts import Parts
+from lapwing.ledger.registration import Registration
+from lapwing.release.request import Access
+
+
+def registration(catalog: Catalog, unit: str | None = None) -> Registration:
+    """Return what a catalog's ledger is registered for. Args: unit: whom it protects, if its tables do not say it."""
+    budget = catalog.budget
+    return Registration(
+        dataset=catalog.name,
+        privacy_unit=unit or ", ".join(sorted({_unit_of(table.root) for table in catalog.tables})),
+        neighbouring=budget.neighbouring,
+        budget=budget.loss,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        delta_keys=budget.delta_keys,
+    )
+
+
+def _unit_of(table: Table) -> str:
+    return f"{table.privacy_unit}" if table.unit_day is None else f"{table.privacy_unit} and day of {table.unit_day}"
+
+
+def open_access(
+    catalog: Catalog,
+    registered: Registration,
+    *,
+    parts: Parts | None = None,
+    entropy: Entropy | None = None,
+    require: Callable[[], object] = lambda: None,
+) -> Access:
+    """Open an engine and a ledger; a new ledger takes the data as they are as version 1, if they can be accepted.
+
+    Args: require: raises what else the data are refused by, before there is a ledger.
+    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    """
+    engine, public = open_engine(catalog)
+    try:
+        if not is_begun(catalog.ledger, catalog.folder):
+            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
+            require()
+        owners = owners_of(catalog)
+        ledger = open_ledger(catalog.ledger, catalog.folder, registered, parts=parts, owners=owners)
+        try:
+            if ledger.state().version == 0:
+                ledger.accept(digests(catalog, engine), principal(), owners)
+        except BaseException:
+            ledger.close()
+            raise
+    except BaseException:
+        engine.close()
+        raise
+    return Access(
+        catalog=catalog,
+        public=public,
+        engine=engine,
+        ledger=ledger,
+        entropy=entropy or SystemEntropy(),
+        principal=principal(),
+    )
+
+
+def close_access(access: Access) -> None:
+    """Let go of what `open_access` opened."""
+    access.engine.close()
+    access.public.close()
+    access.ledger.close()
+
+
+def principal() -> str:
+    """Return who asks: the name of the operating system's user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return str(os.getuid())
