@@ -26,7 +26,15 @@ def session_document(name: str, catalog: Catalog, facts: PublicFacts) -> Dataset
     views = [view.name for view in catalog.views]
     tables = [table.name for table in catalog.tables] + [table.name for table in catalog.public_tables]
     found = [_begun(name, catalog, facts, described=name in views) for name in tables + views]
-    return {**dataset_document(name, catalog), "relations": [relation for relation in found if relation]}
+    document: DatasetDocument = {
+        **dataset_document(name, catalog),
+        "relations": [relation for relation in found if relation],
+    }
+    if catalog.graphs:
+        from lapwing.graphs.statistics import described  # here: few catalogs have graphs
+
+        document["graphs"] = [described(graph) for graph in catalog.graphs]
+    return document
 
 
 def tables_of_catalog(catalog: Catalog, facts: PublicFacts) -> Tables:

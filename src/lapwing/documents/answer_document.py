@@ -113,10 +113,10 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
 def description_document(answer: "Answer") -> DescriptionDocument:
     """Return what is public about the columns of an answer: which are keys, and the noise of the others."""
     keys = [output.name for output in answer.plan.outputs if shows_key(output.value)]
-    return {"keys": keys, "facts": [_facts_document(column) for column in answer.describe()]}
+    return {"keys": keys, "facts": [facts_document(column) for column in answer.describe()]}
 
 
-def _facts_document(column: ColumnFacts) -> dict[str, Any]:
+def facts_document(column: ColumnFacts) -> dict[str, Any]:
     """Write down a column's facts, field by field: `dataclasses.asdict` copies every value, which takes longer."""
     return {
         "name": column.name,

@@ -10,13 +10,14 @@ from lapwing.privacy.amounts import written
 
 
 class DatasetDocument(TypedDict):
-    """What is public about a data set; `relations` are what a question may begin with."""
+    """What is public about a data set; `relations` are what a question may begin with, `graphs` what has statistics."""
 
     name: str
     budget: dict[str, str]
     tables: list[dict[str, Any]]
     views: dict[str, str]
     relations: NotRequired[list[dict[str, Any]]]
+    graphs: NotRequired[list[dict[str, Any]]]
 
 
 def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:

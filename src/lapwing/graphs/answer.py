@@ -112,6 +112,11 @@ class GraphAnswer:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     @property
+    def entries(self) -> tuple[int, ...]:
+        """The entries of the ledger that paid for it, where these are known: they are not."""
+        return ()
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns without noise."""
         shown = self._shown(USUAL_CONFIDENCE)

@@ -2,13 +2,15 @@
 
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final, final
 
+from lapwing.catalog.model import Catalog
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.graphs.answer import GraphAnswer
-from lapwing.graphs.answering import answered, previewed_in_sql
-from lapwing.graphs.asking import Wording
+from lapwing.graphs.answering import answered, previewed_in_sql, priced_for
+from lapwing.graphs.asking import Wording, stored_answer
 from lapwing.graphs.opened import OpenGraph, opened
 from lapwing.graphs.recipe import Recipe
 from lapwing.graphs.sql import question_of
@@ -19,6 +21,7 @@ from lapwing.query.text.parameters import Parameters
 from lapwing.release.request import Access
 
 _OPENING: Final = threading.Lock()
+_RUNNING: Final = threading.Lock()
 
 
 @final
@@ -32,8 +35,16 @@ class AskedOfGraph:
     wording: Wording
 
     def answer(self) -> GraphAnswer:
-        """Answer and charge it. Guarantee, Raises: as `asking.answer`."""
-        return answered(self.held, self.recipe, self.epsilon, self.wording)
+        """Answer and charge it. Guarantee, Raises: as `asking.answer`.
+
+        One at a time is computed in a process, so that no two take their memory together.
+        """
+        with nullcontext() if self._bought() else _RUNNING:
+            return answered(self.held, self.recipe, self.epsilon, self.wording)
+
+    def _bought(self) -> bool:
+        asked = priced_for(self.held, self.recipe, self.epsilon)
+        return stored_answer(self.held.graph, asked, self.held.account) is not None
 
     def preview(self) -> Preview:
         """Return what it would cost and promise; free, and no row is read."""
@@ -69,6 +80,19 @@ def asked_of_graph(
     typed: Wording = {"text": question} if label is None else {"text": question, "label": label}
     recipe = found.recipe(graph.graph)
     return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed)
+
+
+def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -> None:
+    """Refuse a question about a graph, where none is answered: in a batch, or at a deadline.
+
+    Raises: QueryRefused.
+    """
+    if question_of(question, catalog.graphs, parameters) is not None:
+        raise QueryRefused(
+            "A question about a graph is asked by itself, by people whom the curator trusts with time: how long it "
+            "takes is a secret of the data",
+            remedy="Ask it alone, or ask the curator for a grant that trusts you with time.",
+        )
 
 
 def _open(people: Access, name: str, held: dict[str, OpenGraph]) -> OpenGraph:

@@ -47,6 +47,19 @@ def statistics_of(graph: Graph) -> tuple[Statistic, ...]:
     )
 
 
+def described(graph: Graph) -> dict[str, object]:
+    """Return what is public about a graph: whom it hides, and what may be asked of it."""
+    return {
+        "name": graph.name,
+        "edges": graph.edges.name,
+        "ends": list(graph.ends),
+        "directed": graph.directed,
+        "hides": graph.unit,
+        "notes": list(graph.notes),
+        "statistics": {one.name: {"is": one.summary, "takes": list(one.arguments)} for one in statistics_of(graph)},
+    }
+
+
 def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
     """Return how a statistic of a graph is made.
 

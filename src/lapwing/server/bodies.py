@@ -140,6 +140,7 @@ class QueryBody(PricedBody):
 
     def plans(self, session: Session) -> tuple[Plan, ...]:
         """Return what would be done, alone."""
+        _require_of_tables(session, self)
         return (session.plan(self.sql, self.values(), **self.prices(), assuming_count=self.assuming_count),)
 
 
@@ -155,12 +156,14 @@ class BatchBody(Body):
     def bought(self, session: Session) -> tuple[Answer, ...]:
         """Return the answers of a session, in order."""
         delta = None if self.delta is None else number(self.delta, "delta")
+        _require_of_tables(session, *self.questions)
         pairs = [(question.sql, question.values()) for question in self.questions]
         return session.batch(pairs, epsilon=number(self.epsilon, "epsilon"), delta=delta, label=self.label)
 
     def plans(self, session: Session) -> tuple[Plan, ...]:
         """Return what would be done for each question, in order; at what price does not matter for that."""
         epsilon = number(self.epsilon, "epsilon")
+        _require_of_tables(session, *self.questions)
         return tuple(session.plan(one.sql, one.values(), epsilon=epsilon) for one in self.questions)
 
 
@@ -187,6 +190,15 @@ def body_of(request: Mapping[str, Any]) -> tuple[QueryBody | BatchBody, int]:
 def number(amount: int | float | str, name: str) -> Fraction:
     """Return a number exactly: of a JSON number, its shortest decimal."""
     return read(amount, name) if isinstance(amount, str) else exact(amount, name)
+
+
+def _require_of_tables(session: Session, *questions: SqlBody) -> None:
+    """Refuse questions about graphs, which are asked one by one, and by people who are trusted with time."""
+    if session.catalog.graphs:
+        from lapwing.graphs.in_session import require_of_tables  # here: few catalogs have graphs
+
+        for question in questions:
+            require_of_tables(question.sql, session.catalog, question.values())
 
 
 def _value(value: object) -> object:

@@ -31,17 +31,23 @@ processes ask the same question at the same moment is the ledger's business.
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from lapwing import errors
 from lapwing.answer import Answer
-from lapwing.documents.answer_document import answer_document, arrow_stream, consistent_document, description_document
+from lapwing.documents.answer_document import (
+    answer_document,
+    arrow_stream,
+    consistent_document,
+    description_document,
+    facts_document,
+)
 from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
 from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
@@ -56,6 +62,9 @@ from lapwing.server.policies import Policies
 from lapwing.server.problems import Problem, problem_of
 from lapwing.server.store import StoreConnection
 from lapwing.session import Session
+
+if TYPE_CHECKING:
+    from lapwing.graphs import GraphAnswer
 
 UNCHARGED: Final = (
     errors.InvalidParameter,
@@ -433,5 +442,10 @@ def _types(answer: Answer) -> dict[str, str]:
     return {output.name: output.value.shape for output in answer.plan.outputs}
 
 
-def _document(answer: Answer, confidence: Fraction) -> dict[str, Any]:
-    return {**answer_document(answer, confidence), "types": _types(answer), **description_document(answer)}
+def _document(answer: "Answer | GraphAnswer", confidence: Fraction) -> dict[str, Any]:
+    if isinstance(answer, Answer):
+        more: Mapping[str, Any] = {"types": _types(answer), **description_document(answer)}
+    else:
+        facts = [facts_document(column) for column in answer.describe()]
+        more = {"types": answer.types, "keys": list(answer.keys), "facts": facts}
+    return {**answer_document(answer, confidence), **more}
