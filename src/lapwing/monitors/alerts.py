@@ -92,11 +92,13 @@ class Watcher:
 
     def __init__(self, alert: Alert) -> None:
         self.alert = alert
+        self.tick = 0
         self._held = dict[tuple[str, ...], int]()
         self.begun = set[tuple[str, ...]]()
 
     def see(self, tick: Tick) -> list[Alarm]:
         """Take the next tick, and return what begins and ends."""
+        self.tick = tick.number
         alert, rows, intervals = self.alert, tick.rows(), tick.interval(CONFIDENCE)
         if alert.column not in intervals:
             return []

@@ -25,7 +25,7 @@ from lapwing.monitors.running import Run
 from lapwing.monitors.schedule import SECOND, Schedule, moment_text, read_schedule
 from lapwing.monitors.sources import INBOX, open_source, require_source
 from lapwing.monitors.store import SUFFIX, Released, Store
-from lapwing.monitors.tick import Reader, Tick, noisy_columns
+from lapwing.monitors.tick import Tick, noisy_columns, shown_tick
 from lapwing.privacy.amounts import Number
 from lapwing.query.quote import request
 
@@ -226,7 +226,7 @@ class Monitor:
         self.catalog = catalog
         self.definition = definition
         self._plan, self._store = plan, store
-        self._watchers = dict[str, tuple[str, Watcher, Reader]]()  # of alerts, each as far as it was followed
+        self._watchers = dict[str, tuple[str, Watcher]]()  # of alerts, each as far as it was followed
 
     @property
     def name(self) -> str:
@@ -276,16 +276,10 @@ class Monitor:
 
     def ticks(self, after: int = 0) -> Iterator[Tick]:
         """Yield the ticks that were released after one of this number, in order; free."""
-        reader = Reader(self._plan, self.schedule)
-        for released in self._store.ticks():
-            if released.number > after:
-                yield reader.read(released.released)
-            else:
-                reader.passed(released.released)
+        return map(self._shown, self._store.ticks(after))
 
-    def released_after(self, tick: int) -> Iterator[Released]:
-        """Yield what was released after a tick as it was written, for a `Reader`."""
-        return self._store.ticks(tick)
+    def _shown(self, released: Released) -> Tick:
+        return shown_tick(released.number, self.schedule, self._plan, released.shown)
 
     def __iter__(self) -> Iterator[Tick]:
         return self.ticks()
@@ -295,15 +289,12 @@ class Monitor:
 
         Args: poll: seconds between two looks.
         """
-        reader, seen = Reader(self._plan, self.schedule), 0
         while True:
-            for released in self._store.ticks(seen):
-                seen = released.number
-                if seen > after:
-                    yield reader.read(released.released)
-                else:
-                    reader.passed(released.released)
-            if seen == self.schedule.ticks or self._store.facts()["state"] == "stopped":
+            ended = self._store.facts()["state"] == "stopped"
+            for tick in self.ticks(after):
+                after = tick.number
+                yield tick
+            if ended or after >= self.schedule.ticks:
                 return
             time.sleep(poll)
 
@@ -344,13 +335,13 @@ class Monitor:
         """
         for name, text, told in self._store.alerts():
             if name not in self._watchers or self._watchers[name][0] != text:
-                self._watchers[name] = text, Watcher(Alert.from_text(text)), Reader(self._plan, self.schedule)
-            _, watcher, reader = self._watchers[name]
-            ticks = (reader.read(released.released) for released in self._store.ticks(reader.tick))
+                self._watchers[name] = text, Watcher(Alert.from_text(text))
+            _, watcher = self._watchers[name]
+            ticks = self.ticks(watcher.tick)
             fresh = [alarm for tick in ticks for alarm in watcher.see(tick) if alarm.tick > int(told)]
-            if reader.tick > int(told):
+            if watcher.tick > int(told):
                 with self._store.transaction():
-                    self._store.set_alert(name, text, str(reader.tick))
+                    self._store.set_alert(name, text, str(watcher.tick))
             for alarm in fresh:
                 yield alarm, None if watcher.alert.webhook is None else send(alarm, watcher.alert.webhook)
 
@@ -386,9 +377,6 @@ class Monitor:
             with self._store.held():
                 source = open_source(self.definition.source, self._plan.table, folder, self._store, reader.scratch)
                 run = Run(self.definition, self._plan, self._store, source, reader, entropy or SystemEntropy())
-                shown = Reader(self._plan, schedule)
-                for released in self._store.ticks():
-                    shown.passed(released.released)
                 looked = None  # when the source was looked at, and which ticks were due then
                 while run.tick < schedule.ticks and self._store.facts()["state"] != "stopped":
                     now = clock()
@@ -402,7 +390,7 @@ class Monitor:
                         wait(min(POLL, max(0.0, (schedule.due(run.tick + 1) - clock()) / 1e6)) or POLL / 1000)
                         continue
                     for released in run.release(min(due, run.tick + commit)):
-                        yield shown.read(released.released)
+                        yield self._shown(released)
         finally:
             reader.close()
 

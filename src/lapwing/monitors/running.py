@@ -33,6 +33,7 @@ from lapwing.monitors.definition import Definition
 from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.sources import INBOX, Source
 from lapwing.monitors.store import Released, Store
+from lapwing.monitors.tick import Reader
 from lapwing.query.distribution import Distribution
 
 _COLUMNS: Final = 3
@@ -63,6 +64,9 @@ class Run:
         for number, (counting, _) in enumerate(self._countings):
             counting.restore(store.kept(number))
         self._sums = _sums(plan, store, tick)
+        self._estimating = Reader(plan, definition.schedule, self._head.sequence - tick)
+        for released in store.ticks(self._head.sequence - tick):
+            self._estimating.read(from_bytes(released.released))
         self._failed = False
 
     @property
@@ -136,9 +140,10 @@ class Run:
                 for tick in range(head.sequence + 1, last + 1):
                     if tick > 1 and self._definition.schedule.within_horizon(tick) == 1:
                         self._begin_anew()
-                    numbers = to_bytes(self._numbers(tick))
-                    head = Mark(tick, self._store.add_tick(tick, numbers, head.hash))
-                    released.append(Released(tick, numbers, head.hash))
+                    numbers = self._numbers(tick)
+                    shown = self._estimating.read(numbers)
+                    released.append(self._store.add_tick(tick, to_bytes(numbers), shown, head.hash))
+                    head = Mark(tick, released[-1].hash)
                 for number, (counting, _) in enumerate(self._countings):
                     self._store.keep(number, counting.changed())
                 for stream, sums in enumerate(self._sums):

@@ -11,6 +11,10 @@ Each tick is sealed by a hash over the one before. The mark moves after the comm
 its mark, or another one, was put there from a copy. Going on from it would release ticks again with other noise: it is
 a fault. Who puts back file and mark together is not noticed.
 
+What is kept of units, and of mechanisms, is sealed by checksums (`seals`), which whoever is to run the monitor compares
+first. If anything of it is lost the monitor is stopped. It cannot be made anew from the events, as what arrived for
+which tick is not known any more, and to go on without would let units do more than their limits.
+
 The mark is also how a monitor is held by one process alone, with a lock that the kernel drops when it dies.
 """
 
@@ -29,6 +33,7 @@ from lapwing.ledger import new_mark
 from lapwing.ledger.entries import GENESIS
 from lapwing.ledger.mark import Mark, path_of, read_text, text_of
 from lapwing.monitors.counting import Kept
+from lapwing.monitors.seals import KeptSeal, Seal, hash_of_row
 
 SUFFIX: Final = ".db"
 _SCHEMA: Final = (
@@ -40,21 +45,26 @@ _SCHEMA: Final = (
     "CREATE TABLE arrived (number INTEGER PRIMARY KEY, tick INTEGER NOT NULL, events BLOB NOT NULL)",
     "CREATE INDEX arrived_tick ON arrived (tick)",
     "CREATE TABLE states (stream INTEGER PRIMARY KEY, state BLOB NOT NULL)",
-    "CREATE TABLE ticks (number INTEGER PRIMARY KEY, released BLOB NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE ticks (number INTEGER PRIMARY KEY, released BLOB NOT NULL, hash TEXT NOT NULL, shown BLOB NOT NULL)",
+    "CREATE TABLE seals (name TEXT PRIMARY KEY, total TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE inbox (number INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL)",
     "CREATE TABLE sent (unit TEXT, id TEXT, PRIMARY KEY (unit, id)) WITHOUT ROWID",
     "CREATE TABLE alerts (name TEXT PRIMARY KEY, definition TEXT NOT NULL, state TEXT NOT NULL) WITHOUT ROWID",
 )
-_VERSION: Final = 1
+_VERSION: Final = 2
 _PATIENCE: Final = 30.0
 
 
 class Released(NamedTuple):
-    """What was released of a tick: public."""
+    """What was released of a tick: public.
+
+    Args: released: as mechanisms released it; shown: the estimates that follow from this tick and those before it.
+    """
 
     number: int
     released: bytes
     hash: str
+    shown: bytes
 
 
 @final
@@ -64,6 +74,9 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._seals: dict[str, Seal] = {}
+        self._kept: dict[int, KeptSeal] = {}
+        self._states: dict[int, int] = {}
 
     @classmethod
     def created(cls, path: Path, facts: Mapping[str, str]) -> Self:
@@ -141,7 +154,7 @@ class Store:
     def ticks(self, after: int = 0) -> Iterator[Released]:
         """Yield what was released after a tick, in order; it is read a thousand ticks at a time."""
         while rows := self._connection.execute(
-            "SELECT number, released, hash FROM ticks WHERE number > ? ORDER BY number LIMIT 1000", (after,)
+            "SELECT number, released, hash, shown FROM ticks WHERE number > ? ORDER BY number LIMIT 1000", (after,)
         ).fetchall():
             yield from (Released(*row) for row in rows)
             after = rows[-1][0]
@@ -192,6 +205,13 @@ class Store:
             except BlockingIOError:
                 raise InvalidParameter(f"The monitor {self.path.stem} is run by another process.") from None
             self._require_newest()
+            self._seal()
+            if not self._is_whole():
+                raise Fault(
+                    f"What the file {self.path.name} of a monitor keeps of units and events is not what was written: a "
+                    "part of it is lost, or was put there from a copy. It is stopped, as going on without would count "
+                    "more of a unit than its limit. Restore the file with its mark."
+                )
             yield
 
     @contextmanager
@@ -199,8 +219,12 @@ class Store:
         """Write all that is written inside, durably, or nothing of it."""
         with _faults(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
+            before = self._totals()
             try:
                 yield
+                changed = {name: total for name, total in self._totals().items() if before.get(name) != total}
+                if changed:
+                    self._connection.executemany("INSERT OR REPLACE INTO seals VALUES (?, ?)", changed.items())
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
@@ -218,33 +242,43 @@ class Store:
     def add_people(self, first: int, units: Sequence[str]) -> None:
         """Give units numbers, from `first` on."""
         self._connection.executemany("INSERT INTO people VALUES (?, ?)", enumerate(units, first))
+        for number, unit in enumerate(units, first):
+            self._seals["people"].add(hash_of_row(number, unit.encode()))
 
     def add_arrived(self, pieces: Iterable[tuple[int, bytes]]) -> None:
         """Put events by for their ticks."""
-        self._connection.executemany("INSERT INTO arrived (tick, events) VALUES (?, ?)", pieces)
+        for tick, events in pieces:
+            self._connection.execute("INSERT INTO arrived (tick, events) VALUES (?, ?)", (tick, events))
+            self._seals["arrived"].add(hash_of_row(tick, events))
 
     def use_up(self, first: int, last: int) -> None:
         """Remove the events of ticks that are released."""
+        query = "SELECT tick, events FROM arrived WHERE tick BETWEEN ? AND ?"
+        for row in self._connection.execute(query, (first, last)):
+            self._seals["arrived"].remove(hash_of_row(*row))
         self._connection.execute("DELETE FROM arrived WHERE tick BETWEEN ? AND ?", (first, last))
 
     def forget(self) -> None:
         """Remove what is kept of units."""
         self._connection.execute("DELETE FROM kept")
+        self._kept = {counting: KeptSeal(counting) for counting in self._kept}
 
     def keep(self, counting: int, rows: Iterable[Kept]) -> None:
         """Write what is kept of units."""
-        statement = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?)"
+        statement, rows = "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?, ?)", list(rows)
         self._connection.executemany(statement, ((counting, *row) for row in rows))
+        self._kept.setdefault(counting, KeptSeal(counting)).replace(rows)
 
     def set_state(self, stream: int, state: bytes) -> None:
         """Write the state of a mechanism."""
         self._connection.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (stream, state))
+        self._states[stream] = hash_of_row(stream, state)
 
-    def add_tick(self, number: int, released: bytes, previous: str) -> str:
-        """Write what is released, and return its hash."""
-        digest = hash_of(number, released, previous)
-        self._connection.execute("INSERT INTO ticks VALUES (?, ?, ?)", (number, released, digest))
-        return digest
+    def add_tick(self, number: int, released: bytes, shown: bytes, previous: str) -> Released:
+        """Write what is released, with the estimates that follow from it, and return it."""
+        tick = Released(number, released, hash_of(number, released, previous), shown)
+        self._connection.execute("INSERT INTO ticks VALUES (?, ?, ?, ?)", tick)
+        return tick
 
     def add_sent(self, unit: str, name: str) -> bool:
         """Note that a unit's event of this name came; tell whether it is the first of it."""
@@ -271,6 +305,35 @@ class Store:
         """Move the mark to the newest tick, which is durable; who calls this holds the monitor."""
         with open(path_of(self.path), "r+b", buffering=0) as mark:
             os.pwrite(mark.fileno(), text_of(self.newest()), 0)
+
+    # ---- seals -------------------------------------------------------------------------------------------------------
+
+    def _seal(self) -> None:
+        """Make the checksums of what is there."""
+        self._seals = {"people": Seal(), "arrived": Seal()}
+        for number, unit in self._connection.execute("SELECT number, unit FROM people"):
+            self._seals["people"].add(hash_of_row(number, unit.encode()))
+        for row in self._connection.execute("SELECT tick, events FROM arrived"):
+            self._seals["arrived"].add(hash_of_row(*row))
+        self._states = {stream: hash_of_row(stream, state) for stream, state in self.states().items()}
+        self._kept = {}
+        for (counting,) in self._connection.execute("SELECT DISTINCT counting FROM kept").fetchall():
+            self._kept[counting] = KeptSeal(counting)
+            self._kept[counting].replace(self.kept(counting))
+
+    def _totals(self) -> dict[str, str]:
+        """Return the checksums of the tables."""
+        totals = {name: seal.total for name, seal in self._seals.items()}
+        if totals:
+            totals |= {"kept": sum(seal.total for seal in self._kept.values()), "states": sum(self._states.values())}
+        return {name: str(total % (1 << 64)) for name, total in totals.items()}
+
+    def _is_whole(self) -> bool:
+        """Tell whether the checksums are those that were written, and no tick is missing."""
+        (ticks,) = self._connection.execute("SELECT COUNT(*) FROM ticks").fetchone()
+        written = dict(self._connection.execute("SELECT name, total FROM seals").fetchall())
+        same = all(total == written.get(name, "0") for name, total in self._totals().items())
+        return same and ticks == self.newest().sequence and (not ticks or "states" in written)
 
     def _require_newest(self) -> None:
         mark, newest = _marked(self.path), self.newest()

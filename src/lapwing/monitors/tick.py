@@ -8,7 +8,6 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lapwing.answer import Answer
 from lapwing.answer.presentation import EndArray
@@ -17,7 +16,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.mixtures import UPWARDS
 from lapwing.mechanisms.continual.planning import ContinualMechanism
-from lapwing.mechanisms.continual.saved import from_bytes
+from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.monitors.planning import MonitorPlan, Stream
@@ -201,31 +200,33 @@ def nearest_counts(numbers: IntArray) -> IntArray:
     return counts
 
 
-def _in_cells(numbers: NDArray[np.int64], stream: Stream) -> NDArray[np.int64]:
+def _in_cells(numbers: IntArray, stream: Stream) -> IntArray:
     """Return a number a cell, or of a distribution a row of them."""
     return numbers.reshape(-1, stream.entries) if isinstance(stream.measure, Distribution) else numbers
 
 
 @final
 class Reader:
-    """Makes ticks of what was released, one after the other from the first."""
+    """Makes estimates of what was released, one tick after the other from the beginning of a horizon on.
 
-    def __init__(self, plan: MonitorPlan, schedule: Schedule) -> None:
+    Args: tick: the newest that is over, the last of a horizon.
+    """
+
+    def __init__(self, plan: MonitorPlan, schedule: Schedule, tick: int = 0) -> None:
         self._plan, self._schedule = plan, schedule
-        self.tick = 0
+        self.tick = tick
 
-    def passed(self, released: bytes) -> Sequence[IntArray]:
-        """Take what was released of the next tick, and return its estimates in whole steps."""
+    def read(self, released: Sequence[IntArray]) -> bytes:
+        """Take what was released of the next tick, and return its estimates in whole steps, for `shown_tick`."""
         self.tick += 1
         if self._schedule.within_horizon(self.tick) == 1:
             cells, streams = len(self._plan.cells), self._plan.streams
             self._estimates = [stream.mechanism.estimates(cells * stream.entries) for stream in streams]
-        arrays = from_bytes(released)
-        return [
-            _in_cells(np.rint(estimates.advance(array)).astype(np.int64), stream)
-            for estimates, array, stream in zip(self._estimates, arrays, self._plan.streams, strict=True)
-        ]
+        pairs = zip(self._estimates, released, strict=True)
+        return to_bytes([np.rint(estimates.advance(array)).astype(np.int64) for estimates, array in pairs])
 
-    def read(self, released: bytes) -> Tick:
-        """Take what was released of the next tick, and return it."""
-        return Tick(self.tick + 1, self._schedule, self._plan, self.passed(released))
+
+def shown_tick(number: int, schedule: Schedule, plan: MonitorPlan, shown: bytes) -> Tick:
+    """Return a tick of the estimates that a `Reader` made of it."""
+    values = [_in_cells(array, stream) for array, stream in zip(from_bytes(shown), plan.streams, strict=True)]
+    return Tick(number, schedule, plan, values)

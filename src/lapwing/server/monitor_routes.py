@@ -19,7 +19,7 @@ from lapwing.documents.answer_document import AnswerDocument, answer_document
 from lapwing.errors import InvalidParameter, NotFound, TooManyRequests
 from lapwing.monitors.describing import described
 from lapwing.monitors.monitor import Monitor, list_monitors, open_monitor
-from lapwing.monitors.tick import Reader, Tick
+from lapwing.monitors.tick import Tick
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import LINES, described_by, json_response
@@ -35,6 +35,7 @@ STREAM_SECONDS: Final = 300.0
 POLL: Final = 1.0
 After = Annotated[int, Query(ge=0, le=1 << 30, description="The number of the tick after which the list begins.")]
 Most = Annotated[int, Query(ge=1, le=MOST_TICKS, description="Ticks at most.")]
+Consistent = Annotated[bool, Query(description="Counts that are not negative, with the same total, for raw ones.")]
 EVENTS: Final = {
     "requestBody": {
         "required": True,
@@ -117,11 +118,17 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=may_raise(TooManyRequests),
     )
     async def ticks(
-        request: Request, dataset: str, monitor: str, caller: Caller = reader, after: After = 0, limit: Most = 100
+        request: Request,
+        dataset: str,
+        monitor: str,
+        caller: Caller = reader,
+        after: After = 0,
+        limit: Most = 100,
+        consistent: Consistent = False,
     ) -> Response:
         """List what was released, in order; with `Accept: text/event-stream`, as it is released."""
         if request.headers.get("accept", "") != EVENT_STREAM:
-            return await asyncio.to_thread(listed, caller, dataset, monitor, after, limit)
+            return await asyncio.to_thread(listed, caller, dataset, monitor, after, limit, consistent)
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else after
         await asyncio.to_thread(require_there, caller, dataset, monitor)
@@ -131,16 +138,18 @@ def routes(service: Service) -> APIRouter:
         async def stream() -> AsyncIterator[bytes]:
             streams[0] += 1
             try:
-                async for part in _streamed(lambda: opened(caller, dataset, monitor), after):
+                async for part in _streamed(lambda: opened(caller, dataset, monitor), after, consistent=consistent):
                     yield part
             finally:
                 streams[0] -= 1
 
         return StreamingResponse(stream(), media_type=EVENT_STREAM)
 
-    def listed(caller: Caller, dataset: str, monitor: str, after: int, limit: int) -> Response:
+    def listed(caller: Caller, dataset: str, monitor: str, after: int, limit: int, consistent: bool) -> Response:
         with opened(caller, dataset, monitor) as found:
-            shown = [_tick(tick) for tick, _ in zip(found.ticks(after), range(limit), strict=False)]
+            shown = [
+                _tick(tick, consistent=consistent) for tick, _ in zip(found.ticks(after), range(limit), strict=False)
+            ]
         return json_response(shown)
 
     def require_there(caller: Caller, dataset: str, monitor: str) -> None:
@@ -184,35 +193,28 @@ def _document(found: Monitor) -> MonitorDocument:
     }
 
 
-def _tick(tick: Tick) -> TickDocument:
+def _tick(tick: Tick, *, consistent: bool) -> TickDocument:
     return {
         "number": tick.number,
         "begins": tick.begins.isoformat(),
         "time": tick.time.isoformat(),
-        "answer": answer_document(tick.answer, CONFIDENCE),
+        "answer": answer_document(tick.consistent() if consistent else tick.answer, CONFIDENCE),
     }
 
 
-async def _streamed(opening: Any, after: int) -> AsyncIterator[bytes]:
+async def _streamed(opening: Any, after: int, *, consistent: bool) -> AsyncIterator[bytes]:
     """Yield ticks as server-sent events, each with its number as `id`; a comment where there is nothing to be said."""
-    seen, over, reading = 0, False, None
+    seen, over = after, False
     until = asyncio.get_running_loop().time() + STREAM_SECONDS
 
     def look() -> tuple[list[bytes], int, bool]:
-        nonlocal reading
-        parts = []
+        parts, newest = [], seen
         with opening() as found:
-            if reading is None:
-                reading = Reader(found.plan, found.schedule)
-            for released in found.released_after(reading.tick):
-                if released.number > after:
-                    data = to_json(_tick(reading.read(released.released)), inf_nan_mode="null").decode()
-                    parts.append(f"id: {released.number}\nevent: tick\ndata: {data}\n\n".encode())
-                else:
-                    reading.passed(released.released)
-                if len(parts) == MOST_TICKS:
-                    break
-            return parts, reading.tick, reading.tick == found.schedule.ticks
+            for tick, _ in zip(found.ticks(seen), range(MOST_TICKS), strict=False):
+                newest = tick.number
+                data = to_json(_tick(tick, consistent=consistent), inf_nan_mode="null").decode()
+                parts.append(f"id: {newest}\nevent: tick\ndata: {data}\n\n".encode())
+            return parts, newest, newest >= found.schedule.ticks
 
     while not over and asyncio.get_running_loop().time() < until:
         before = seen
