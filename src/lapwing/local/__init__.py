@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     from lapwing.local.frequencies.randomizer import Randomizer, Rates, Transitions
     from lapwing.local.frequencies.subset import SubsetSelection
     from lapwing.local.frequencies.unary import UnaryEncoding
+    from lapwing.local.graphs.edge_count import EdgeCount, EdgeCountEstimate
+    from lapwing.local.graphs.two_rounds import (
+        FirstReport,
+        NoisyGraph,
+        RoundLoss,
+        TrianglesEstimate,
+        TwoRoundTriangles,
+        simulate_triangles,
+    )
     from lapwing.local.heavy_hitters.prefix_extending import PrefixExtending
     from lapwing.local.heavy_hitters.prefix_search import FoundWords, find_words
     from lapwing.local.heavy_hitters.sketch_comparison import Compared, compare_sketches
@@ -70,6 +79,9 @@ _HOMES = {
     "frequencies.randomizer": ("Randomizer", "Rates", "Transitions"),
     "frequencies.subset": ("SubsetSelection",),
     "frequencies.unary": ("UnaryEncoding",),
+    "graphs.edge_count": ("EdgeCount", "EdgeCountEstimate"),
+    "graphs.two_rounds": ("FirstReport", "NoisyGraph", "RoundLoss", "TrianglesEstimate", "TwoRoundTriangles",
+        "simulate_triangles"),
     "heavy_hitters.prefix_extending": ("PrefixExtending",),
     "heavy_hitters.prefix_search": ("FoundWords", "find_words"),
     "heavy_hitters.sketch_comparison": ("Compared", "compare_sketches"),
@@ -99,16 +111,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Advice", "Amplified", "BasicRappor", "BinaryResponse", "Collected", "Compared", "CountMeanSketch", "DuchiMean",
-    "DyadicTree", "FoundWords", "FrequencyEstimate", "HadamardSketch", "HybridMean", "KaryResponse", "Likeliest",
-    "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption", "MeanRandomizer", "Mechanism", "Memoised",
-    "MemoisedUnary", "Noise", "OneAttribute", "Option", "Parabola", "PiecewiseMean", "PrefixExtending", "Randomizer",
-    "Rappor", "RapporEstimate", "Rates", "Rejected", "Repeated", "Simulated", "SubsetSelection", "Transitions",
-    "TreeEstimate", "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon", "client",
+    "DyadicTree", "EdgeCount", "EdgeCountEstimate", "FirstReport", "FoundWords", "FrequencyEstimate", "HadamardSketch",
+    "HybridMean", "KaryResponse", "Likeliest", "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption",
+    "MeanRandomizer", "Mechanism", "Memoised", "MemoisedUnary", "Noise", "NoisyGraph", "OneAttribute", "Option",
+    "Parabola", "PiecewiseMean", "PrefixExtending", "Randomizer", "Rappor", "RapporEstimate", "Rates", "Rejected",
+    "Repeated", "RoundLoss", "Simulated", "SubsetSelection", "Transitions", "TreeEstimate", "TrianglesEstimate",
+    "TwoRoundTriangles", "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon", "client",
     "collect", "collect_for", "compare_sketches", "decode", "epsilon_needed", "estimate", "estimate_mean",
     "estimate_over_time", "estimate_record", "estimate_sketch", "find_words", "grid", "likeliest", "local_epsilon",
     "mean_epsilon_needed", "mean_randomizer_of", "mean_respondents_needed", "mechanism_of", "new_record_task",
     "new_task", "on_grid", "over_days", "randomizer_of", "read_task", "record_mechanism_of", "repeated_reports",
-    "respondents_needed", "simulate", "to_toml",
+    "respondents_needed", "simulate", "simulate_triangles", "to_toml",
 ]  # fmt: skip
 
 
