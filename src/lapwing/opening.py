@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from lapwing.catalog.column_checks import default_length
+from lapwing.catalog.condition import in_words
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
@@ -19,7 +20,7 @@ from lapwing.release.account import open_access, registration
 from lapwing.session import Session
 
 if TYPE_CHECKING:
-    from lapwing.catalog.draft import Edge
+    from lapwing.catalog.draft import Edge, Wanted
     from lapwing.client import RemoteSession
 
 
@@ -88,6 +89,7 @@ def protect(
     delimiter: str | None = None,
     quote: str | None = None,
     encoding: str | None = None,
+    where: "Wanted | None" = None,
 ) -> Session:
     """Put one file, or several that are one table, behind differential privacy, keeping catalog and ledger beside it.
 
@@ -111,6 +113,8 @@ def protect(
             are planned: takes the measure in which so many counts are most accurate; "pure" then has no delta.
         delimiter, quote, encoding: how a CSV file is written, where its name and its first line do not say it right:
             such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
+        where: of the rows of a source, those that the table has, by public conditions: column → a list of values, or a
+            pair (least, greatest), of which one may be None. The source leaves out the others.
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
 
     Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
@@ -157,7 +161,10 @@ def protect(
         unreadable=known_unreadable if unreadable is None else unreadable,
         text=text,
         offered=offered,
+        where=where,
     ).catalog
+    if before is not None and where is None and address is not None:
+        drafted = drafted.with_table(replace(drafted.tables[0], where=before.tables[0].where))
     if offered is not None:
         fetch_if_never(drafted)
     if before is not None:
@@ -211,6 +218,7 @@ def _require_same(before: Catalog, after: Catalog) -> None:
     old, new = before.tables[0], after.tables[0]
     pairs = [
         ("source", old.source, new.source),
+        ("where", in_words(old.where) or "everything", in_words(new.where) or "everything"),
         ("privacy_unit", old.privacy_unit, new.privacy_unit),
         ("epsilon", before.budget.epsilon, after.budget.epsilon),
         ("delta", before.budget.delta, after.budget.delta),

@@ -66,7 +66,7 @@ class TableDescription:
     Args: kind: "protected", "public" or "view". privacy_unit: the column, here or in the table that `link` leads to in
         the end, that says whose row it is, or "row"; None where nobody is protected, and in views. link: the table that
         says whose rows these are, with the pairs of columns that are equal. references: to tables whose rows it names,
-        with such pairs. sql: of a view.
+        with such pairs. where: what its rows fulfil, in words. sql: of a view.
     """
 
     name: str
@@ -77,6 +77,7 @@ class TableDescription:
     rows_at_most: int | None = None
     people: int | None = None
     part: str | None = None
+    where: str | None = None
     link: tuple[str, Mapping[str, str]] | None = None
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sql: str | None = None
@@ -84,10 +85,11 @@ class TableDescription:
     @property
     def summary(self) -> str:
         """What it is and who is protected in it, in words."""
-        if self.kind != "protected":
-            return "public" if self.kind == "public" else f"view: {' '.join((self.sql or '').split())}"
-        if self.privacy_unit == "row":
-            return "protected, each row by itself"
+        rows = [] if self.where is None else [f"the rows of which {self.where}"]
+        if self.kind == "view":
+            return f"view: {' '.join((self.sql or '').split())}"
+        if self.kind == "public" or self.privacy_unit == "row":
+            return "; ".join(["public" if self.kind == "public" else "protected, each row by itself", *rows])
         most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
         parts = [f"protected by {self.privacy_unit}, {most} of each"]
         if self.link is not None:
@@ -95,6 +97,7 @@ class TableDescription:
             parts.append(f"linked to {self.link[0]} by {keys}")
         for to, on in self.references.items():
             parts.append(f"refers to {to} by {' and '.join(f'{here} = {there}' for here, there in on.items())}")
+        parts += rows
         if self.part is not None:
             parts.append(f"in parts by {self.part}")
         if self.rows_at_most is not None:
@@ -188,6 +191,7 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         rows_at_most=facts.get("rows_at_most"),
         people=facts.get("people"),
         part=facts.get("part"),
+        where=facts.get("where"),
         link=None if link is None else (link["table"], link["on"]),
         references=facts.get("references", {}),
     )

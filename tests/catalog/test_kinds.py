@@ -106,7 +106,7 @@ REFUSED = {
     "public units": (PUBLIC, f'{PUBLIC}\nunit = "person"', "tables.codes.unit: nobody is protected in a public"),
     "public part": (PUBLIC, f'{PUBLIC}\npart = "code"', "tables.codes.part: nobody is protected in a public table"),
     "public key": (PUBLIC, f"{PUBLIC}\nkey = 1", 'tables.codes: unknown "key"; allowed: source, public, '
-                   'delimiter, quote, encoding, columns'),
+                   'where, delimiter, quote, encoding, columns'),
     "public text": ("public = true", 'public = "yes"', 'tables.codes.public: "yes" is a string; write true or false'),
     "public number": ("public = true", "public = 1", "tables.codes.public: 1 is an integer; write true or false"),
     "no source": (PUBLIC, "", "tables.codes.source: missing; add for example source"),

@@ -84,6 +84,26 @@ def test_the_source_of_the_catalogs_table_is_read_if_it_grows(tmp_path: Path, ta
     assert truth.off_by(told, truth.counts([event for event in events if event.cell in CELLS])) <= 2
 
 
+@pytest.mark.parametrize("harm", [False, True])
+def test_conditions_of_the_table_are_kept_to(
+    harm: bool, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: rows as they were read, whatever the catalog says of them."""
+    events = events_of(number=60)
+    insert(table, events)
+    city = make_city(tmp_path, source=address(table))
+    section = "[tables.moves]"
+    city.write_text(city.read_text().replace(section, f'{section}\nwhere = {{ cell = ["north", "west"] }}'))
+    with pytest.raises(lw.InvalidParameter, match="has conditions on the rows of its source"):
+        made(city, "service")
+    if harm:
+        monkeypatch.setattr("lapwing.sources.delivery._Stream._restricted", lambda _self, batch: batch)
+    with made(city, None) as monitor:
+        told = truth.told(monitor.run(replay=True))
+    kept = [event for event in events if event.cell in ("north", "west")]
+    assert (truth.off_by(told, truth.counts(kept)) <= 2) != harm
+
+
 # ---- writers beside each other ---------------------------------------------------------------------------------------
 
 

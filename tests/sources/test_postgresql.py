@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,10 @@ def in_between(postgres: str, monkeypatch: pytest.MonkeyPatch) -> list[Callable[
     acts: list[Callable[[], None]] = []
     batches = PostgresState.batches
 
-    def later(self: PostgresState, table: tuple[str, ...], columns: list[str]) -> pa.RecordBatchReader:
+    def later(self: PostgresState, table: tuple[str, ...], columns: list[str], *rest: Any) -> pa.RecordBatchReader:
         while acts:
             acts.pop()()
-        return batches(self, table, columns)
+        return batches(self, table, columns, *rest)
 
     monkeypatch.setattr(PostgresState, "batches", later)
     return acts
@@ -116,10 +117,10 @@ def test_linked_tables_are_of_one_state(
     tell(postgres, "CREATE TABLE people (id int)", "CREATE TABLE stays (person int)", "INSERT INTO people VALUES (1)")
     counted = PostgresState.rows
 
-    def later(self: PostgresState, table: tuple[str, ...]) -> int | None:
+    def later(self: PostgresState, table: tuple[str, ...], *rest: Any) -> int | None:
         if table == ("stays",):
             tell(postgres, "INSERT INTO people VALUES (2)", "INSERT INTO stays VALUES (2)")
-        return counted(self, table)
+        return counted(self, table, *rest)
 
     monkeypatch.setattr(PostgresState, "rows", later)
     snapshot = fetch(linked(tmp_path, postgres))
@@ -132,8 +133,8 @@ def test_a_batch_that_is_dropped_is_noticed(postgres: str, tmp_path: Path, monke
     source = rows.fill_postgres(postgres, ROWS)
     batches = PostgresState.batches
 
-    def dropping(self: PostgresState, table: tuple[str, ...], columns: list[str]) -> pa.RecordBatchReader:
-        reader = batches(self, table, columns)
+    def dropping(self: PostgresState, table: tuple[str, ...], columns: list[str], *rest: Any) -> pa.RecordBatchReader:
+        reader = batches(self, table, columns, *rest)
         several = [part for batch in reader for part in (batch.slice(0, 100), batch.slice(100, 100), batch.slice(200))]
         return pa.RecordBatchReader.from_batches(reader.schema, [several[0], *several[2:]])
 
@@ -153,15 +154,15 @@ def test_a_shifted_zone_would_be_noticed(postgres: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(
         postgresql,
         "_described",
-        lambda *facts: _shifted(*described(*facts)),
+        lambda *facts: _shifted(described(*facts)),
     )
     made, snapshot = fetched(tmp_path, source)
     assert snapshot.digests != right
     assert exact(made, rows.QUESTIONS[2]) != exact(rows.catalog(tmp_path, _plain(tmp_path)), rows.QUESTIONS[2])
 
 
-def _shifted(column: object, copied: str) -> tuple[object, str]:
-    return column, copied.replace("'UTC'", "'Europe/Berlin'")
+def _shifted(described: Any) -> Any:
+    return replace(described, copied=described.copied.replace("'UTC'", "'Europe/Berlin'"))
 
 
 def _plain(folder: Path) -> str:

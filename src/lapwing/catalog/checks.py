@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
+from lapwing.catalog.condition import check_conditions
 from lapwing.catalog.place import refuse
 from lapwing.catalog.source_address import is_address, read_address
 from lapwing.catalog.source_names import is_text
@@ -17,6 +18,7 @@ from lapwing.catalog.text_files import ENCODINGS
 
 if TYPE_CHECKING:  # the values below call these checks when they are made
     from lapwing.catalog.model import Catalog
+    from lapwing.catalog.public import PublicTable
     from lapwing.catalog.table import Column, Table
     from lapwing.catalog.text_files import TextFormat
 
@@ -71,14 +73,14 @@ def check_table(table: "Table") -> None:
     check_text(".source", table.source)
     check_columns(tuple(column.name for column in table.columns), MOST_COLUMNS)
     for check in (
-        _check_source, _check_whose, _check_privacy_unit, _check_unit_day, _check_name_of_units, _check_link_of,
-        _check_most_rows, _check_rows_in_all, _check_people, _check_unreadable, _check_part_of,
+        check_source, _check_whose, _check_privacy_unit, _check_unit_day, _check_name_of_units, _check_link_of,
+        _check_most_rows, _check_rows_in_all, _check_people, _check_unreadable, _check_part_of, check_conditions,
     ):  # fmt: skip
         check(table)
     check_text_format(table.source, table.text)
 
 
-def _check_source(table: "Table") -> None:
+def check_source(table: "Table | PublicTable") -> None:
     """Refuse an address that cannot be read, or that holds a password; nothing of it is repeated."""
     if is_address(table.source):
         try:
@@ -343,11 +345,18 @@ def _check_parts(catalog: "Catalog") -> None:
 
 
 def _check_sources(catalog: "Catalog") -> None:
-    """Refuse a public table that shows the file of a protected one."""
-    protected = {normpath(catalog.source_path(table)): table for table in catalog.tables}
+    """Refuse a public table that shows the file of a protected one, or its table in a source."""
+
+    def place_of(table: "Table | PublicTable") -> object:
+        if not is_address(table.source):
+            return normpath(catalog.source_path(table))
+        address = read_address(table.source)
+        return (address.door, address.place, address.table)
+
+    protected = {place_of(table): table for table in catalog.tables}
     for table in catalog.public_tables:
-        other = protected.get(normpath(catalog.source_path(table)))
+        other = protected.get(place_of(table))
         if other is not None:
             place, source = f"tables.{spelling.key(table.name)}.source", spelling.text(table.source)
             reason = f"{source} is also the source of the protected table {spelling.text(other.name)}"
-            refuse(place, f"{reason}; what is protected is not public, name another file")
+            refuse(place, f"{reason}; what is protected is not public, name another")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import default_length
+from lapwing.catalog.condition import conditions_facts
 
 if TYPE_CHECKING:  # a table makes its fingerprint when it is made
     from lapwing.catalog.table import Column, Table
@@ -41,6 +42,8 @@ def table_facts(table: "Table") -> Facts:
     facts |= owner_facts(table) | text_facts(table.text)
     if table.people is not None:
         facts["people"] = str(table.people)
+    if table.where:
+        facts["where"] = conditions_facts(table.where)
     return facts if table.part is None else facts | {"part": table.part}
 
 

@@ -17,6 +17,7 @@ from unicodedata import combining, normalize
 
 from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
+from lapwing.catalog.condition import Condition, check_from_source, whole
 from lapwing.catalog.file_columns import FileColumn, read_columns, type_of
 from lapwing.catalog.model import ROW, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
@@ -33,6 +34,8 @@ from lapwing.privacy.measures import Number, exact
 LARGEST_DELTA = Fraction(1, 10**5)
 
 Edge = Number | date | str
+Wanted = Mapping[str, Sequence[object] | tuple[Edge | None, Edge | None]]
+"""Of columns, what their values are to be: a list of values, or a pair of ends."""
 
 
 @final
@@ -65,12 +68,14 @@ def draft(
     public_tables: Sequence[PublicTable] = (),
     text: TextFormat | None = None,
     offered: Sequence[FileColumn] | None = None,
+    where: Wanted | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
     Args: source: the file, or a pattern; the table is named after it, the ledger is `<stem>.lapwing.db` beside the
             catalog. With `offered` an address, whose table both are named after.
-        offered: the columns that a source behind an address has.
+        offered: the columns that a source behind an address has. where: of its rows, those that the table has: column
+            → a list of values, or a pair (least, greatest), of which one may be None.
         types: column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
             that is not named is text.
         bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
@@ -94,12 +99,24 @@ def draft(
         _check_known("bounds", bounds or {}, columns)
         _check_known("values", values or {}, columns)
         _check_known("max_length", max_length or {}, columns)
+        _check_known("where", where or {}, columns)
         table = _table(
             source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
         )
+        conditions = [
+            _condition(column.name, column.type or "", (where or {})[column.name])
+            for column in columns
+            if column.name in (where or {})
+        ]
         table = replace(
-            table, source=address or table.source, unreadable=unreadable, rows_at_most=rows_at_most, text=text
+            table,
+            source=address or table.source,
+            unreadable=unreadable,
+            rows_at_most=rows_at_most,
+            text=text,
+            where=tuple(conditions),
         )
+        check_from_source(table)
     catalog = Catalog(
         name=table.name,
         engine="duckdb",
@@ -277,6 +294,17 @@ def _date(place: str, kind: str, text: str) -> date:
         return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
     except ValueError:
         refuse(place, f"{spelling.text(text)} is not a {kind}; write one like 2024-12-31")
+
+
+def _condition(name: str, kind: str, said: Sequence[object]) -> Condition:
+    """Return a condition that a curator gives: a list, or a tuple of two ends."""
+    if not isinstance(said, tuple):
+        return Condition(column=name, values=_listed(name, kind, said))
+    if len(said) != 2:
+        raise InvalidParameter(f"What {spelling.text(name)} is to be is {said!r}; give a list, or a pair of ends.")
+    ends = [None if end is None else _edge(f"where.{spelling.key(name)}", kind, cast(Edge, end)) for end in said]
+    lower, upper = (whole(end) if isinstance(end, Fraction) else end for end in ends)
+    return Condition(column=name, lower=lower, upper=upper)
 
 
 def _listed(name: str, kind: str, values: Sequence[object]) -> tuple[Value, ...]:

@@ -11,11 +11,11 @@ from math import ceil, floor
 from typing import final
 
 from lapwing.catalog import spelling
-from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_text, check_text_format
+from lapwing.catalog.checks import MOST_COLUMNS, check_columns, check_source, check_text, check_text_format
 from lapwing.catalog.column_checks import FLOAT_STEPS
+from lapwing.catalog.condition import Condition, check_conditions, conditions_facts
 from lapwing.catalog.digests import Facts, column_facts, digest, text_facts
 from lapwing.catalog.place import refuse, within
-from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Column
 from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import CatalogError
@@ -27,10 +27,11 @@ class PublicTable:
     """A table in which nobody is protected.
 
     Args: name: as questions call it.
-        source: a file, relative to the catalog's folder (for a database engine, a table's name).
+        source: a file, relative to the catalog's folder, or the address of a source.
         columns: those that questions may use. A number without bounds has those of the data; a column without values
             has those of the data. A decimal gives its step. `other` and `nullable = false` are for protected tables.
         text: how a CSV file is written, if not as its name says.
+        where: what the rows of a source fulfil that the table has.
 
     Raises: CatalogError, starting with `tables.<name>.<key>`.
     """
@@ -39,22 +40,25 @@ class PublicTable:
     source: str
     columns: tuple[Column, ...]
     text: TextFormat | None = None
+    where: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
         with within(f"tables.{spelling.key(self.name)}"):
             check_text("", self.name)
             check_text(".source", self.source)
-            if is_address(self.source):
-                refuse(".source", "a public table is read from a file; export what is public, and name the file")
+            check_source(self)
             check_text_format(self.source, self.text)
             check_columns(tuple(column.name for column in self.columns), MOST_COLUMNS)
             for column in self.columns:
                 _check_column(column)
+            check_conditions(self)
 
     @property
     def facts(self) -> Facts:
         """What the table means, without its data."""
-        return {"columns": {column.name: column_facts(column) for column in self.columns}} | text_facts(self.text)
+        facts: Facts = {"columns": {column.name: column_facts(column) for column in self.columns}}
+        facts |= text_facts(self.text)
+        return facts | {"where": conditions_facts(self.where)} if self.where else facts
 
     @property
     def digest(self) -> str:

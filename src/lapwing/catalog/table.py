@@ -13,6 +13,7 @@ from typing import final
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import ROW, check_table
 from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, default_length, default_step
+from lapwing.catalog.condition import Condition
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
 from lapwing.catalog.text_files import TextFormat
@@ -27,8 +28,7 @@ Value = bool | int | str | date
 class Column:
     """A column that questions may use, with what is publicly known about it.
 
-    Args: name: as in the data.
-        type: one of `column_checks.TYPES`; a timestamp is in UTC.
+    Args: name: as in the data. type: one of `column_checks.TYPES`; a timestamp is in UTC.
         lower, upper: least and greatest value, both or neither: fractions for numbers, dates for a date, UTC
             datetimes for a timestamp. Values outside are moved to the nearest bound, never refused.
         step: numbers are rounded to multiples of it. A bounded column always has one: 1 for an integer and
@@ -119,10 +119,9 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Whose rows those of a table are: a row belongs to the unit of the parent's row with the same key.
+    """Whose rows those of a table are: a row belongs to the unit of the row of `parent` with the same key.
 
-    Args: parent: the table that the link leads to.
-        on: the key, as pairs of a column here and the column there that it equals.
+    Args: on: the key, as pairs of a column here and the column there that it equals.
     """
 
     parent: "Table"
@@ -149,8 +148,8 @@ class Table:
         If the premise is broken, a row exists once for every row of the parent that it meets. Then E(D) still falls
         into units when the linked tables are held fixed: what such a row says is hidden less well, of several units.
 
-    Args: name: as questions call it.
-        source: a file, relative to the catalog's folder. text: how a CSV file is written, if not as its name says.
+    Args: name: as questions call it. source: an address, or a file, relative to the catalog's folder.
+        text: how a CSV file is written, if not as its name says.
         privacy_unit: the column that says whose row it is, or "row" if every row stands alone. None in a linked table.
         max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
         columns: those that questions may use; all others are invisible.
@@ -163,7 +162,7 @@ class Table:
         rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
         people: how many units have a row: a constant, for replace_one alone, and never compared with the data.
         unreadable: "null" accepts values that cannot be read as their type, which count as NULL, and fractions of
-            integers, which are rounded; None accepts no version with such values.
+            integers, which are rounded; None accepts no version with such values. where: what its rows fulfil.
 
     Raises: CatalogError, starting with `tables.<name>.<key>`.
     """
@@ -181,6 +180,7 @@ class Table:
     people: int | None = None
     unreadable: str | None = None
     text: TextFormat | None = None
+    where: tuple[Condition, ...] = ()
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the table means, hence of all tables up to its root (SHA-256); see `Catalog.digest`."""
     units: str = field(init=False, repr=False, compare=False)

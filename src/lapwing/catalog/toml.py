@@ -16,6 +16,7 @@ from typing import Final, cast
 from lapwing.catalog import spelling
 from lapwing.catalog.checks import MOST_LINKS
 from lapwing.catalog.column_checks import LONGEST_TEXT, TYPES, default_length, default_step
+from lapwing.catalog.condition import check_from_source, condition_lines, conditions_of
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import (
     ENGINES,
@@ -154,12 +155,13 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         "people",
         "unreadable",
         "part",
+        "where",
         *WRITTEN,
         "columns",
     )
     linked = section.has("link")
     whose, day = _whose(section) if section.has("privacy_unit") or not linked else (None, None)
-    return Table(
+    table = Table(
         name=name,
         source=section.text("source", example="visits.parquet"),
         privacy_unit=whose,
@@ -173,7 +175,10 @@ def _table(section: TomlSection, name: str, others: Mapping[str, Table]) -> Tabl
         people=section.integer("people", None, example=1000) if section.has("people") else None,
         unreadable=section.text("unreadable", example="null") if section.has("unreadable") else None,
         text=_text_format(section),
+        where=conditions_of(section.section("where")),
     )
+    check_from_source(table)
+    return table
 
 
 def _whose(section: TomlSection) -> tuple[str, str | None]:
@@ -211,9 +216,12 @@ def _public_table(section: TomlSection, name: str) -> PublicTable:
     for key in (*protecting, "unreadable"):
         if section.has(key):
             refuse(section.place(key), "nobody is protected in a public table; remove it, or remove public = true")
-    section.allow("source", "public", *WRITTEN, "columns")
+    section.allow("source", "public", "where", *WRITTEN, "columns")
     source = section.text("source", example="codes.csv")
-    return PublicTable(name=name, source=source, columns=_columns(section), text=_text_format(section))
+    where = conditions_of(section.section("where"))
+    table = PublicTable(name=name, source=source, columns=_columns(section), text=_text_format(section), where=where)
+    check_from_source(table)
+    return table
 
 
 def _view(section: TomlSection, name: str) -> View:
@@ -424,6 +432,7 @@ def _table_lines(table: Table) -> list[str]:
         "",
         f"[{path}]",
         _line("source", table.source, "without password" if is_address(table.source) else "relative to this file"),
+        *condition_lines(table.where),
         *_text_lines(table.text),
         *_whose_lines(table),
         _line("max_rows_per_unit", table.max_rows_per_unit, "a unit's rows beyond it do not exist for any question"),
@@ -525,7 +534,8 @@ def _public_table_lines(table: PublicTable) -> list[str]:
     return [
         "",
         f"[{path}]",
-        _line("source", table.source, "relative to this file"),
+        _line("source", table.source, "without password" if is_address(table.source) else "relative to this file"),
+        *condition_lines(table.where),
         *_text_lines(table.text),
         _line("public", True, "nobody is protected in this table"),
         "",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from lapwing.catalog.condition import in_words
 from lapwing.cli.console import Fitted, labelled, new_table, text
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def as_document(check: "TableCheck") -> dict[str, object]:
     return {
         "table": check.table.name,
         "source": check.table.source,
+        "where": in_words(check.table.where) or None,
         "passes": check.passes,
         "rows": check.rows,
         "columns": [
@@ -73,7 +75,8 @@ def as_page(checks: "Sequence[TableCheck]") -> "list[RenderableType]":
 
 
 def _headline(check: "TableCheck") -> str:
-    rows = f"{check.table.name} ({check.table.source}): {_counted(check.rows, 'row')}"
+    among = f", of which {in_words(check.table.where)}" if check.table.where else ""
+    rows = f"{check.table.name} ({check.table.source}{among}): {_counted(check.rows, 'row')}"
     if check.units is None:
         return f"{rows}, each a unit of its own"
     whose = "" if check.units.column is None else f" of {check.units.column}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from lapwing.cli.characters import visible
-from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of
+from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of, where_of
 from lapwing.cli.console import complain, labelled, note, rendered
 from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, Unreadable, above_zero, amount, part_of_one
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
@@ -32,7 +32,8 @@ Example:
   lapwing init visits.csv --privacy-unit person_id --epsilon 3 --max-rows 5 \\
       --types age=integer,cost=decimal:0.01,day=date --bounds age=0:110
   lapwing init postgresql://reader@db.example.org/clinic --table public.visits \\
-      --privacy-unit person_id --epsilon 3 --delta 1e-6 --max-rows 5
+      --privacy-unit person_id --epsilon 3 --delta 1e-6 --max-rows 5 \\
+      --where day=2024-01-01:2024-12-31
 
 \b
 Types, bounds, values and --max-rows must be public knowledge: taken from the data
@@ -69,6 +70,13 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME", help="Which table of the database that SOURCE is the address of.", show_default=False
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=…",
+            help="Of a source, only the rows of these values (A,B,…), or from LOWER:UPPER. Public. May be repeated.",
         ),
     ] = None,
     privacy_unit: Annotated[
@@ -140,8 +148,11 @@ def command(
         int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
     ] = None,
     public: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A file that everybody knows, as a public table to join; may be repeated."),
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="A file that everybody knows, or such a source, as a public table to join; may be repeated.",
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")
@@ -153,7 +164,7 @@ def command(
     On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file and JSON
     lines hold no types, and the first rows are read for a draft of them that you judge.
     """
-    from lapwing.catalog.draft import draft  # here, so that `lapwing --help` loads no file reader
+    from lapwing.catalog.draft import draft, retyped  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.model import ROW
     from lapwing.catalog.public_draft import public_draft
     from lapwing.catalog.several_files import named
@@ -164,7 +175,9 @@ def command(
     address = is_address(source)
     if table is not None and not address:
         raise InvalidParameter("--table goes with the address of a database; a file is one table.")
-    where: Path | str = with_table(source, table) if address else named(Path(source))
+    if where and not address:
+        raise InvalidParameter("--where goes with the address of a source; of a file all rows are read.")
+    place: Path | str = with_table(source, table) if address else named(Path(source))
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
     said = Answers(
@@ -184,18 +197,19 @@ def command(
         quote=quote,
         encoding=encoding,
     )
-    offered = _offered(str(where), output) if address else None
-    missing = _missing(where, said)
+    offered = _offered(str(place), output) if address else None
+    missing = _missing(place, said)
     if missing and sys.stdin.isatty() and sys.stderr.isatty():
-        said = interview(where, said, offered)
+        said = interview(place, said, offered)
     elif missing == "--types":
-        _refuse_without_types(Path(where), said)
+        _refuse_without_types(Path(place), said)
     elif missing:
         raise InvalidParameter(f"{missing} is missing: {MISSING[missing]}. On a terminal, `lapwing init` asks for it.")
     folder = output.absolute().parent
+    kinds = {c.name: c.type for c in retyped(offered or (), types_of(said.types)) if c.type is not None}
     drafting = partial(
         draft,
-        where,
+        place,
         privacy_unit=said.privacy_unit or ROW,
         epsilon=said.epsilon or 0,
         max_rows_per_unit=said.max_rows,
@@ -209,15 +223,20 @@ def command(
         people=said.people,
         unreadable=unreadable and unreadable.value,
         folder=folder,
-        public_tables=[public_draft(file, folder) for file in public or ()],
-        text=None if address else said.text(Path(where)),
+        public_tables=[public_draft(Path(source), folder) for source in public or ()],
+        text=None if address else said.text(Path(place)),
         offered=offered,
+        where=where_of(where, kinds),
     )
     try:
         drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
     except LapwingError:
         if missing:  # so that nothing that was answered is lost
-            complain(visible(f"\nWhat was answered, to mend and to run again:\n{_command(where, said)}\n", keep="\n"))
+            complain(
+                visible(
+                    f"\nWhat was answered, to mend and to run again:\n{_command(place, said, where or ())}\n", keep="\n"
+                )
+            )
         raise
     if said.questions is not None:
         taken, advice = _advised(drafted.catalog, said.questions, measure)
@@ -232,7 +251,7 @@ def command(
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
     if missing:
-        complain(visible(f"\nThe same without questions:\n{_command(where, said)}", keep="\n"))
+        complain(visible(f"\nThe same without questions:\n{_command(place, said, where or ())}", keep="\n"))
     complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
@@ -258,7 +277,7 @@ def _offered(address: str, output: Path) -> "Sequence[FileColumn]":
     return offered_at(address, output.absolute().parent)
 
 
-def _command(source: Path | str, said: "Answers") -> str:
+def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str:
     """Return the command that would have answered all that was asked."""
     from lapwing.cli.interview import plain  # here: see above
 
@@ -276,7 +295,7 @@ def _command(source: Path | str, said: "Answers") -> str:
         "--quote": said.quote,
         "--encoding": said.encoding,
     }
-    several = {"--types": said.types or (), "--bounds": said.bounds, "--values": said.values}
+    several = {"--where": where, "--types": said.types or (), "--bounds": said.bounds, "--values": said.values}
     options = [
         (option, plain(value) if isinstance(value, Fraction) else str(value))
         for option, value in single.items()

@@ -44,6 +44,7 @@ def as_document(table: "TableDescription") -> dict[str, object]:
         "rows_at_most": table.rows_at_most,
         "people": table.people,
         "part": table.part,
+        "where": table.where,
         "link": None if table.link is None else {"table": table.link[0], "on": dict(table.link[1])},
         "references": {to: dict(on) for to, on in table.references.items()} or None,
         "sql": table.sql,

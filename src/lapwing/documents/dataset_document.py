@@ -4,6 +4,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
+from lapwing.catalog.condition import in_words
 from lapwing.catalog.digests import column_facts
 from lapwing.catalog.model import Catalog
 from lapwing.privacy.amounts import written
@@ -43,10 +44,15 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "rows_at_most": table.rows_at_most,
                 "people": table.people,
                 "part": table.part,
+                "where": in_words(table.where) or None,
                 "columns": {column.name: column_facts(column) for column in table.columns},
             }
             for table in catalog.tables
         ]
-        + [{"name": table.name, "protected": False, **table.facts} for table in catalog.public_tables],
+        + [
+            {"name": table.name, "protected": False, **table.facts}
+            | ({"where": in_words(table.where)} if table.where else {})
+            for table in catalog.public_tables
+        ],
         "views": {view.name: view.sql for view in catalog.views},
     }

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from lapwing.catalog.condition import check_from_source
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import is_address
 from lapwing.engines import base
@@ -74,6 +75,10 @@ def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion
 
 def _engine(catalog: Catalog, public: PublicData | None = None) -> "DuckDB | SnapshotEngine":
     """Return an engine over files, or if some tables come from sources, over snapshots of these."""
+    for protected in catalog.tables:
+        check_from_source(protected)
+    for public_table in catalog.public_tables:
+        check_from_source(public_table)
     if not any(is_address(table.source) for table in catalog.tables):
         return DuckDB(catalog, public=public)
     from lapwing.engines.snapshots import SnapshotEngine  # here: most catalogs have files alone

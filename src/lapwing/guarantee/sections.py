@@ -13,6 +13,7 @@ from typing import Final, final
 
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
+from lapwing.catalog.condition import in_words
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
@@ -240,6 +241,8 @@ def _protected(table: Table) -> PageSection:
         f"{table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''}; others do not exist for any "
         "question. What questions may use, and within which bounds, is public; all other columns are invisible."
     ]
+    if table.where:
+        paragraphs.append(f"Of its source it has the rows of which {in_words(table.where)}; the others do not exist.")
     if table.link is not None:
         on = " and ".join(f"{here} = {there}" for here, there in table.link.on)
         paragraphs.append(f"A row belongs to the unit of the row of {table.link.parent.name} with {on}.")

@@ -120,6 +120,11 @@ def require_source(text: str | None, table: Table) -> None:
     Raises: InvalidParameter. An address in which somebody wrote a password is not repeated.
     """
     source = text or table.source
+    if source == INBOX and table.where:
+        raise InvalidParameter(
+            f"Table {table.name} has conditions on the rows of its source, which events that are sent are not compared "
+            "with; read them from the source."
+        )
     if source == INBOX or (text is None and not is_address(source)):
         return
     if not is_address(source):

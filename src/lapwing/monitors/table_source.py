@@ -24,7 +24,7 @@ from lapwing.errors import DataFault
 from lapwing.monitors.sources import Portion
 from lapwing.sources.delivery import deliver
 from lapwing.sources.doors import door_of
-from lapwing.sources.source import Growing, Names
+from lapwing.sources.source import Growing, Names, Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,7 +170,7 @@ class GrowingTable:
 
 @final
 class _Portion:
-    """Some rows of a state, as if they were all of it."""
+    """Some rows of a state, as if they were all of it; `deliver` leaves out what the catalog's conditions do."""
 
     version = None
     holds_several = True
@@ -185,12 +185,12 @@ class _Portion:
     def mark(self, table: Names) -> None:
         """Return nothing: the place says more."""
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> None:
         """Return nothing."""
 
-    def rows(self, table: Names) -> None:
+    def rows(self, table: Names, where: Where = ()) -> None:
         """Return nothing: the rows were counted by their keys."""
 
-    def batches(self, table: Names, columns: Sequence[str]) -> "pa.RecordBatchReader":
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> "pa.RecordBatchReader":
         """Return the rows."""
         return self._state.selected(table, columns, self._where)

@@ -7,9 +7,10 @@ table changes between the two, that shows, and nothing is taken. Several tables 
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 from adbc_driver_manager import dbapi
@@ -17,12 +18,15 @@ from adbc_driver_manager import dbapi
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
-from lapwing.sources.adbc_batches import fetched, reader_of, schema_of
+from lapwing.sources.adbc_batches import fetched, reader_of, row_of, schema_of
 from lapwing.sources.credentials import credentials_of
-from lapwing.sources.source import Names
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
+
+
+_DAY: Final = timedelta(days=1)
 
 
 @contextmanager
@@ -39,7 +43,7 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
     except ImportError:
         raise DataFault(f"The ADBC driver {name} is not installed: `pip install adbc-driver-{name}`") from None
     with connected(driver._driver_path(), options) as connection:
-        yield StatementState(connection, "`" if name == "bigquery" else '"')
+        yield StatementState(connection, "`" if name == "bigquery" else '"', numbered=name == "postgresql")
 
 
 @contextmanager
@@ -63,32 +67,69 @@ class StatementState:
     version = None
     holds_several = False
 
-    def __init__(self, connection: dbapi.Connection, quote: str = '"') -> None:
-        self._connection, self._quote = connection, quote
+    def __init__(self, connection: dbapi.Connection, quote: str = '"', *, numbered: bool = False) -> None:
+        self._connection, self._quote, self._numbered = connection, quote, numbered
+        self._schemas: dict[Names, pa.Schema] = {}
 
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns that a statement without rows has."""
-        with self._connection.cursor() as cursor:
-            return columns_of_arrow(schema_of(cursor, f"SELECT * FROM {self._name(table)} WHERE 1 = 0", fault))
+        return columns_of_arrow(self._schema(table))
 
     def mark(self, table: Names) -> str | None:
         """Return None: what came since a state is not known."""
         return None
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return None: what came since a state is not known."""
         return None
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the table had just now."""
+        clause, values = self._clause(table, where)
         with self._connection.cursor() as cursor:
-            ((count,),) = fetched(cursor, f"SELECT COUNT(*) FROM {self._name(table)}", fault)
+            ((count,),) = fetched(cursor, f"SELECT COUNT(*) FROM {self._name(table)}{clause}", fault, row_of(values))
         return int(count)
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
         """Return the columns of one statement."""
         chosen = ", ".join(map(self._identifier, columns))
-        return reader_of(self._connection.cursor(), f"SELECT {chosen} FROM {self._name(table)}", {}, fault)
+        clause, values = self._clause(table, where)
+        query = f"SELECT {chosen} FROM {self._name(table)}{clause}"
+        return reader_of(self._connection.cursor(), query, {}, fault, values=row_of(values))
+
+    def _schema(self, table: Names) -> pa.Schema:
+        if table not in self._schemas:
+            with self._connection.cursor() as cursor:
+                self._schemas[table] = schema_of(cursor, f"SELECT * FROM {self._name(table)} WHERE 1 = 0", fault)
+        return self._schemas[table]
+
+    def _clause(self, table: Names, where: Where) -> tuple[str, list[pa.Scalar]]:
+        """Return the WHERE of conditions, and the values of its parameters.
+
+        Times are compared with a day to spare on either side, as databases differ in whose midnight they mean; and a
+        condition on a column of another type than the declared one is left to `restricting`.
+        """
+        parts, values = list[str](), list[pa.Scalar]()
+
+        def value(content: pa.Scalar) -> str:
+            values.append(content)
+            return f"${len(values)}" if self._numbered else "?"
+
+        for condition in where:
+            (offered,) = columns_of_arrow(pa.schema([self._schema(table).field(condition.column)]))
+            if offered.type != condition.type:
+                continue
+            column = self._identifier(condition.column)
+            if condition.values is not None:
+                parts.append(f"{column} IN ({', '.join(value(pa.scalar(one)) for one in condition.values)})")
+            for end, sign, spare in ((condition.lower, ">=", -_DAY), (condition.upper, "<=", _DAY)):
+                if isinstance(end, datetime):
+                    widened = end.replace(tzinfo=None)
+                    if datetime.min + _DAY <= widened <= datetime.max - _DAY:
+                        parts.append(f"{column} {sign} {value(pa.scalar(widened + spare, pa.timestamp('us')))}")
+                elif end is not None:
+                    parts.append(f"{column} {sign} {value(pa.scalar(end))}")
+        return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
 
     def _name(self, table: Names) -> str:
         return ".".join(map(self._identifier, table))

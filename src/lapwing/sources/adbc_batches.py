@@ -1,6 +1,6 @@
 """What doors through ADBC drivers share: rows and batches of a query, without what a driver says when it fails."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +12,12 @@ Meaning = Callable[[str], DataFault]
 """What an error with a code means, empty without; its text is not looked at, as it may quote a row, or an address."""
 
 
-def fetched(cursor: dbapi.Cursor, query: str, meaning: Meaning) -> list[tuple[Any, ...]]:
-    """Return the few rows of a query."""
+def fetched(
+    cursor: dbapi.Cursor, query: str, meaning: Meaning, values: pa.RecordBatch | None = None
+) -> list[tuple[Any, ...]]:
+    """Return the few rows of a query, whose parameters have these values."""
     try:
-        cursor.execute(query)
+        cursor.execute(query, values)
         return cursor.fetchall()
     except (dbapi.Error, pa.ArrowException, OSError) as error:
         raise _meant(error, meaning) from None
@@ -32,14 +34,20 @@ def schema_of(cursor: dbapi.Cursor, query: str, meaning: Meaning) -> pa.Schema:
 
 
 def reader_of(
-    cursor: dbapi.Cursor, query: str, texts: Mapping[str, pa.DataType], meaning: Meaning, skip: int = 0
+    cursor: dbapi.Cursor,
+    query: str,
+    texts: Mapping[str, pa.DataType],
+    meaning: Meaning,
+    skip: int = 0,
+    values: pa.RecordBatch | None = None,
 ) -> pa.RecordBatchReader:
     """Return the batches of a query, whose cursor they close.
 
     Args: texts: types of columns that come as text, by name. skip: rows at the beginning that are none of the table's.
+        values: of the query's parameters.
     """
     try:
-        cursor.execute(query)
+        cursor.execute(query, values)
         batches = cursor.fetch_record_batch()
     except (dbapi.Error, pa.ArrowException, OSError) as error:
         cursor.close()
@@ -61,6 +69,13 @@ def reader_of(
             cursor.close()
 
     return pa.RecordBatchReader.from_batches(schema, delivered())
+
+
+def row_of(values: Sequence[pa.Scalar]) -> pa.RecordBatch | None:
+    """Return values of parameters as a driver takes them; None if there are none."""
+    if not values:
+        return None
+    return pa.record_batch([pa.array([one.as_py()], one.type) for one in values], list(map(str, range(len(values)))))
 
 
 def _meant(error: Exception, meaning: Meaning) -> DataFault:

@@ -26,7 +26,7 @@ from lapwing.catalog.table import Column
 
 EXACT: Final = 2**53
 """Integers up to here are exact as doubles."""
-_INTEGER: Final = r"^-?[0-9]{1,40}$"
+INTEGER: Final = r"^-?[0-9]{1,40}$"
 _NUMBER: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
 _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -117,6 +117,10 @@ def conformed(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """Return a plain column as a candidate type, or None if that does not hold each of its values exactly."""
     if array.type == kind:
         return array
+    if array.null_count == len(
+        array
+    ):  # SQLite says of such a column that it holds integers, a lake what it was to hold
+        return pa.nulls(len(array), kind)
     convert = next((convert for is_of, convert in _CONVERSIONS if is_of(kind)), None)
     try:
         return None if convert is None else convert(array, kind)
@@ -130,7 +134,7 @@ def _integer(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if pa.types.is_floating(array.type):
         numbers = _without_nan(array)
         return None if _largest(numbers) > EXACT else numbers.cast(kind)
-    if not pa.types.is_decimal(array.type) and not _all_like(array, _INTEGER):
+    if not pa.types.is_decimal(array.type) and not all_like(array, INTEGER):
         return None
     integers = array.cast(kind)
     return integers if _largest(integers) <= EXACT else None
@@ -155,7 +159,7 @@ def _as_decimal(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
             return None
         decimals = numbers.cast(kind)
         return decimals if _as_float(decimals).equals(numbers) else None
-    return array.cast(kind) if _all_like(array, _NUMBER) else None
+    return array.cast(kind) if all_like(array, _NUMBER) else None
 
 
 def _float(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -163,7 +167,7 @@ def _float(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return _one_zero(array.cast(kind))
     if pa.types.is_decimal(array.type):
         return _as_float(array)
-    return _one_zero(array.cast(kind)) if _all_like(array, _FLOAT) else None
+    return _one_zero(array.cast(kind)) if all_like(array, _FLOAT) else None
 
 
 def _boolean(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -173,7 +177,7 @@ def _boolean(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
             if pc.all(pc.is_in(array.drop_null(), pa.array([0, 1], array.type))).as_py() in (True, None)
             else None
         )
-    return array.cast(kind) if _all_like(array, "^(true|false)$") else None
+    return array.cast(kind) if all_like(array, "^(true|false)$") else None
 
 
 def _string(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
@@ -187,13 +191,13 @@ def _date(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
         dates = array.cast(kind)
         return dates if dates.cast(array.type).equals(array) else None
-    return array.cast(kind) if _all_like(array, _DATE) else None
+    return array.cast(kind) if all_like(array, _DATE) else None
 
 
 def _timestamp(array: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         return array.cast(kind)
-    if not _all_like(array, _TIMESTAMP):
+    if not all_like(array, _TIMESTAMP):
         return None
     return pc.replace_substring_regex(array, r"(Z|[+]00(:?00)?)$", "").cast(kind)
 
@@ -211,7 +215,7 @@ _CONVERSIONS: Final[
 )
 
 
-def _all_like(array: pa.Array, pattern: str) -> bool:
+def all_like(array: pa.Array, pattern: str) -> bool:
     """Tell whether all texts of a column of texts are of a form; NULL is of every form."""
     if array.type != pa.large_string():
         return False

@@ -14,11 +14,14 @@ order of delivery takes part.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Final, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from lapwing.catalog.condition import Condition, conditions_facts
 
 FORMAT: Final = 1
 
@@ -55,6 +58,18 @@ class Content:
         ]
         facts = {"format": FORMAT, "rows": self.rows, "columns": columns}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def digest_among(digest: str, where: Sequence[Condition]) -> str:
+    """Return the digest of a table whose rows, those of a source that fulfil conditions, have this digest.
+
+    It says both: what the rows are, and by which rule they were taken. Hosts whose catalogs take rows by other rules do
+    not have the same data, even where today's rows happen to be the same.
+    """
+    if not where:
+        return digest
+    facts = {"format": FORMAT, "content": digest, "where": conditions_facts(where)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _bytes_of_texts(texts: pa.Array) -> memoryview:

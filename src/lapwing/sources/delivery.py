@@ -9,7 +9,7 @@ import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, final
 
@@ -19,14 +19,18 @@ import pyarrow.parquet as pq
 
 from lapwing import progress
 from lapwing.catalog import spelling
+from lapwing.catalog.condition import conditions_facts
+from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Table
 from lapwing.errors import DataFault, Fault
 from lapwing.sources.conforming import candidates, conformed, delivered_type, plain
 from lapwing.sources.content import Content
-from lapwing.sources.source import Names, State
+from lapwing.sources.restricting import fulfilled
+from lapwing.sources.source import Names, State, Where
 
 MEMORY: Final = (40, 200, 1000)
 """Megabytes of the sort: the next, if those before are too few for so many rows, or for rows of this size."""
+AnyTable = Table | PublicTable
 BATCH: Final = 1 << 15
 """Rows that are written at a time, which are a row group of the file."""
 
@@ -65,17 +69,17 @@ class _Plan:
         }
 
 
-def meaning_of(table: Table) -> str:
-    """Return a text that two tables share if what is delivered for them is stored alike."""
-    return json.dumps(
-        [table.source, [[name, list(map(str, candidates(table.column(name))))] for name in _needed(table)]]
-    )
+def meaning_of(table: AnyTable) -> str:
+    """Return a text that two tables share if what is delivered for them is of the same rows, and stored alike."""
+    columns = {column.name: column for column in table.columns}
+    stored = [[name, list(map(str, candidates(columns.get(name))))] for name in _needed(table)]
+    return json.dumps([table.source, stored, *([conditions_facts(table.where)] if table.where else [])])
 
 
 def deliver(
-    state: State, names: Names, table: Table, file: Path, scratch: Path, before: Before | None = None
+    state: State, names: Names, table: AnyTable, file: Path, scratch: Path, before: Before | None = None
 ) -> Delivered:
-    """Write the declared columns of a table, and its privacy unit, as they are in a state.
+    """Write the declared columns of a table's rows, and its privacy unit, as they are in a state.
 
     Args: names: which table it is there. file: to write. scratch: a private folder for what does not fit into memory.
         before: a former state of the same columns, to whose rows those are added that came since, if the source knows
@@ -83,20 +87,22 @@ def deliver(
     Raises: DataFault if the source does not deliver all of it; Fault if it cannot be written.
     """
     wanted = _wanted(state, names, table)
-    counted = state.rows(names)
+    where = [replace(condition, column=wanted[condition.column]) for condition in table.where]
+    counted = state.rows(names, where)
     if not wanted:
         return _nothing_but_rows(counted or 0, file)
-    plan = _Plan(columns={there: candidates(table.column(here)) for here, there in wanted.items()})
+    declared = {column.name: column for column in table.columns}
+    plan = _Plan(columns={there: candidates(declared.get(here)) for here, there in wanted.items()})
     called = {there: here for here, there in wanted.items()}
     memory = list(MEMORY)
     delivered = None
     while delivered is None:
-        added = None if before is None else state.added(names, list(wanted.values()), before.mark)
+        added = None if before is None else state.added(names, list(wanted.values()), before.mark, where)
         if before is None or added is None:
-            before, batches = None, state.batches(names, list(wanted.values()))
+            before, batches = None, state.batches(names, list(wanted.values()), where)
         else:
             batches = _together(before.file, added, called, plan)
-        stream = _Stream(batches, plan, called, table)
+        stream = _Stream(batches, plan, called, table, where)
         try:
             with _own_memory():
                 delivered = _written(stream, file, scratch, table, memory[0])
@@ -159,7 +165,7 @@ def _nothing_but_rows(rows: int, file: Path) -> Delivered:
     return Delivered(rows=rows, digest=content.digest())
 
 
-def _wanted(state: State, names: Names, table: Table) -> dict[str, str]:
+def _wanted(state: State, names: Names, table: AnyTable) -> dict[str, str]:
     """Return the columns that are needed, by the names of the catalog, each with its name in the source."""
     offered = {column.name: column for column in state.columns(names)}
     wanted = {}
@@ -178,9 +184,10 @@ def _wanted(state: State, names: Names, table: Table) -> dict[str, str]:
     return wanted
 
 
-def _needed(table: Table) -> list[str]:
+def _needed(table: AnyTable) -> list[str]:
     """Return the columns that are stored, in the order of their names: those that are declared, and the unit."""
-    unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
+    stands_there = isinstance(table, Table) and table.link is None and not table.unit_is_row
+    unit = [table.unit_column] if isinstance(table, Table) and stands_there else []
     return sorted({*(column.name for column in table.columns), *unit})
 
 
@@ -189,9 +196,15 @@ class _Stream:
     """Batches of a source as they are to be stored; what went wrong in them is kept, for whoever reads them."""
 
     def __init__(
-        self, reader: pa.RecordBatchReader | _Rows, plan: _Plan, called: Mapping[str, str], table: Table
+        self,
+        reader: pa.RecordBatchReader | _Rows,
+        plan: _Plan,
+        called: Mapping[str, str],
+        table: AnyTable,
+        where: Where,
     ) -> None:
         self._reader, self._plan, self._called, self._table = reader, plan, called, table
+        self._where = where
         self._types = plan.types(reader.schema)
         self.rows = 0
         self.misfit = False
@@ -201,8 +214,9 @@ class _Stream:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; from a value on that does not fit, none, but all that are left are looked through."""
         try:
-            for batch in self._reader:
-                self.rows += batch.num_rows
+            for delivered in self._reader:
+                self.rows += delivered.num_rows
+                batch = self._restricted(delivered)
                 columns = [self._column(batch, name) for name in self._called]
                 if not self.misfit and batch.num_rows:
                     yield pa.record_batch(columns, schema=self.schema)
@@ -212,14 +226,23 @@ class _Stream:
         finally:
             self._reader.close()
 
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    def _restricted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that fulfil the catalog's conditions; the source may have left out others already."""
+        for condition in self._where:
+            batch = batch.filter(fulfilled(self._plain(batch, condition.column), condition))
+        return batch
+
+    def _plain(self, batch: pa.RecordBatch, name: str) -> pa.Array:
         try:
-            column = plain(batch.column(name))
+            return plain(batch.column(name))
         except UnicodeError:
             raise DataFault(
                 f"The column {spelling.key(self._called[name])} of table {self._table.name} holds a text that is not "
                 "UTF-8; mend it in the source, or its encoding"
             ) from None
+
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array | None:
+        column = self._plain(batch, name)
         stored = column if column.type == self._types[name] else conformed(column, self._types[name])
         while stored is None:
             self.misfit = True
@@ -231,7 +254,7 @@ class _Stream:
         return stored
 
 
-def _written(stream: _Stream, file: Path, scratch: Path, table: Table, memory: int) -> Delivered | None:
+def _written(stream: _Stream, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
     """Write what a stream has in order, or return None if a column must be stored otherwise.
 
     Raises: duckdb.OutOfMemoryException if the sort needs more; what the stream raised; Fault.
@@ -271,7 +294,7 @@ def _settings(scratch: Path, megabytes: int) -> dict[str, str | bool | int | flo
     }
 
 
-def _not_written(table: Table, why: str) -> Fault:
+def _not_written(table: AnyTable, why: str) -> Fault:
     return Fault(f"What the source of table {table.name} delivered could not be written: {why}. Nothing was taken.")
 
 

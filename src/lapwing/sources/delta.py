@@ -14,7 +14,8 @@ from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
-from lapwing.sources.source import Names
+from lapwing.sources.restricting import expression
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
@@ -65,7 +66,7 @@ class DeltaState:
         """Return the version."""
         return self.version
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return the rows of the files that a former version lacks, if this one has all of its files."""
         try:
             before = DeltaTable(self._table.table_uri, version=int(mark), storage_options=self._table._storage_options)
@@ -77,22 +78,28 @@ class DeltaState:
             return None
         fresh = [fragment for fragment in now if fragment.path not in known]
         files = ds.FileSystemDataset(fresh, self._data.schema, self._data.format, self._data.filesystem)
-        return _batches(files, columns)
+        return _batches(files, columns, where)
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows its files have."""
         try:
-            return int(self._data.count_rows())
+            return int(self._data.count_rows(filter=expression(self._data.schema, where)))
         except (pa.ArrowException, OSError):
             raise _fault() from None
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
-        """Return the columns of all of its files."""
-        return _batches(self._data, columns)
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
+        """Return the columns of its files; those of other partitions than are wanted are not opened."""
+        return _batches(self._data, columns, where)
 
 
-def _batches(data: ds.Dataset, columns: Sequence[str]) -> pa.RecordBatchReader:
-    scanner = data.scanner(columns=list(columns), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+def _batches(data: ds.Dataset, columns: Sequence[str], where: Where) -> pa.RecordBatchReader:
+    scanner = data.scanner(
+        columns=list(columns),
+        filter=expression(data.schema, where),
+        batch_size=BATCH,
+        batch_readahead=2,
+        fragment_readahead=1,
+    )
 
     def delivered() -> Iterator[pa.RecordBatch]:
         try:

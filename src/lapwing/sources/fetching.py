@@ -12,6 +12,7 @@ from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.source_address import SourceAddress, read_address
 from lapwing.errors import DataFault, Fault, InvalidParameter
+from lapwing.sources.content import digest_among
 from lapwing.sources.delivery import Before, deliver, meaning_of
 from lapwing.sources.doors import door_of
 from lapwing.sources.snapshots import Fetched, Hold, Snapshot, Snapshots, file_digest, tables_of
@@ -106,7 +107,7 @@ def _fetched(
             shutil.rmtree(sorting, ignore_errors=True)
             digest = file_digest(content / name)
             found[table.name] = Fetched(
-                digest=delivered.digest,
+                digest=digest_among(delivered.digest, table.where),
                 file_digest=digest,
                 file=name,
                 rows=delivered.rows,

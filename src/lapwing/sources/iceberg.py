@@ -6,19 +6,22 @@ like PYICEBERG_CATALOG__LAKE__URI, as with any program that uses it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import pyarrow as pa
+from pyiceberg import expressions
 from pyiceberg.catalog import load_catalog
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
+from lapwing.catalog.condition import Fixed
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
-from lapwing.sources.source import Names
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
@@ -63,11 +66,11 @@ class IcebergState:
         """Return the snapshot's number."""
         return self.version
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return the rows of the files that a former snapshot lacks, if this one has all of its files as they were."""
         try:
-            scan = self._scan(tuple(columns))
-            before = self._table.scan(snapshot_id=int(mark))
+            scan = self._scan(columns, where)
+            before = self._table.scan(row_filter=self._filter(where), snapshot_id=int(mark))
             known, now = ({task.file.file_path: task for task in one.plan_files()} for one in (before, scan))
             if not known.keys() <= now.keys() or any(task.delete_files for task in now.values()):
                 return None
@@ -79,23 +82,50 @@ class IcebergState:
             return None
         return pa.RecordBatchReader.from_batches(schema_to_pyarrow(schema, include_field_ids=False), _guarded(batches))
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the snapshot has."""
         try:
-            return int(self._scan().count())
+            return int(self._scan(where=where).count())
         except Exception:
             raise _fault() from None
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
-        """Return the columns of all files of the snapshot."""
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
+        """Return the columns of the snapshot's files; those of other partitions than are wanted are not opened."""
         try:
-            reader = self._scan(tuple(columns)).to_arrow_batch_reader()
+            reader = self._scan(columns, where).to_arrow_batch_reader()
         except Exception:
             raise _fault() from None
         return pa.RecordBatchReader.from_batches(reader.schema, _guarded(reader))
 
-    def _scan(self, columns: Sequence[str] = ("*",)) -> Any:
-        return self._table.scan(selected_fields=tuple(columns), snapshot_id=self._number)
+    def _scan(self, columns: Sequence[str] = ("*",), where: Where = ()) -> Any:
+        return self._table.scan(
+            row_filter=self._filter(where), selected_fields=tuple(columns), snapshot_id=self._number
+        )
+
+    def _filter(self, where: Where) -> Any:
+        """Return conditions as PyIceberg's, as far as columns are stored in the type that is declared."""
+        made: Any = expressions  # whose constructors are typed as Pydantic's, which they replace
+        found = made.AlwaysTrue()
+        schema = self._scan().projection().as_arrow() if where else None
+        for condition in where:
+            name, field = condition.column, cast(pa.Schema, schema).field(condition.column)
+            (offered,) = columns_of_arrow(pa.schema([field]))
+            if offered.type != condition.type:
+                continue
+            if condition.values is not None:
+                found = made.And(found, made.In(name, [_literal(value, field.type) for value in condition.values]))
+            if condition.lower is not None:
+                found = made.And(found, made.GreaterThanOrEqual(name, _literal(condition.lower, field.type)))
+            if condition.upper is not None:
+                found = made.And(found, made.LessThanOrEqual(name, _literal(condition.upper, field.type)))
+        return found
+
+
+def _literal(value: Fixed, kind: pa.DataType) -> Any:
+    """Return a value as PyIceberg's expressions take it: a time as text, with a zone if the column has one."""
+    if not isinstance(value, datetime):
+        return value
+    return value.isoformat() if kind.tz is not None else value.replace(tzinfo=None).isoformat()
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

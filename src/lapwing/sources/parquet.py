@@ -10,17 +10,19 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from lapwing.catalog.condition import Condition
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
 from lapwing.sources.credentials import credentials_of
-from lapwing.sources.source import Names
+from lapwing.sources.restricting import expression, fulfilled
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
@@ -77,17 +79,24 @@ class ParquetState:
         """Return None: what came since a state is not known."""
         return None
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return None: what came since a state is not known."""
         return None
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the files say that they have."""
-        return int(self._data.count_rows())
+        try:
+            data, among = self._wanted(where)
+            return int(data.count_rows(filter=among))
+        except (OSError, pa.ArrowException):
+            raise DataFault(UNREADABLE) from None
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
-        """Return the columns of all files; at the end they must be those that were listed."""
-        scanner = self._data.scanner(columns=list(columns), batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
+        """Return the columns of the files in the folders that are wanted; all must be as they were at the end, too."""
+        data, among = self._wanted(where)
+        scanner = data.scanner(
+            columns=list(columns), filter=among, batch_size=BATCH, batch_readahead=2, fragment_readahead=1
+        )
 
         def delivered() -> Iterator[pa.RecordBatch]:
             try:
@@ -101,6 +110,18 @@ class ParquetState:
                 )
 
         return pa.RecordBatchReader.from_batches(scanner.projected_schema, delivered())
+
+    def _wanted(self, where: Where) -> tuple[ds.Dataset, Any]:
+        """Return the files whose folders fulfil conditions, and a filter of the others on their rows."""
+        own = [condition for condition in where if condition.column not in self._folders]
+        named = [condition for condition in where if condition.column in self._folders]
+        fragments = [
+            fragment
+            for fragment in self._data.get_fragments()
+            if all(_fulfils(fragment.partition_expression, condition) for condition in named)
+        ]
+        files = ds.FileSystemDataset(fragments, self._data.schema, self._data.format, self._data.filesystem)
+        return files, expression(self._data.schema, own)
 
     def _listing(self) -> list[tuple[str, int, int]]:
         found = self._system.get_file_info(self._path)
@@ -116,11 +137,17 @@ class ParquetState:
     def _dataset(self) -> ds.Dataset:
         files = [path for path, _, _ in self._listed]
         first = ds.dataset(files[:1], filesystem=self._system, format="parquet")
-        keys = _keys(files[0][len(self._path) :])
+        keys = self._folders = _keys(files[0][len(self._path) :])
         parts = ds.partitioning(pa.schema([(key, pa.string()) for key in keys]), flavor="hive") if keys else None
         schema = pa.schema([*first.schema, *(pa.field(key, pa.string()) for key in keys)])
         return ds.dataset(files, schema=schema, filesystem=self._system, format="parquet", partitioning=parts,
                           partition_base_dir=self._path)  # fmt: skip
+
+
+def _fulfils(folders: ds.Expression, condition: Condition) -> bool:
+    """Tell whether the value that folders give a column fulfils a condition."""
+    value = ds.get_partition_keys(folders).get(condition.column)
+    return bool(fulfilled(pa.array([value], pa.string()), condition)[0].as_py())
 
 
 def _keys(path: str) -> list[str]:

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -21,11 +22,13 @@ import adbc_driver_postgresql.dbapi
 import pyarrow as pa
 from adbc_driver_manager import dbapi
 
+from lapwing.catalog import spelling
+from lapwing.catalog.condition import Fixed
 from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
-from lapwing.sources.adbc_batches import fetched, reader_of
-from lapwing.sources.source import Names
+from lapwing.sources.adbc_batches import fetched, reader_of, row_of
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
@@ -132,11 +135,12 @@ class PostgresState:
 
     def __init__(self, connection: dbapi.Connection, key: str | None = None) -> None:
         self._connection, self._key = connection, key
-        self._columns: dict[Names, dict[str, tuple[FileColumn, str]]] = {}
+        self._columns: dict[Names, dict[str, _Described]] = {}
+        self._handed: dict[str, str] = {}
 
     def columns(self, table: Names) -> Sequence[FileColumn]:
         """Return the columns of a table or view, domains by what they are made of."""
-        return [column for column, _ in self._described(table).values()]
+        return [column.column for column in self._described(table).values()]
 
     def mark(self, table: Names) -> str | None:
         """Return the greatest value of the key that only grows, if the address names one."""
@@ -145,21 +149,21 @@ class PostgresState:
         ((greatest,),) = self._ask(f"SELECT MAX({_identifier(self._key)})::int8 FROM {_name(table)}")
         return None if greatest is None else json.dumps([self._key, int(greatest)])
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return the rows whose key is above the greatest of a former state, if it was the same key."""
         key, greatest = json.loads(mark)
-        if key != self._key or self._described(table)[key][0].type != "integer":
+        if key != self._key or self._described(table)[key].column.type != "integer":
             return None
-        return self._read(table, columns, f" WHERE {_identifier(key)} > {int(greatest)}")
+        return self._read(table, columns, where, [f"{_identifier(key)} > {int(greatest)}"])
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the transaction sees."""
-        ((count,),) = self._ask(f"SELECT count(*)::int8 FROM {_name(table)}")
+        ((count,),) = self._ask(f"SELECT count(*)::int8 FROM {_name(table)}{self._clause(table, where)}")
         return int(count)
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
         """Return the columns as they are copied; decimals come as texts."""
-        return self._read(table, columns, "")
+        return self._read(table, columns, where)
 
     def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
         """Return the least keys of the rows that meet a condition, in order.
@@ -180,7 +184,7 @@ class PostgresState:
 
     def selected(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
         """Return these columns of the rows that meet a condition."""
-        return self._read(table, columns, f" WHERE {where}")
+        return self._read(table, columns, (), [where])
 
     def writers(self, table: Names) -> frozenset[str]:
         """Return the transactions that have the table's lock of writers.
@@ -192,16 +196,48 @@ class PostgresState:
         """
         return frozenset(str(one) for (one,) in self._ask(_WRITERS.format(oid=self._oid(table))))
 
-    def _read(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
+    def _read(
+        self, table: Names, columns: Sequence[str], where: Where, further: Sequence[str] = ()
+    ) -> pa.RecordBatchReader:
         described = self._described(table)
-        chosen = ", ".join(f"{described[name][1]} AS {_identifier(name)}" for name in columns)
+        chosen = ", ".join(f"{described[name].copied} AS {_identifier(name)}" for name in columns)
         cursor = self._connection.cursor()
         cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-        kinds = {name: _decimal_type(described[name][0]) for name in columns}
-        query = f"SELECT {chosen or '1'} FROM {_name(table)}{where}"
+        kinds = {name: _decimal_type(described[name].column) for name in columns}
+        query = f"SELECT {chosen or '1'} FROM {_name(table)}{self._clause(table, where, further)}"
         return reader_of(cursor, query, {name: kind for name, kind in kinds.items() if kind}, _fault)
 
-    def _described(self, table: Names) -> dict[str, tuple[FileColumn, str]]:
+    def _clause(self, table: Names, where: Where, further: Sequence[str] = ()) -> str:
+        """Return the WHERE of conditions, by which PostgreSQL finds partitions and indexes.
+
+        A condition on a column of another type than the declared one is left to `restricting`.
+        """
+        parts = list(further)
+        for condition in where:
+            described = self._described(table)[condition.column]
+            if described.column.type != condition.type:
+                continue
+            column, kind = described.compared
+            if condition.values is not None:
+                listed = ", ".join(f"{self._value(value)}::{kind}" for value in condition.values)
+                parts.append(f"{column} IN ({listed})")
+            for end, sign in ((condition.lower, ">="), (condition.upper, "<=")):
+                if end is not None:
+                    parts.append(f"{column} {sign} {self._value(end)}::{kind}")
+        return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+    def _value(self, value: Fixed) -> str:
+        """Hand over a value by a setting of the transaction, as COPY has no parameters; return what reads it there."""
+        text = value if isinstance(value, str) else spelling.value(value)
+        if text not in self._handed:
+            setting = f"lapwing.value_{len(self._handed) + 1}"
+            row = row_of([pa.scalar(setting), pa.scalar(text)])
+            with self._connection.cursor() as cursor:
+                fetched(cursor, "SELECT set_config($1, $2, true)", _fault, row)
+            self._handed[text] = setting
+        return f"current_setting('{self._handed[text]}')"
+
+    def _described(self, table: Names) -> "dict[str, _Described]":
         """Return the columns of a table with the expressions that copy them, by name."""
         if table not in self._columns:
             rows = self._ask(_COLUMNS.format(oid=self._oid(table)))
@@ -221,8 +257,18 @@ class PostgresState:
             return fetched(cursor, query, _fault)
 
 
-def _described(name: str, kind: str, sort: str, modifier: int, stored_as: str) -> tuple[FileColumn, str]:
-    """Return a column, and the expression that copies it.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Described:
+    """A column, the expression that copies it, and the one that is compared with values of a type."""
+
+    column: FileColumn
+    copied: str
+    compared: tuple[str, str]
+
+
+def _described(name: str, kind: str, sort: str, modifier: int, stored_as: str) -> _Described:
+    """Return a column, and its expressions.
 
     A `numeric` that is NaN counts as NULL, as it does everywhere. Infinite dates and times become the last ones that
     there are, so that they lie outside of any bounds, as infinite numbers do.
@@ -246,7 +292,12 @@ def _described(name: str, kind: str, sort: str, modifier: int, stored_as: str) -
     elif kind in ("timestamp", "timestamptz"):
         declared, value = "timestamp", column if kind == "timestamp" else f"({column} AT TIME ZONE 'UTC')"
         copied = _between(value, "TIMESTAMP '4713-01-01 BC'", "TIMESTAMP '294246-01-01'")
-    return FileColumn(name=name, type=declared, step=step, stored_as=stored_as), copied
+    if kind in ("int2", "int4", "int8", "bool", "date", "timestamp", "timestamptz"):
+        compared = (column, "int8" if declared == "integer" else kind)
+    else:  # an enum, as any other type that is a text, has no operators with texts
+        compared = (column if kind in ("text", "varchar") else f"{column}::text", "text")
+    described = FileColumn(name=name, type=declared, step=step, stored_as=stored_as)
+    return _Described(column=described, copied=copied, compared=compared)
 
 
 def _between(value: str, low: str, high: str) -> str:

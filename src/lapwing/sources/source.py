@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from lapwing.catalog.condition import Condition
 from lapwing.catalog.source_address import SourceAddress
 
 if TYPE_CHECKING:
@@ -18,10 +19,16 @@ if TYPE_CHECKING:
 
 Names = tuple[str, ...]
 """The names that lead to a table, as schema and table."""
+Where = Sequence[Condition]
+"""What the rows of a table fulfil that are wanted; none wants all of them. Columns are named as in the source."""
 
 
 class State(Protocol):
-    """One consistent state of a source, while it is open: all that is asked, in whatever order, is of this state."""
+    """One consistent state of a source, while it is open: all that is asked, in whatever order, is of this state.
+
+    Of rows that are wanted by conditions, more may be delivered and counted, the same for both, and none fewer: which
+    they are is settled in `restricting`. Values are handed over beside statements and never become a part of them.
+    """
 
     @property
     def version(self) -> str | None:
@@ -44,19 +51,21 @@ class State(Protocol):
         """Return what `added` is told later, so as to deliver what came after this state; None if it cannot."""
         ...
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> "pa.RecordBatchReader | None":
+    def added(
+        self, table: Names, columns: Sequence[str], mark: str, where: Where = ()
+    ) -> "pa.RecordBatchReader | None":
         """Return the rows of this state that a former one, which had this mark, lacks; None if that is not known.
 
         Whoever returns rows says that all rows of the former state are still there, and unchanged.
         """
         ...
 
-    def rows(self, table: Names) -> int | None:
-        """Return how many rows a table has, as the source counts them; None if it does not in this state."""
+    def rows(self, table: Names, where: Where = ()) -> int | None:
+        """Return how many rows `batches` will deliver, as the source counts them; None if it does not in this state."""
         ...
 
-    def batches(self, table: Names, columns: Sequence[str]) -> "pa.RecordBatchReader":
-        """Return these columns of all rows of a table, in any order; what cannot be delivered to its end raises."""
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> "pa.RecordBatchReader":
+        """Return these columns of a table's rows, in any order; what cannot be delivered to its end raises."""
         ...
 
 

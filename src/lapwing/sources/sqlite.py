@@ -8,6 +8,7 @@ everything else as text, which is then read by the catalog's types, as a CSV fil
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from re import IGNORECASE, match
@@ -18,11 +19,12 @@ import adbc_driver_sqlite.dbapi
 import pyarrow as pa
 from adbc_driver_manager import dbapi
 
+from lapwing.catalog.condition import Fixed
 from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
-from lapwing.sources.adbc_batches import fetched, reader_of
-from lapwing.sources.source import Names
+from lapwing.sources.adbc_batches import fetched, reader_of, row_of
+from lapwing.sources.source import Names, Where
 
 if TYPE_CHECKING:
     from lapwing.sources.source import State
@@ -71,21 +73,22 @@ class SqliteState:
         ((greatest,),) = self._ask(f"SELECT MAX({_identifier(self._key)}) FROM {_name(table)}")
         return None if greatest is None else json.dumps([self._key, int(greatest)])
 
-    def added(self, table: Names, columns: Sequence[str], mark: str) -> pa.RecordBatchReader | None:
+    def added(self, table: Names, columns: Sequence[str], mark: str, where: Where = ()) -> pa.RecordBatchReader | None:
         """Return the rows whose key is above the greatest of a former state, if it was the same key."""
         key, greatest = json.loads(mark)
         if key != self._key or self._kind(table, key) != "integer":
             return None
-        return self._read(table, columns, f" WHERE {_identifier(key)} > {int(greatest)}")
+        return self._read(table, columns, where, [f"{_identifier(key)} > {int(greatest)}"])
 
-    def rows(self, table: Names) -> int | None:
+    def rows(self, table: Names, where: Where = ()) -> int | None:
         """Return how many rows the transaction sees."""
-        ((count,),) = self._ask(f"SELECT COUNT(*) FROM {_name(table)}")
+        clause, values = _clause(where)
+        ((count,),) = self._ask(f"SELECT COUNT(*) FROM {_name(table)}{clause}", values)
         return int(count)
 
-    def batches(self, table: Names, columns: Sequence[str]) -> pa.RecordBatchReader:
+    def batches(self, table: Names, columns: Sequence[str], where: Where = ()) -> pa.RecordBatchReader:
         """Return the columns, each as what all of its values are."""
-        return self._read(table, columns, "")
+        return self._read(table, columns, where)
 
     def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
         """Return the least keys of the rows that meet a condition, in order."""
@@ -97,31 +100,77 @@ class SqliteState:
 
     def selected(self, table: Names, columns: Sequence[str], where: str) -> pa.RecordBatchReader:
         """Return these columns of the rows that meet a condition, each as what all of its values in them are."""
-        return self._read(table, columns, f" WHERE {where}", f" WHERE {where}")
+        return self._read(table, columns, (), [where], looked=[where])
 
     def writers(self, table: Names) -> frozenset[str]:
         """Return nobody: SQLite's writers follow each other, so that no row comes with a smaller key."""
         return frozenset()
 
-    def _read(self, table: Names, columns: Sequence[str], where: str, looked: str = "") -> pa.RecordBatchReader:
-        kinds = [self._kind(table, name, looked) for name in columns] or ["integer"]
+    def _read(
+        self,
+        table: Names,
+        columns: Sequence[str],
+        where: Where,
+        further: Sequence[str] = (),
+        looked: Sequence[str] = (),
+    ) -> pa.RecordBatchReader:
+        kinds = [self._kind(table, name, where, looked) for name in columns] or ["integer"]
         names = [_identifier(name) for name in columns] or ["1"]
         first = ", ".join(f"{KINDS[kind][0]} AS {name}" for kind, name in zip(kinds, names, strict=True))
         rows = ", ".join(f"CAST({name} AS {kind.upper()})" for kind, name in zip(kinds, names, strict=True))
-        query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}{where}"
+        clause, values = _clause(where, further)
+        query = f"SELECT {first} UNION ALL SELECT {rows} FROM {_name(table)}{clause}"
         types = {name: KINDS[kind][1] for kind, name in zip(kinds, columns, strict=False)}
-        return reader_of(self._connection.cursor(), query, types, _fault, skip=1)
+        return reader_of(self._connection.cursor(), query, types, _fault, skip=1, values=row_of(values))
 
-    def _kind(self, table: Names, column: str, where: str = "") -> str:
-        found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}{where}")
+    def _kind(self, table: Names, column: str, where: Where = (), further: Sequence[str] = ()) -> str:
+        clause, values = _clause(where, further)
+        found = self._ask(f"SELECT DISTINCT typeof({_identifier(column)}) FROM {_name(table)}{clause}", values)
         kinds = {str(kind) for (kind,) in found} - {"null"}
         if kinds <= {"integer"}:
             return "integer"
         return "real" if kinds == {"real"} else "text"
 
-    def _ask(self, query: str) -> list[tuple[Any, ...]]:
+    def _ask(self, query: str, values: Sequence[pa.Scalar] = ()) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
-            return fetched(cursor, query, _fault)
+            return fetched(cursor, query, _fault, row_of(values))
+
+
+def _clause(where: Where, further: Sequence[str] = ()) -> tuple[str, list[pa.Scalar]]:
+    """Return the WHERE of conditions, and the values of its parameters.
+
+    Whatever kind of value a column holds, none is left out that is read as one that fulfils them: an integer may stand
+    there as text, a date or a time does, and a time may be written with T or with a space before the hour, so that only
+    its day is compared. `restricting` does the rest, and says why a double fulfils nothing.
+    """
+    parts, values = list(further), list[pa.Scalar]()
+    for condition in where:
+        column = _identifier(condition.column)
+        if condition.type == "integer":
+            compared = f"CAST({column} AS INTEGER)"
+        elif condition.type == "timestamp":
+            compared = f"substr(CAST({column} AS TEXT), 1, 10)"
+        else:
+            compared = f"CAST({column} AS TEXT)"
+        parts.append(f"typeof({column}) IN ('integer', 'text')")
+        if condition.values is not None:
+            told = [one for value in condition.values for one in _spellings(value)]
+            parts.append(f"{compared} COLLATE BINARY IN ({', '.join('?' * len(told))})")
+            values += map(pa.scalar, told)
+        for end, sign in ((condition.lower, ">="), (condition.upper, "<=")):
+            if end is not None:
+                parts.append(f"{compared} COLLATE BINARY {sign} ?")
+                values += map(pa.scalar, _spellings(end))
+    return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
+
+
+def _spellings(value: Fixed) -> Sequence[int | str]:
+    """Return what SQLite has for a value, in each way in which it may be written there."""
+    if isinstance(value, bool):
+        return [["0", "false"], ["1", "true"]][value]
+    if isinstance(value, date):  # of which a datetime is one
+        return [value.isoformat()[:10]]
+    return [value]
 
 
 def _column(name: str, declared: str) -> FileColumn:
