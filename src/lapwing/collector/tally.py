@@ -14,12 +14,13 @@ import numpy as np
 from lapwing.collector.report_store import Row
 from lapwing.errors import InvalidParameter
 from lapwing.local import client
-from lapwing.local.attributes import OneAttribute
+from lapwing.local.attributes import AllAttributes, OneAttribute
 from lapwing.local.frequencies.frequency_estimate import FrequencyEstimate
 from lapwing.local.frequencies.randomizer import Randomizer
 from lapwing.local.heavy_hitters.prefix_extending import PrefixExtending
 from lapwing.local.heavy_hitters.prefix_search import find_words
 from lapwing.local.heavy_hitters.sketches import CountMeanSketch, HadamardSketch, estimate_sketch
+from lapwing.local.joint_estimates import joint_counts
 from lapwing.local.longitudinal.dyadic_tree import DyadicTree
 from lapwing.local.longitudinal.tree_estimate import TreeEstimate, block_totals
 from lapwing.local.means.mean_estimate import MeanEstimate
@@ -67,7 +68,7 @@ def tally_of(
         raise InvalidParameter("The task has no use for candidates: it lists what may be answered, or finds its words.")
     if isinstance(mechanism, PrefixExtending):
         return _Texts(mechanism, lambda reports: _found_words(mechanism, reports))
-    if isinstance(asked, client.Attributes) and isinstance(mechanism, OneAttribute):
+    if isinstance(asked, client.Attributes) and isinstance(mechanism, OneAttribute | AllAttributes):
         return _Record(asked, mechanism)
     if isinstance(mechanism, DyadicTree):
         return _Periods(mechanism)
@@ -163,20 +164,25 @@ class _Periods:
 
 @final
 class _Record:
-    def __init__(self, asked: client.Attributes, mechanism: OneAttribute) -> None:
+    def __init__(self, asked: client.Attributes, mechanism: OneAttribute | AllAttributes) -> None:
         self._questions, self._each = mechanism.questions, []
         for (_, one), own in zip(asked.each, mechanism.each, strict=True):
             tally = tally_of(one, own)
             if tally is None:
                 raise InvalidParameter("One of several attributes has a mechanism that is for texts.")
             self._each.append(tally)
+        self._tables = list(joint_counts(asked))
 
     def add(self, reports: Any) -> None:
         for tally, part in zip(self._each, reports, strict=True):
             tally.add(part)
+        for table in self._tables:
+            table.add(reports)
 
     def estimate(self, *, fresh: bool = False) -> Rows:
         each = [(question, tally.estimate()) for question, tally in zip(self._questions, self._each, strict=True)]
+        tables = [table.estimate() for table in self._tables if table.reports]
+        each += [(" × ".join(table.questions), table.rows) for table in tables]
         return lambda confidence: [{"question": question, **row} for question, rows in each for row in rows(confidence)]
 
 

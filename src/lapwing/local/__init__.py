@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         mean_respondents_needed,
         respondents_needed,
     )
-    from lapwing.local.attributes import OneAttribute
+    from lapwing.local.attributes import AllAttributes, OneAttribute
     from lapwing.local.collection import Collected, Rejected, collect, collect_for
     from lapwing.local.frequencies.binary import BinaryResponse
     from lapwing.local.frequencies.consistency import Likeliest, likeliest
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from lapwing.local.heavy_hitters.prefix_search import FoundWords, find_words
     from lapwing.local.heavy_hitters.sketch_comparison import Compared, compare_sketches
     from lapwing.local.heavy_hitters.sketches import CountMeanSketch, HadamardSketch, estimate_sketch
+    from lapwing.local.joint_estimates import JointEstimate, estimate_joint
     from lapwing.local.longitudinal.dyadic_tree import DyadicTree
     from lapwing.local.longitudinal.memoised import Memoised, MemoisedUnary
     from lapwing.local.longitudinal.repeated import Repeated, over_days, repeated_reports
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "advice": ("Advice", "MeanAdvice", "MeanOption", "Option", "advise", "advise_mean", "epsilon_needed",
         "mean_epsilon_needed", "mean_respondents_needed", "respondents_needed"),
-    "attributes": ("OneAttribute",),
+    "attributes": ("AllAttributes", "OneAttribute"),
     "collection": ("Collected", "Rejected", "collect", "collect_for"),
     "frequencies.binary": ("BinaryResponse",),
     "frequencies.consistency": ("Likeliest", "likeliest"),
@@ -86,6 +87,7 @@ _HOMES = {
     "heavy_hitters.prefix_search": ("FoundWords", "find_words"),
     "heavy_hitters.sketch_comparison": ("Compared", "compare_sketches"),
     "heavy_hitters.sketches": ("CountMeanSketch", "HadamardSketch", "estimate_sketch"),
+    "joint_estimates": ("JointEstimate", "estimate_joint"),
     "longitudinal.dyadic_tree": ("DyadicTree",),
     "longitudinal.memoised": ("Memoised", "MemoisedUnary"),
     "longitudinal.repeated": ("Repeated", "over_days", "repeated_reports"),
@@ -110,14 +112,15 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Advice", "Amplified", "BasicRappor", "BinaryResponse", "Collected", "Compared", "CountMeanSketch", "DuchiMean",
-    "DyadicTree", "EdgeCount", "EdgeCountEstimate", "FirstReport", "FoundWords", "FrequencyEstimate", "HadamardSketch",
-    "HybridMean", "KaryResponse", "Likeliest", "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption",
-    "MeanRandomizer", "Mechanism", "Memoised", "MemoisedUnary", "Noise", "NoisyGraph", "OneAttribute", "Option",
-    "Parabola", "PiecewiseMean", "PrefixExtending", "Randomizer", "Rappor", "RapporEstimate", "Rates", "Rejected",
-    "Repeated", "RoundLoss", "Simulated", "SubsetSelection", "Transitions", "TreeEstimate", "TrianglesEstimate",
-    "TwoRoundTriangles", "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon", "client",
-    "collect", "collect_for", "compare_sketches", "decode", "epsilon_needed", "estimate", "estimate_mean",
+    "Advice", "AllAttributes", "Amplified", "BasicRappor", "BinaryResponse", "Collected", "Compared",
+    "CountMeanSketch", "DuchiMean", "DyadicTree", "EdgeCount", "EdgeCountEstimate", "FirstReport", "FoundWords",
+    "FrequencyEstimate", "HadamardSketch", "HybridMean", "JointEstimate", "KaryResponse", "Likeliest",
+    "LocalHashing", "MeanAdvice", "MeanEstimate", "MeanOption", "MeanRandomizer", "Mechanism", "Memoised",
+    "MemoisedUnary", "Noise", "NoisyGraph", "OneAttribute", "Option", "Parabola", "PiecewiseMean",
+    "PrefixExtending", "Randomizer", "Rappor", "RapporEstimate", "Rates", "Rejected", "Repeated", "RoundLoss",
+    "Simulated", "SubsetSelection", "Transitions", "TreeEstimate", "TrianglesEstimate", "TwoRoundTriangles",
+    "UnaryEncoding", "advise", "advise_mean", "amplified_delta", "amplified_epsilon", "client", "collect",
+    "collect_for", "compare_sketches", "decode", "epsilon_needed", "estimate", "estimate_joint", "estimate_mean",
     "estimate_over_time", "estimate_record", "estimate_sketch", "find_words", "grid", "likeliest", "local_epsilon",
     "mean_epsilon_needed", "mean_randomizer_of", "mean_respondents_needed", "mechanism_of", "new_record_task",
     "new_task", "on_grid", "over_days", "randomizer_of", "read_task", "record_mechanism_of", "repeated_reports",

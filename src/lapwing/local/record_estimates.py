@@ -1,4 +1,4 @@
-"""Estimates of every attribute, from reports that are about one attribute each."""
+"""Estimates of every attribute, from reports that are about one attribute each, or about all."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from lapwing.errors import InvalidParameter
 from lapwing.local import client
-from lapwing.local.attributes import OneAttribute
+from lapwing.local.attributes import AllAttributes, OneAttribute
 from lapwing.local.frequencies.binary import BinaryResponse
 from lapwing.local.frequencies.hashing import LocalHashing
 from lapwing.local.frequencies.kary import KaryResponse
@@ -80,7 +80,8 @@ def mechanism_of(asked: client.Asked | client.Attributes) -> Mechanism:
     """
     if isinstance(asked, client.Attributes):
         questions, each = zip(*asked.each, strict=True)
-        return OneAttribute(questions=questions, each=tuple(mechanism_of(one) for one in each))
+        kind = OneAttribute if asked.mechanism == client.ONE_ATTRIBUTE else AllAttributes
+        return kind(questions=questions, each=tuple(mechanism_of(one) for one in each))
     if asked.mechanism in FREQUENCIES:
         return randomizer_of(asked)
     if asked.mechanism in MEANS:
@@ -110,12 +111,12 @@ def mean_randomizer_of(task: client.Task | client.Asked) -> MeanRandomizer:
     return MEANS[asked.mechanism](number=asked.answers, **dict(asked.parameters))
 
 
-def record_mechanism_of(task: client.Task) -> OneAttribute:
+def record_mechanism_of(task: client.Task) -> OneAttribute | AllAttributes:
     """Return the mechanism of a task that asks for several attributes.
 
     Raises: InvalidParameter for another task, or if reports would say nothing.
     """
     made = mechanism_of(task.asked)
-    if not isinstance(made, OneAttribute):
+    if not isinstance(made, OneAttribute | AllAttributes):
         raise InvalidParameter(f"The mechanism {task.mechanism} is not for several attributes.")
     return made

@@ -40,14 +40,17 @@ def new_record_task(
     closes: date,
     unit: str = "all answers of one person",
     retention_days: int = 30,
+    joint: bool = False,
 ) -> client.Task:
     """Return a task of several questions, of which each report tells one, with all of ε.
 
-    Args: attributes: for each its question, a list of values or `client.Number`, and the mechanism.
+    Args: attributes: for each its question, a list of values or `client.Number`, and the mechanism. joint: each report
+        tells all of them, for tables of two questions (`estimate_joint`); the ε of the mechanisms add up.
     Raises: InvalidParameter if a device would refuse it.
     """
     with _refusals():
-        asked = client.Attributes(tuple((name, _asked(answers, each)) for name, answers, each in attributes))
+        kind = client.ALL_ATTRIBUTES if joint else client.ONE_ATTRIBUTE
+        asked = client.Attributes(tuple((name, _asked(answers, each)) for name, answers, each in attributes), kind)
         return _stating(question, asked, unit, opens, closes, retention_days)
 
 

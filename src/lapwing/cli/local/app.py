@@ -123,6 +123,10 @@ def task(
             show_default=False,
         ),
     ] = None,
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="Each report tells all attributes, with a part of epsilon, for joint tables."),
+    ] = False,
     steps: Annotated[
         int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")
     ] = mechanisms.STEPS,
@@ -140,17 +144,20 @@ def task(
     """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
 
     With --text any text may be answered, and the mechanism that finds common words is taken. Of several attributes a
-    report tells one, drawn at random, with all of epsilon: that is the loss of the whole record.
+    report tells one, drawn at random, with all of epsilon: that is the loss of the whole record. With --joint a report
+    tells all, each with an equal part of epsilon, which add up to it.
     """
     _check_one_kind({"--value": value or None, "--text": text, "--number": number, "--attribute": attribute or None})
     hidden = unit or f"{'all answers' if attribute else 'one answer'} of one person"
     terms = mechanisms.Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
     if value:
         options.check_values("--value", value)
+    if not attribute:
+        options.check_unused({"--joint": joint}, "without --attribute")
     if number is None and not attribute:
         options.check_unused({"--steps": steps != mechanisms.STEPS}, "without a number")
     if attribute:
-        made = mechanisms.task_of_attributes(question, attribute, steps, epsilon, mechanism, terms)
+        made = mechanisms.task_of_attributes(question, attribute, steps, epsilon, mechanism, terms, joint=joint)
     else:
         answers = value or (
             mechanisms.number_of(number, steps) if number is not None else mechanisms.text_of(text or 0)

@@ -85,6 +85,9 @@ REASONS: Final = {
 
 
 def reports_in(collected: "Collected[Any]") -> int:
-    """Return how many reports were taken. Of several questions they are a tuple, with a part for each."""
+    """Return how many reports were taken. Of several questions they are a tuple, with a part for each.
+
+    A report is in one part, or in all.
+    """
     parts = collected.reports if isinstance(collected.reports, tuple) else (collected.reports,)
-    return sum(map(len, parts))
+    return len(parts[0]) if collected.task.mechanism == "all-attributes" else sum(map(len, parts))

@@ -197,9 +197,11 @@ def view_mean(collected: "local.Collected[local.MeanRandomizer]", options: Estim
         note("forged", f"{_moving(options.forged)} the mean by -{down:.3g} to +{up:.3g} at most.")
 
 
-def view_attributes(collected: "local.Collected[local.OneAttribute]", options: EstimateOptions) -> None:
+def view_attributes(
+    collected: "local.Collected[local.OneAttribute | local.AllAttributes]", options: EstimateOptions
+) -> None:
     """Show shares or mean of every question, from the reports on it: drawn from all respondents."""
-    estimates = lw.local.estimate_record(collected.task, collected.reports)
+    estimates = {**lw.local.estimate_record(collected.task, collected.reports), **_tables(collected)}
     wrong = (1 - options.confidence) / (max(len(estimates), 1) if options.together else 1)
     _show_questions(collected, estimates, 1 - wrong, Whom.population, options)
     note("for", f"all respondents, and the population they are a random sample of; {options.held}.")
@@ -208,14 +210,27 @@ def view_attributes(collected: "local.Collected[local.OneAttribute]", options: E
             note("none", f"no report tells {question!r}.")
     if options.forged:
         for question, each in estimates.items():
+            if isinstance(each, lw.local.JointEstimate):
+                continue
             forged = min(options.forged, each.reports)
             worst = [float(side if isinstance(side, float) else side.max()) for side in each.forged(forged)]
             note("forged", f"of {question!r}, {_moving(forged)} it by -{worst[0]:.3g} to +{worst[1]:.3g} at most.")
 
 
+def _tables(collected: "local.Collected[Any]") -> "dict[str, local.JointEstimate]":
+    """Return the table of every two questions for values, if reports tell all of them."""
+    from lapwing.local.joint_estimates import joint_counts  # here, so that `lapwing --help` loads no engine
+
+    asked, tables = collected.task.asked, {}
+    for counts in joint_counts(asked) if isinstance(asked, lw.local.client.Attributes) else ():
+        counts.add(collected.reports)
+        tables[" × ".join(counts.questions)] = counts.estimate()
+    return tables
+
+
 def _show_questions(
     collected: "local.Collected[Any]",
-    estimates: "Mapping[str, local.FrequencyEstimate | local.MeanEstimate]",
+    estimates: "Mapping[str, local.FrequencyEstimate | local.MeanEstimate | local.JointEstimate]",
     confidence: float,
     whom: Whom,
     options: EstimateOptions,
@@ -238,7 +253,7 @@ def _show_questions(
 
 def _rows_of(
     question: str,
-    estimate: "local.FrequencyEstimate | local.MeanEstimate",
+    estimate: "local.FrequencyEstimate | local.MeanEstimate | local.JointEstimate",
     confidence: float,
     *,
     whom: Whom,
@@ -248,7 +263,10 @@ def _rows_of(
     if isinstance(estimate, lw.local.MeanEstimate):
         (row,) = estimate.rows(confidence, whom=whom.value)
         return [{"question": question, "value": "mean", "estimate": row.pop("mean"), **row, "seen": None}]
-    shares = estimate.rows(confidence, whom=whom.value, together=together)
+    if isinstance(estimate, lw.local.JointEstimate):
+        shares = estimate.rows(confidence, together=together)
+    else:
+        shares = estimate.rows(confidence, whom=whom.value, together=together)
     return [
         {
             "question": question,
@@ -265,7 +283,7 @@ def _table_of_questions(rows: Sequence[Row]) -> Table:
     names = ("reports", "estimate", "from", "to", "consistent")
     table = new_table("question", "value", *names, numbers=names)
     for row in rows:
-        cells = [f"{row[name]:.4f}" for name in ("estimate", "low", "high", "consistent")]
+        cells = ["?" if row[name] is None else f"{row[name]:.4f}" for name in ("estimate", "low", "high", "consistent")]
         table.add_row(*map(text, (row["question"], row["value"], f"{row['reports']:,}", *cells)))
     return table
 
@@ -336,6 +354,9 @@ VIEWS: Final[Mapping[str, View]] = {
     **dict.fromkeys(("rappor", "rappor-once"), (view_texts, "texts of RAPPOR", ("--whom respondents",))),
     **dict.fromkeys(("duchi", "piecewise", "hybrid"), (view_mean, "a number", ("--together", "--candidates"))),
     "tree": (view_periods, "a yes or no over time", ("--whom respondents", "--forged", "--candidates")),
-    "one-attribute": (view_attributes, "several questions", ("--whom respondents", "--candidates")),
+    **dict.fromkeys(
+        ("one-attribute", "all-attributes"),
+        (view_attributes, "several questions", ("--whom respondents", "--candidates")),
+    ),
 }
 """How the reports of a mechanism are shown, what they are of, and which options that ignores; else `SHARES`."""

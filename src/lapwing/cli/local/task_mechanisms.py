@@ -65,14 +65,22 @@ def task_of_one(
 
 
 def task_of_attributes(
-    question: str, attributes: Sequence[str], steps: int, epsilon: Fraction, kind: Kind, terms: Terms
+    question: str,
+    attributes: Sequence[str],
+    steps: int,
+    epsilon: Fraction,
+    kind: Kind,
+    terms: Terms,
+    *,
+    joint: bool = False,
 ) -> "Task":
-    """Return a task with several questions, each with the most accurate mechanism."""
+    """Return a task with several questions, each with the most accurate mechanism: all of ε, or jointly a part each."""
     if kind is not Kind.best:
         raise InvalidParameter("Each attribute gets the best mechanism: leave out --mechanism.")
     read = [_attribute(text, steps) for text in attributes]
-    parts = [(name, answers, best(answers, epsilon, kind)) for name, answers in read]
-    return lw.local.new_record_task(question, parts, **terms)
+    own = epsilon / len(read) if joint else epsilon
+    parts = [(name, answers, best(answers, own, kind)) for name, answers in read]
+    return lw.local.new_record_task(question, parts, joint=joint, **terms)
 
 
 def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "Mechanism":

@@ -215,7 +215,8 @@ async function main() {
   }
 
   const isOpen = !status.closed && new Date().toISOString().slice(0, 10) >= asked.opens;
-  const intro = asked.attributes ? paragraph("One of these questions is drawn at random, and only that answer is made noisy and sent.") : null;
+  const intro = !asked.attributes ? null : paragraph(task.mechanism == "one-attribute" ? "One of these questions is drawn at random, and only that answer is made noisy and sent."
+    : "Each of your answers is made noisy with dice of its own, and all are sent together, so that tables of two questions can be made. ε counts all of them together.");
   page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph("Nobody gets your true answer: your device adds noise to it before anything leaves.") : null, isOpen ? intro : null,
     action, isOpen ? make("section", {}, make("h2", {}, "What can be learned about you"), ...explained(task)) : null, isOpen ? cost : null,
     make("p", { className: "quiet" }, `Open from ${asked.opens} to ${asked.closes}. Hidden: ${asked.unit}. Reports are kept until ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));

@@ -383,7 +383,8 @@ function askedOf(document) {
   };
 }
 function attributesOf({ attributes, mechanism, ...document }) {
-  need(Array.isArray(attributes) && has(mechanism, "name") && mechanism.name == "one-attribute" && !Object.keys(KINDS).some((kind) => kind in document), "Several attributes have the mechanism one-attribute, and no other answers.");
+  need(Array.isArray(attributes) && has(mechanism, "name") && ["one-attribute", "all-attributes"].includes(mechanism.name) && !Object.keys(KINDS).some((kind) => kind in document), "Several attributes have the mechanism one-attribute or all-attributes, and no other answers.");
+  const all = mechanism.name == "all-attributes";
   const each = attributes.map(({ question, ...rest }) => {
     printable("question", question);
     const asked = askedOf(rest);
@@ -392,13 +393,14 @@ function attributesOf({ attributes, mechanism, ...document }) {
   });
   const questions = each.map(({ question }) => question);
   need(each.length > 1 && each.length <= 100 && new Set(questions).size == each.length, "There must be 2 to 100 attributes, no two questions the same.");
-  const ratio = each.map(({ ratios }) => ratios.epsilon).reduce(max);
+  const ratio = each.map(({ ratios }) => ratios.epsilon).reduce(all ? times : max);
   return {
-    kind: "attributes", mechanism: "one-attribute", parameters: {}, each, ratios: { epsilon: ratio }, remembers: false,
+    kind: "attributes", mechanism: mechanism.name, parameters: {}, each, ratios: { epsilon: ratio }, remembers: false,
     together: (reports) => [pow(ratio, reports), pow(ratio, reports)],
     say: (answer, read, memory) => {
       if (!has(answer, ...questions)) refuse("answer", "There must be an answer to each question.");
       each.forEach(({ question, check }) => check(answer[question]));
+      if (all) return [each.map(({ question, say }) => say(answer[question], read, {}, 1)[0]), memory];
       const chosen = Number(below(BigInt(each.length), read));
       return [[chosen, each[chosen].say(answer[questions[chosen]], read, {}, 1)[0]], memory];
     },

@@ -54,8 +54,10 @@ from .rules import (
     others,
 )
 from .task import (
+    ALL_ATTRIBUTES,
     EPSILON,
     MOST_ATTRIBUTES,
+    ONE_ATTRIBUTE,
     VERSION,
     Answer,
     Asked,
@@ -72,11 +74,12 @@ if TYPE_CHECKING:
     from .means import MOST_SHIFT, MOST_WIDTH
 
 __all__ = [
-    "ALL", "DECIMALS", "EPSILON", "MOST_ATTRIBUTES", "MOST_BYTES", "MOST_SHIFT", "MOST_STEPS", "MOST_TASK", "MOST_TEXT",
-    "MOST_VALUES", "MOST_WIDTH", "NUMBER_RULES", "PLACES", "PRIME", "RULES", "TEXT_RULES", "UNCHANGED", "VALUE_RULES",
-    "VERSION", "WHOLE", "Answer", "AnswerRefused", "Answers", "AnyRule", "Asked", "Attributes", "Memory", "MemoryRule",
-    "NoRandomness", "Number", "Parameters", "Read", "Rule", "Said", "Task", "TaskRefused", "Text", "Values", "below",
-    "coin", "epsilon_up", "others", "read_task", "report", "report_with_memory", "task_of", "true_epsilons",
+    "ALL", "ALL_ATTRIBUTES", "DECIMALS", "EPSILON", "MOST_ATTRIBUTES", "MOST_BYTES", "MOST_SHIFT", "MOST_STEPS",
+    "MOST_TASK", "MOST_TEXT", "MOST_VALUES", "MOST_WIDTH", "NUMBER_RULES", "ONE_ATTRIBUTE", "PLACES", "PRIME",
+    "RULES", "TEXT_RULES", "UNCHANGED", "VALUE_RULES", "VERSION", "WHOLE", "Answer", "AnswerRefused", "Answers",
+    "AnyRule", "Asked", "Attributes", "Memory", "MemoryRule", "NoRandomness", "Number", "Parameters", "Read",
+    "Rule", "Said", "Task", "TaskRefused", "Text", "Values", "below", "coin", "epsilon_up", "others", "read_task",
+    "report", "report_with_memory", "task_of", "true_epsilons",
 ]  # fmt: skip
 
 

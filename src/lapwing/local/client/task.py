@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from math import prod
 from typing import ClassVar, Final, final
 
 from .answers import Answers, Text, Values, plain, printable
@@ -14,6 +15,8 @@ from .rules import ALL, UNCHANGED, AnswerRefused, Memory, Read, Said, TaskRefuse
 
 VERSION: Final = 1
 MOST_ATTRIBUTES: Final = 100
+ONE_ATTRIBUTE: Final = "one-attribute"
+ALL_ATTRIBUTES: Final = "all-attributes"
 EPSILON: Final = "epsilon"
 """The ε of one report."""
 _OF: Final = {UNCHANGED: "all reports of an answer that never changes", ALL: "all reports together"}
@@ -79,24 +82,30 @@ class Asked:
 @final
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Several questions to one person. A report is about one of them, which is drawn at random.
+    """Several questions to one person. A report is about one of them, which is drawn at random; or about all.
 
-    The draw does not depend on the answers. So the ratio of a report is that of the attribute that was drawn, and the
-    whole has the largest of the attributes' ratios, even for two records that differ in every attribute.
+    One: the draw does not depend on the answers. So the ratio of a report is that of the attribute that was drawn, and
+    the whole has the largest of the attributes' ratios, even for two records that differ in every attribute.
 
-    Args: each: the questions, with what is asked.
+    All: every answer is made noisy with randomness of its own. So the probability of a report is the product of those
+    of its parts, and its ratio the product of the attributes' ratios, attained by records that differ in all: their ε
+    add up.
+
+    Args: each: the questions, with what is asked. mechanism: "one-attribute" or "all-attributes".
     Raises: TaskRefused unless there are 2 to 100 questions, no two the same, for values or numbers, with mechanisms
         that keep nothing.
     Source: Wang et al. 2019, "Collecting and analyzing multidimensional data with local differential privacy".
     """
 
     kind: ClassVar[str] = "attributes"
-    mechanism: ClassVar[str] = "one-attribute"
     parameters: ClassVar[tuple[tuple[str, int], ...]] = ()
     remembers: ClassVar[bool] = False
     each: tuple[tuple[str, Asked], ...]
+    mechanism: str = ONE_ATTRIBUTE
 
     def __post_init__(self) -> None:
+        if self.mechanism not in (ONE_ATTRIBUTE, ALL_ATTRIBUTES):
+            raise TaskRefused(f"Several attributes have the mechanism {ONE_ATTRIBUTE} or {ALL_ATTRIBUTES}.")
         for question, asked in self.each:
             printable("question", question)
             if asked.remembers or isinstance(asked.answers, Text):
@@ -107,7 +116,8 @@ class Attributes:
     @property
     def ratios(self) -> Mapping[str, Fraction]:
         """e^ε of a report, exactly."""
-        return {EPSILON: max(asked.ratios[EPSILON] for _, asked in self.each)}
+        each = [asked.ratios[EPSILON] for _, asked in self.each]
+        return {EPSILON: max(each) if self.mechanism == ONE_ATTRIBUTE else prod(each, start=Fraction(1))}
 
     @property
     def document(self) -> dict[str, object]:
@@ -121,11 +131,17 @@ class Attributes:
         return whole, whole
 
     def say(self, answer: Answer, read: Read, memory: Memory, period: int) -> tuple[Said | None, Memory]:
-        """Return the number of an attribute and what a report says of it; all answers are checked, one is used."""
+        """Return the number of an attribute and what a report says of it; or what it says of all, in their order.
+
+        All answers are checked before any is used.
+        """
         if isinstance(answer, str) or set(answer) != {question for question, _ in self.each}:
             raise AnswerRefused("There must be an answer to each question; nothing was sent.")
         for question, asked in self.each:
             asked.answers.check(answer[question])
+        if self.mechanism == ALL_ATTRIBUTES:
+            said_of_all = [asked.say(answer[question], read, memory, period)[0] for question, asked in self.each]
+            return [said for said in said_of_all if said is not None], memory
         chosen = below(len(self.each), read)
         question, asked = self.each[chosen]
         said, _ = asked.say(answer[question], read, memory, period)
