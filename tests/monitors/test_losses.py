@@ -129,7 +129,7 @@ def test_estimates_are_kept_and_are_those_that_follow_from_what_was_released(tmp
             next(ticks)
             ticks.close()  # type: ignore[attr-defined]
         list(monitor.run(replay=True))
-        reader = Reader(monitor.plan, monitor.schedule)
+        reader = Reader(monitor._horizons, monitor.schedule)
         for released in monitor._store.ticks():
             assert reader.read(from_bytes(released.released)) == released.shown
         assert [tick.number for tick in monitor.ticks(9)] == [10, 11, 12]

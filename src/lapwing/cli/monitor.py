@@ -81,6 +81,12 @@ def create(
     ] = None,
     horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None,
     repeat: Annotated[int, typer.Option(metavar="COUNT", help="How many horizons, each of which begins anew.")] = 1,
+    doubling: Annotated[
+        bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
+    ] = False,
+    lifetime: Annotated[
+        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one price.")
+    ] = False,
     starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None,
     over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None,
     present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False,
@@ -107,6 +113,8 @@ def create(
         every=every,
         horizon=horizon,
         repeat=repeat,
+        doubling=doubling,
+        lifetime=lifetime,
         starting=starting,
         over=over,
         present=present,
@@ -181,7 +189,7 @@ def run(
 
     with open_monitor(catalog, name) as found:
         if not replay:
-            note("running", f"{found.definition.text}; tick {found.released + 1:,} of {found.schedule.ticks:,} is next")
+            note("running", f"{found.definition.text}; tick {found.released + 1:,} is next")
         try:
             for tick in found.run(replay=replay, commit=commit, waiting=lambda why: note("waiting", why)):
                 if not replay:
@@ -278,7 +286,7 @@ def stop(name: Name, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
 
     with open_monitor(catalog, name) as found:
         found.stop()
-        note("stopped", f"after tick {found.released:,} of {found.schedule.ticks:,}")
+        note("stopped", f"after tick {found.released:,}")
 
 
 @app.command(

@@ -1,5 +1,7 @@
 """What a monitor costs, in the data set's ledger: the loss of its whole horizon, before any event is read.
 
+Where horizons double, each is charged before its first tick, unless limits are for all of them together.
+
 Guarantee: the loss is durable in the ledger before a tick is released. It is charged for ever: a monitor that is
 stopped early gets nothing back. Events that come later are of the same people, so that this charge, those of questions
 about any version of the data, and those of other monitors add up in one filter.
@@ -24,17 +26,18 @@ _NO_DATA: Final = sha256(b"events that are to come").hexdigest()
 """Stands for the data of a ledger that begins with a monitor. Questions need a version that is accepted."""
 
 
-def pay(definition: Definition, catalog: Catalog) -> None:
-    """Charge a monitor.
+def pay(definition: Definition, catalog: Catalog, horizon: int = 1) -> None:
+    """Charge a monitor, or a further one of its horizons.
 
     Raises: BudgetExhausted, DataStopped, CatalogMismatch, LedgerFault. Nothing is charged then.
     """
-    said = f"MONITOR {definition.name}: {definition.text}"
+    number = "" if horizon == 1 else f", horizon {horizon}"
+    said = f"MONITOR {definition.name}{number}: {definition.text}"
     with _ledger(catalog) as ledger:
         charge_outside(
             definition.loss,
             said,
-            key=definition.key,
+            key=definition.key(horizon),
             question=said,
             kept=json.dumps({"format": "monitor", "definition": definition.to_record()}),
             catalog=catalog,
@@ -43,10 +46,10 @@ def pay(definition: Definition, catalog: Catalog) -> None:
         )
 
 
-def is_charged(definition: Definition, catalog: Catalog) -> bool:
-    """Tell whether a monitor was charged, as seen by the current version of the data."""
+def is_charged(definition: Definition, catalog: Catalog, horizon: int = 1) -> bool:
+    """Tell whether a horizon was charged, as seen by the current version of the data."""
     with _ledger(catalog) as ledger:
-        return bool(ledger.answers(definition.key))
+        return bool(ledger.answers(definition.key(horizon)))
 
 
 @contextmanager

@@ -82,6 +82,10 @@ class Counting(Protocol):
         """Take up what was kept."""
         ...
 
+    def renew(self) -> None:
+        """Begin another horizon, in which units have what is left of their limits."""
+        ...
+
 
 @final
 class _Numbers:
@@ -192,6 +196,9 @@ class Rows:
         for each in kept:
             self._used.reach(each.unit + 1)[each.unit] = each.used
 
+    def renew(self) -> None:
+        """Keep how many events counted, which is all that there is."""
+
 
 @final
 class Present:
@@ -248,6 +255,11 @@ class Present:
         for each in kept:
             for numbers, value in zip(self._all, (each.used, each.place, each.seen, each.time), strict=True):
                 numbers.reach(each.unit + 1)[each.unit] = value
+
+    def renew(self) -> None:
+        """Let everybody be nowhere; whoever is heard of begins another stay."""
+        self._dirty.update(np.flatnonzero(self._place.of != NEVER).tolist())
+        self._place.of[:] = NEVER
 
 
 @final
@@ -312,6 +324,12 @@ class People:
             elif each.seen != NEVER:
                 self._see((each.unit, each.cell), each.seen)
         self._dirty.clear()
+
+    def renew(self) -> None:
+        """Let every pair have ended."""
+        self._dirty.update(self._pairs)
+        self._pairs.clear()
+        self._ends.clear()
 
 
 Maker = Callable[[int, int, int | None], Counting]

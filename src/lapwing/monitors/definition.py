@@ -26,9 +26,10 @@ class Definition:
         question: the SQL without the clauses of the schedule.
         time: the column that says when an event happened.
         most: events of a unit that count in the whole horizon, or stays of one that is followed.
+        lifetime: whether `most` is for all horizons together, and not for each.
         per_tick: events of a unit that count at one tick; None for no limit of its own.
         source: where events come from, if not from the table's source.
-        loss: of the whole horizon, in the ledger's measure.
+        loss: of the whole horizon, in the ledger's measure; where horizons double, of each, or with `lifetime` of all.
         identity: random, so that no two monitors are ever taken for each other.
     """
 
@@ -41,6 +42,7 @@ class Definition:
     source: str | None
     loss: Loss
     identity: str
+    lifetime: bool = False
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -48,10 +50,10 @@ class Definition:
             if number is not None and (isinstance(number, bool) or not 1 <= number < 1 << 20):
                 raise InvalidParameter(f"{what} is {number!r:.60}; it must be a whole number from 1 to 1,048,575.")
 
-    @property
-    def key(self) -> str:
-        """What its charge is called in the ledger."""
-        return sha256(f"MONITOR {self.identity}".encode()).hexdigest()
+    def key(self, horizon: int = 1) -> str:
+        """Return what the charge of a horizon is called in the ledger."""
+        number = "" if horizon == 1 else f" {horizon}"
+        return sha256(f"MONITOR {self.identity}{number}".encode()).hexdigest()
 
     @property
     def text(self) -> str:
@@ -67,6 +69,7 @@ class Definition:
             "schedule": self.schedule.to_record(),
             "time": self.time,
             "most": self.most,
+            "lifetime": self.lifetime,
             "per_tick": self.per_tick,
             "source": self.source,
             "loss": self.loss.to_record(),
@@ -76,7 +79,8 @@ class Definition:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read what `to_record` wrote."""
-        fields = {name: record[name] for name in ("name", "question", "time", "most", "per_tick", "source", "identity")}
+        names = ("name", "question", "time", "most", "lifetime", "per_tick", "source", "identity")
+        fields = {name: record[name] for name in names}
         return cls(
             **fields,
             schedule=Schedule.from_record(record["schedule"]),

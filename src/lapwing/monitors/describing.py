@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
-from lapwing.monitors.schedule import duration_text, moment_text
+from lapwing.monitors.schedule import Schedule, duration_text, moment_text
 from lapwing.query.measure_names import measure_names
 
 if TYPE_CHECKING:
@@ -16,36 +16,69 @@ if TYPE_CHECKING:
 def described(monitor: "Monitor") -> list[tuple[str, str]]:
     """Return facts with short labels."""
     definition, schedule, plan = monitor.definition, monitor.schedule, monitor.plan
-    unit = plan.table.privacy_unit
-    whole = "each" if schedule.repeat > 1 else "the"
-    limit = "stays" if schedule.present else "events"
-    within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
-    each = (
-        "each row is a unit of its own"
-        if plan.table.unit_is_row
-        else (f"of each {unit}, {definition.most} {limit} count in {whole} horizon{within}; further ones do not exist")
-    )
-    late = "the next tick" if schedule.late == "next" else "no tick"
-    names = measure_names(plan.plan)
+    return [
+        ("monitor", f"{monitor.name}, {monitor.state()}"),
+        ("question", definition.text),
+        (
+            "events",
+            f"{definition.source or plan.table.source}; one that comes after its tick counts in {_late(schedule)}",
+        ),
+        ("horizon", _horizon(monitor)),
+        ("limit", _limit(monitor)),
+        ("price", _price(monitor)),
+        *(
+            ("noise", _noise(measure_names(plan.plan)[stream.measure], stream, schedule.length(monitor.horizon)))
+            for stream in plan.streams
+        ),
+    ]
+
+
+def _late(schedule: Schedule) -> str:
+    return "the next tick" if schedule.late == "next" else "no tick"
+
+
+def _horizon(monitor: "Monitor") -> str:
+    schedule, number = monitor.schedule, monitor.horizon
+    start = moment_text(schedule.start)
+    if schedule.doubling:
+        ends = moment_text(schedule.end_of(schedule.before(number + 1)))
+        return (
+            f"ticks of {duration_text(schedule.period)} from {start} UTC on, in horizons that begin anew, each twice "
+            f"as long as the one before; number {number} has {schedule.length(number):,} ticks, to {ends} UTC"
+        )
     anew = f", in {schedule.repeat} horizons that begin anew" if schedule.repeat > 1 else ""
-    price = f"{definition.loss} for all ticks together, charged when it was made"
-    if plan.unit_day is not None:
+    ends = moment_text(schedule.end_of(schedule.ticks))
+    return f"{schedule.ticks:,} ticks of {duration_text(schedule.period)} from {start} to {ends} UTC{anew}"
+
+
+def _limit(monitor: "Monitor") -> str:
+    definition, schedule = monitor.definition, monitor.schedule
+    if monitor.plan.table.unit_is_row:
+        return "each row is a unit of its own"
+    limit = "stays" if schedule.present else "events"
+    each = "all horizons together" if definition.lifetime else f"{'each' if schedule.repeat > 1 else 'the'} horizon"
+    within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
+    unit = monitor.plan.table.privacy_unit
+    return f"of each {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
+
+
+def _price(monitor: "Monitor") -> str:
+    definition, schedule, unit = monitor.definition, monitor.schedule, monitor.plan.table.privacy_unit
+    if monitor.plan.unit_day is not None:
         price = f"{definition.loss} for each {unit} and day, charged when it was made"
         if schedule.repeat > 1:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"
-    return [
-        ("monitor", f"{monitor.name}, {monitor.state()}"),
-        ("question", definition.text),
-        ("events", f"{definition.source or plan.table.source}; one that comes after its tick counts in {late}"),
-        ("horizon", (
-            f"{schedule.ticks:,} ticks of {duration_text(schedule.period)} from {moment_text(schedule.start)} to "
-            f"{moment_text(schedule.end_of(schedule.ticks))} UTC{anew}"
-        )),
-        ("limit", each),
-        ("price", price),
-        *(("noise", _noise(names[stream.measure], stream, schedule.horizon)) for stream in plan.streams),
-    ]  # fmt: skip
+        return price
+    if not schedule.doubling:
+        return f"{definition.loss} for all ticks together, charged when it was made"
+    if monitor.loss_for_ever is not None:
+        return f"{definition.loss} for ever, for all horizons together, charged when it was made"
+    paid = monitor.horizons_paid
+    return (
+        f"{definition.loss} for each horizon, charged when it begins; {monitor.loss_so_far} so far, for {paid}. For "
+        f"ever there is no finite figure: in each horizon a {unit} may do as much again"
+    )
 
 
 def _noise(name: str, stream: "Stream", ticks: int) -> str:

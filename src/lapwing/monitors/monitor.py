@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Self, final
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines import open_event_reader, open_public_tables
-from lapwing.errors import CatalogMismatch, DataFault, InvalidParameter
+from lapwing.errors import BudgetExhausted, CatalogMismatch, DataFault, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
 from lapwing.ledger.mark import path_of, read_text
 from lapwing.monitors.alerts import Alarm, Alert, Watcher, alarms_of, require_column, send
 from lapwing.monitors.charging import is_charged, pay
 from lapwing.monitors.definition import Definition, require_name
-from lapwing.monitors.mechanism_records import record_of
+from lapwing.monitors.horizons import Horizons, records_of
 from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
 from lapwing.monitors.running import Run
 from lapwing.monitors.schedule import SECOND, Schedule, moment_text, read_schedule
@@ -27,6 +27,7 @@ from lapwing.monitors.sources import INBOX, open_source, require_source
 from lapwing.monitors.store import SUFFIX, Released, Store
 from lapwing.monitors.tick import Tick, noisy_columns, shown_tick
 from lapwing.privacy.amounts import Number
+from lapwing.privacy.measures import Loss
 from lapwing.query.quote import request
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def create_monitor(
     every: str | None = None,
     horizon: str | None = None,
     repeat: int = 1,
+    doubling: bool = False,
+    lifetime: bool = False,
     starting: str | None = None,
     over: str | None = None,
     present: bool = False,
@@ -71,8 +74,11 @@ def create_monitor(
         time: the column that says when an event happened.
         repeat: how many horizons; each begins with nothing, and has an equal part of the price. Of a table whose unit
             is a person and a day, each day has all of it.
+        doubling: let a horizon be followed by ones that are twice as long each time, without an end. Each begins with
+            nothing, and the price is paid again when it begins.
         most: events of one unit that count in each horizon, with present stays; `max_rows_per_unit` of the table unless
             given. per_tick: events of it that count at one tick.
+        lifetime: let `most` be for all horizons together: then the price is paid once, for ever.
         lateness: how long after its end a tick is released; late: "next" to count an event that comes later still in
             the next tick, "drop" to leave it out.
         source: the address of a table that only grows, as "postgresql://READER@HOST/DB?append=KEY#SCHEMA.TABLE" or
@@ -89,6 +95,7 @@ def create_monitor(
         every=every,
         horizon=horizon,
         repeat=repeat,
+        doubling=doubling,
         starting=starting,
         over=over,
         present=present,
@@ -105,6 +112,7 @@ def create_monitor(
         most=1 << 19 if most is None else most,
         per_tick=per_tick,
         source=source,
+        lifetime=lifetime,
         loss=request(epsilon, described.budget),
         identity=read_exactly(SystemEntropy(), 16).hex(),
     )
@@ -114,7 +122,7 @@ def create_monitor(
     _discard_unpaid(path, described)
     facts = {
         "definition": definition.to_text(),
-        "mechanisms": json.dumps([record_of(stream.mechanism) for stream in plan.streams]),
+        "mechanisms": records_of(plan),
         "about": plan.table.name,
         "table": f"{_digest_of(plan.table.name, described)}",
         "state": "new",
@@ -226,6 +234,7 @@ class Monitor:
         self.catalog = catalog
         self.definition = definition
         self._plan, self._store = plan, store
+        self._horizons = Horizons(plan, definition.schedule, store)
         self._watchers = dict[str, tuple[str, Watcher]]()  # of alerts, each as far as it was followed
 
     @property
@@ -240,8 +249,32 @@ class Monitor:
 
     @property
     def plan(self) -> MonitorPlan:
-        """What is released: cells, streams and their mechanisms. All of it is public."""
-        return self._plan
+        """What is released in the present horizon: cells, streams and their mechanisms. All of it is public."""
+        return self._horizons.plan(self.horizon)
+
+    @property
+    def horizon(self) -> int:
+        """The number of the present horizon, from 1: that of the newest tick."""
+        return self.schedule.horizon_at(max(1, self.released))
+
+    @property
+    def horizons_paid(self) -> int:
+        """For how many horizons something was charged."""
+        return int(self._store.facts().get("horizons", "1"))
+
+    @property
+    def loss_so_far(self) -> Loss:
+        """What was charged so far: of one unit, by all that was released."""
+        return self.horizons_paid * self.definition.loss
+
+    @property
+    def loss_for_ever(self) -> Loss | None:
+        """What a unit can lose by it for ever; None if there is no finite figure, as each horizon costs again."""
+        return None if self._pays_again else self.definition.loss
+
+    @property
+    def _pays_again(self) -> bool:
+        return self.schedule.doubling and not self.definition.lifetime and not self._plan.table.unit_is_row
 
     @property
     def released(self) -> int:
@@ -255,22 +288,22 @@ class Monitor:
         """
         now, schedule, done = system_clock() if now is None else now, self.schedule, self.released
         facts = self._store.facts()
-        due = schedule.due_at(now)
+        due, of = schedule.due_at(now), "" if schedule.doubling else f" of {schedule.ticks:,}"
         if done == schedule.ticks:
             return f"over: all {done:,} ticks are released"
         if facts["state"] == "stopped":
-            return f"stopped after tick {done:,} of {schedule.ticks:,}"
+            return f"stopped after tick {done:,}{of}"
         if facts.get("waiting"):
             since = moment_text(int(facts["waiting since"]) // SECOND * SECOND)
             behind = f", {due - done:,} due" if due > done else ""
-            return f"waiting at tick {done + 1:,} of {schedule.ticks:,}{behind}, since {since} UTC: {facts['waiting']}"
+            return f"waiting at tick {done + 1:,}{of}{behind}, since {since} UTC: {facts['waiting']}"
         if now < schedule.start and not done:
-            return f"not begun: tick 1 of {schedule.ticks:,} is due when its period is over"
+            return f"not begun: tick 1{of} is due when its period is over"
         if due > done:
-            return f"behind by {due - done:,} of {schedule.ticks:,} ticks; the next is {done + 1:,}"
+            return f"behind by {due - done:,}{of} ticks; the next is {done + 1:,}"
         if due < done:
             return f"ahead: tick {done:,} was released and the clock says that it is not due; the next waits for it"
-        return f"on time at tick {done:,} of {schedule.ticks:,}"
+        return f"on time at tick {done:,}{of}"
 
     # ---- reading what was released -----------------------------------------------------------------------------------
 
@@ -279,7 +312,8 @@ class Monitor:
         return map(self._shown, self._store.ticks(after))
 
     def _shown(self, released: Released) -> Tick:
-        return shown_tick(released.number, self.schedule, self._plan, released.shown)
+        plan = self._horizons.plan(self.schedule.horizon_at(released.number))
+        return shown_tick(released.number, self.schedule, plan, released.shown)
 
     def __iter__(self) -> Iterator[Tick]:
         return self.ticks()
@@ -376,39 +410,66 @@ class Monitor:
         try:
             with self._store.held():
                 source = open_source(self.definition.source, self._plan.table, folder, self._store, reader.scratch)
-                run = Run(self.definition, self._plan, self._store, source, reader, entropy or SystemEntropy())
+                run = Run(self.definition, self._horizons, self._store, source, reader, entropy or SystemEntropy())
                 looked = None  # when the source was looked at, and which ticks were due then
                 while run.tick < schedule.ticks and self._store.facts()["state"] != "stopped":
                     now = clock()
-                    due = schedule.ticks if replay else schedule.due_at(now)
+                    due = schedule.ticks if replay and not schedule.doubling else schedule.due_at(now)
                     if looked is None or due > looked[1] or abs(now - looked[0]) >= source.pause * 1e6:
                         if not self._ingested(run, waiting, now):
                             wait(POLL)
                             continue
                         looked = now, due
                     if due <= run.tick:
+                        if replay:
+                            return  # without an end: what is past is released
                         wait(min(POLL, max(0.0, (schedule.due(run.tick + 1) - clock()) / 1e6)) or POLL / 1000)
                         continue
-                    for released in run.release(min(due, run.tick + commit)):
+                    horizon = schedule.horizon_at(run.tick + 1)
+                    self._pay(horizon, now)
+                    last = min(due, run.tick + commit, schedule.before(horizon + 1))
+                    for released in run.release(last):
                         yield self._shown(released)
         finally:
             reader.close()
 
-    def _ingested(self, run: Run, waiting: Callable[[str], None] | None, now: int) -> bool:
-        """Read what is new; while that is impossible, say so, and let ticks wait."""
+    def _pay(self, horizon: int, now: int) -> None:
+        """Charge a horizon before its first tick, if it is not paid for.
+
+        Raises: BudgetExhausted: ticks wait until there is a larger budget; DataStopped, LedgerFault.
+        """
+        if not self._pays_again or horizon <= self.horizons_paid:
+            return
+        try:
+            if not is_charged(self.definition, self.catalog, horizon):
+                pay(self.definition, self.catalog, horizon)
+        except BudgetExhausted:
+            self._wait(f"the budget does not allow horizon {horizon}, which costs {self.definition.loss}", now)
+            raise
+        with self._store.transaction():
+            self._store.set_fact("horizons", str(horizon))
+            self._store.set_fact("waiting", "")
+
+    def _wait(self, why: str, now: int) -> bool:
+        """Note why ticks wait, and since when; tell whether that is news."""
         facts = self._store.facts()
         before = facts.get("waiting", "")
+        if why == before:
+            return False
+        with self._store.transaction():
+            self._store.set_fact("waiting", why)
+            self._store.set_fact("waiting since", facts["waiting since"] if before else str(now))
+        return True
+
+    def _ingested(self, run: Run, waiting: Callable[[str], None] | None, now: int) -> bool:
+        """Read what is new; while that is impossible, say so, and let ticks wait."""
         try:
             run.ingest()
         except DataFault as fault:
-            if str(fault) != before:
-                with self._store.transaction():
-                    self._store.set_fact("waiting", str(fault))
-                    self._store.set_fact("waiting since", facts["waiting since"] if before else str(now))
-                if waiting is not None:
-                    waiting(str(fault))
+            if self._wait(str(fault), now) and waiting is not None:
+                waiting(str(fault))
             return False
-        if before:
+        if self._store.facts().get("waiting"):
             self._store.set_fact("waiting", "")
         return True
 

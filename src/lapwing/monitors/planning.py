@@ -19,6 +19,20 @@ a person and a day, and each horizon is a day, a unit is in one of them: given w
 other days are the same, so that on every path the shifts, or the ratio of the laws, are those of one day. Each day has
 the whole loss (parallel composition). An event that comes after its day is over is left out, lest it be in another one.
 
+Horizons that double are an unbounded number of mechanisms, each for the whole loss, which is paid again when a horizon
+begins. So are those of a monitor with `lifetime`, whose `most` is for all horizons together; but there the whole loss
+is paid once, and is that of all of them for ever. Proof. Let φ_k(j) be what a unit loses in horizon k that does j of
+the things there of which m are allowed in all (in ε, or in μ²; the mechanism has φ_k(m) = P). Then φ_k(j) ≤ (j/m)·P:
+
+    Laplace       the L1 norm of what it changes is j times that of one.
+    Gaussian      Δ is a + √j·d, d for what roundings may add in j cells. For events a = j·‖c‖, if a tick may have all
+                  of them; for first appearances and stays a² = j·(that of one). So Δ² is a sum of terms in j, j^1.5 and
+                  j², each of which is at most (j/m) of what it is for m, for whatever weights, hence at all k.
+
+On every path Σ j_k ≤ m, as what is used up is kept from horizon to horizon, so that Σ_k φ_k(j_k) ≤ P: what bounds an
+adaptive sequence. With `per_tick`, φ(j)/j may fall (what fits into a short horizon is all that there is of its events),
+and it is refused beside `lifetime`. Where each row is a unit it is in one horizon, and `lifetime` goes without saying.
+
 With `replace_one`, a unit is removed and another added: the mechanism is made for a part of the loss, of which a group
 of two has the whole.
 """
@@ -60,13 +74,25 @@ class Stream:
     """What one measure becomes: counts in cells that change from tick to tick.
 
     Args: kind: how events are counted, a name in `counting.KINDS` or `rows`; range: the least and the greatest that one
-        event adds to a cell, in steps.
+        event adds to a cell, in steps; price: what a horizon may lose; window: of the mechanism.
     """
 
     measure: Measure
     kind: str
     range: tuple[int, int]
     mechanism: ContinualMechanism
+    price: Loss
+    window: int | None
+
+    def lasting(self, ticks: int, record: Mapping[str, Any] | None) -> "Stream":
+        """Return it for a horizon of so many ticks, at the same price.
+
+        Args: record: of the mechanism that the horizon began with; None to find the best.
+        Raises: Fault if that loses more.
+        """
+        now = self.mechanism
+        mechanism = _mechanism(self.price, ticks, now.participation, self.window, now.norm, record)
+        return replace(self, mechanism=mechanism)
 
     @property
     def entries(self) -> int:
@@ -91,6 +117,12 @@ class MonitorPlan:
     loss: Loss
     unit_day: str | None = None
 
+    def lasting(self, ticks: int, records: Sequence[Mapping[str, Any]] | None) -> "MonitorPlan":
+        """Return it for a horizon of so many ticks, with the mechanisms of these records, or the best."""
+        known = [None] * len(self.streams) if records is None else records
+        streams = [stream.lasting(ticks, record) for stream, record in zip(self.streams, known, strict=True)]
+        return replace(self, streams=tuple(streams))
+
 
 def planned(
     definition: Definition, catalog: Catalog, public: PublicTables, records: Sequence[Mapping[str, Any]] | None = None
@@ -113,7 +145,9 @@ def planned(
     check_nodes(question.distributions, len(cells))
     if schedule.present:
         _require_presence(plan, table)
-    shared = len(question.measures) * (1 if unit_day is not None else schedule.repeat)
+    _require_limits(definition, unit_day)
+    once = unit_day is not None or schedule.doubling or definition.lifetime or table.unit_is_row
+    shared = len(question.measures) * (1 if once else schedule.repeat)
     each = _part(definition.loss, shared, catalog.budget.neighbouring)
     streams = tuple(
         _stream(measure, definition, table, each, None if records is None else records[place])
@@ -153,6 +187,19 @@ def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str 
             f"many days as there are to be, and its time is the one whose day that is: {', '.join(map(str, days))}."
         )
     return catalog, definition.time
+
+
+def _require_limits(definition: Definition, unit_day: str | None) -> None:
+    schedule = definition.schedule
+    if unit_day is not None and (schedule.doubling or definition.lifetime):
+        raise InvalidParameter(
+            "The unit is a person and a day, and is in one horizon alone; it has neither horizons that double nor a "
+            "limit for its lifetime. REPEAT as many days as there are to be."
+        )
+    if definition.lifetime and schedule.repeat == 1:
+        raise InvalidParameter("There is one horizon, so a limit for the lifetime says nothing; leave it out.")
+    if definition.lifetime and definition.per_tick is not None:
+        raise InvalidParameter("A limit for the lifetime cannot stand beside per_tick; leave one of the two out.")
 
 
 def table_of_question(definition: Definition, catalog: Catalog, public: PublicTables) -> Table:
@@ -243,13 +290,29 @@ def _stream(
         norm = levels if isinstance(loss, PureDP) else square_root_up(levels)
     if norm >= WIDEST:
         raise QueryRefused("The bounds of a sum are too wide for a monitor", remedy="Narrow them in the catalog.")
+    mechanism = _mechanism(loss, schedule.horizon, participation, window, norm, record)
+    return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism, price=loss, window=window)
+
+
+def _mechanism(
+    price: Loss,
+    ticks: int,
+    participation: Participation,
+    window: int | None,
+    norm: Fraction,
+    record: Mapping[str, Any] | None,
+) -> ContinualMechanism:
+    """Return the mechanism of a record, or without one the best for a price.
+
+    Raises: Fault if it loses more: whatever found it, or kept it.
+    """
     if record is None:
-        mechanism = continual_mechanism(loss, schedule.horizon, participation, window=window, norm=norm)
+        mechanism = continual_mechanism(price, ticks, participation, window=window, norm=norm)
     else:
         mechanism = mechanism_from(record, participation, norm)
-    if mechanism.loss(loss.kind).amount > loss.amount:  # whatever found it, or kept it
+    if mechanism.loss(price.kind).amount > price.amount:
         raise Fault("A mechanism of the monitor loses more than what was charged for it. It is stopped.")
-    return Stream(measure=measure, kind=kind, range=inside, mechanism=mechanism)
+    return mechanism
 
 
 def _people(definition: Definition) -> tuple[str, Participation, int | None]:

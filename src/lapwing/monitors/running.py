@@ -30,6 +30,7 @@ from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.continual.tree import TreeSums
 from lapwing.monitors.counting import KINDS, Arrivals, Counting, Integers, Range, Rows, Tree
 from lapwing.monitors.definition import Definition
+from lapwing.monitors.horizons import Horizons
 from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.sources import INBOX, Source
 from lapwing.monitors.store import Released, Store
@@ -49,23 +50,25 @@ class Run:
     def __init__(
         self,
         definition: Definition,
-        plan: MonitorPlan,
+        horizons: Horizons,
         store: Store,
         source: Source,
         reader: EventReader,
         entropy: Entropy,
     ) -> None:
-        self._definition, self._plan, self._store = definition, plan, store
+        self._definition, self._horizons, self._store = definition, horizons, store
         self._source, self._reader, self._entropy = source, reader, entropy
         self._head: Mark = store.newest()
-        tick = definition.schedule.within_horizon(self._head.sequence) if self._head.sequence else 0
+        schedule, newest = definition.schedule, self._head.sequence
+        tick = schedule.within_horizon(newest) if newest else 0
+        self._plan = plan = horizons.plan(schedule.horizon_at(max(newest, 1)))
         self._people = {unit: number for number, unit in enumerate(store.people())}
         self._countings = _countings(definition, plan)
         for number, (counting, _) in enumerate(self._countings):
             counting.restore(store.kept(number))
         self._sums = _sums(plan, store, tick)
-        self._estimating = Reader(plan, definition.schedule, self._head.sequence - tick)
-        for released in store.ticks(self._head.sequence - tick):
+        self._estimating = Reader(horizons, schedule, newest - tick)
+        for released in store.ticks(newest - tick):
             self._estimating.read(from_bytes(released.released))
         self._failed = False
 
@@ -101,7 +104,7 @@ class Run:
         inside = (ticks >= 1) & (ticks <= schedule.ticks)
         late = ticks <= self.tick
         if schedule.late == "next":  # in the horizon that it happened in, or not at all
-            inside &= ~late | ((ticks - 1) // schedule.horizon == self.tick // schedule.horizon)
+            inside &= ~late | (ticks > schedule.before(schedule.horizon_at(self.tick + 1)))
             ticks = np.where(late, self.tick + 1, ticks)
         else:
             inside &= ~late
@@ -139,7 +142,7 @@ class Run:
             with self._store.transaction():
                 for tick in range(head.sequence + 1, last + 1):
                     if tick > 1 and self._definition.schedule.within_horizon(tick) == 1:
-                        self._begin_anew()
+                        self._begin_anew(tick)
                     numbers = self._numbers(tick)
                     shown = self._estimating.read(numbers)
                     released.append(self._store.add_tick(tick, to_bytes(numbers), shown, head.hash))
@@ -153,11 +156,16 @@ class Run:
             self._store.advance_mark()
         return released
 
-    def _begin_anew(self) -> None:
-        """Begin another horizon: nothing is kept of units, and mechanisms have seen nothing."""
+    def _begin_anew(self, tick: int) -> None:
+        """Begin another horizon: mechanisms have seen nothing, and of units nothing is kept but a limit for life."""
+        self._plan = self._horizons.begin(self._definition.schedule.horizon_at(tick))
+        self._sums = [stream.mechanism.start(len(self._plan.cells) * stream.entries) for stream in self._plan.streams]
+        if self._definition.lifetime:
+            for counting, _ in self._countings:
+                counting.renew()
+            return
         self._store.forget()
         self._countings = _countings(self._definition, self._plan)
-        self._sums = [stream.mechanism.start(len(self._plan.cells) * stream.entries) for stream in self._plan.streams]
 
     def _numbers(self, tick: int) -> list[IntArray]:
         arrivals = self._arrived(tick).ordered()

@@ -3,7 +3,8 @@
     SELECT cell, COUNT(*) AS people FROM moves GROUP BY cell
     EVERY '15 minutes' FOR '1 day' REPEAT 30 STARTING '2026-03-02 00:00' PRESENT WITHIN '1 hour'
 
-A horizon may be repeated: each begins with nothing, as a monitor of its own would. All of it is public. Tick t, from 1,
+A horizon may be repeated, or followed by ones that are twice as long each time, without an end: each begins with
+nothing, as a monitor of its own would. All of it is public. Tick t, from 1,
 is about events with start + (t − 1)·period ≤ time < start + t·period, and is released at the end of that, or `lateness`
 after it. Times are UTC, in microseconds since 1970.
 """
@@ -20,13 +21,15 @@ _UNITS: Final = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
 }  # fmt: skip
 _DURATION: Final = re.compile(r"\s*([0-9]{1,9})\s*(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
-_QUOTED: Final = r"'([^']*)'"
 _CLAUSES: Final = re.compile(
-    rf"\s+EVERY\s+{_QUOTED}\s+FOR\s+{_QUOTED}(?:\s+REPEAT\s+(?P<repeat>[0-9]{{1,6}}))?(?:\s+STARTING\s+{_QUOTED})?(?:\s+OVER\s+{_QUOTED})?"
-    rf"(?P<present>\s+PRESENT(?:\s+WITHIN\s+{_QUOTED})?)?\s*;?\s*\Z",
+    r"\s+EVERY\s+'(?P<every>[^']*)'\s+FOR\s+'(?P<horizon>[^']*)'"
+    r"(?:\s+REPEAT\s+(?P<repeat>[0-9]{1,6})|(?P<doubling>\s+DOUBLING))?(?:\s+STARTING\s+'(?P<starting>[^']*)')?"
+    r"(?:\s+OVER\s+'(?P<over>[^']*)')?(?P<present>\s+PRESENT(?:\s+WITHIN\s+'(?P<within>[^']*)')?)?\s*;?\s*\Z",
     re.IGNORECASE,
 )
-_HOW: Final = "SELECT … EVERY '15 minutes' FOR '1 day' [REPEAT 30] [STARTING '…'] [OVER '…'] [PRESENT [WITHIN '…']]"
+_HOW: Final = (
+    "SELECT … EVERY '15 minutes' FOR '1 day' [REPEAT 30 | DOUBLING] [STARTING '…'] [OVER '…'] [PRESENT [WITHIN '…']]"
+)
 MOST_TICKS: Final = 1 << 24
 SECOND: Final = 1_000_000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,16 +74,18 @@ def moment_text(microseconds: int) -> str:
 class Schedule:
     """Which ticks there are, and what each is about.
 
-    Args: start, period, lateness: in microseconds; horizon: how many ticks, from 1; repeat: how many horizons; window:
-        the last so many ticks are counted, None for all since the start; present: whether people are counted where they
-        are and not where something happened; within: ticks after which somebody of whom nothing was heard is nowhere,
-        None for never. late: whether an event that comes after its tick was released counts in the next, or nowhere.
+    Args: start, period, lateness: in microseconds; horizon: how many ticks, from 1; repeat: how many horizons;
+        doubling: whether each is twice as long as the one before; window: the last so many ticks are counted, None for
+        all since the start; present: whether people are counted where they are and not where something happened;
+        within: ticks after which somebody of whom nothing was heard is nowhere, None for never. late: whether an event
+        that comes after its tick was released counts in the next, or nowhere.
     """
 
     start: int
     period: int
     horizon: int
     repeat: int = 1
+    doubling: bool = False
     window: int | None = None
     present: bool = False
     within: int | None = None
@@ -98,11 +103,24 @@ class Schedule:
     @property
     def ticks(self) -> int:
         """How many ticks there are in all."""
-        return self.horizon * self.repeat
+        return self.before(self.repeat + 1)
+
+    def before(self, horizon: int) -> int:
+        """Return how many ticks there are before a horizon, of its number from 1."""
+        return self.horizon * ((1 << (horizon - 1)) - 1 if self.doubling else horizon - 1)
+
+    def length(self, horizon: int) -> int:
+        """Return how many ticks a horizon has."""
+        return self.before(horizon + 1) - self.before(horizon)
+
+    def horizon_at(self, tick: int) -> int:
+        """Return the number of a tick's horizon."""
+        place = (tick - 1) // self.horizon + 1
+        return place.bit_length() if self.doubling else place
 
     def within_horizon(self, tick: int) -> int:
         """Return which tick of its horizon a tick is, from 1."""
-        return (tick - 1) % self.horizon + 1
+        return tick - self.before(self.horizon_at(tick))
 
     def end_of(self, tick: int) -> int:
         """Return the time up to which a tick's events happen."""
@@ -128,7 +146,7 @@ class Schedule:
     def __str__(self) -> str:
         parts = [
             f"EVERY '{duration_text(self.period)}' FOR '{duration_text(self.period * self.horizon)}'",
-            *([f"REPEAT {self.repeat}"] if self.repeat > 1 else []),
+            *(["DOUBLING"] if self.doubling else [f"REPEAT {self.repeat}"] if self.repeat > 1 else []),
             f"STARTING '{moment_text(self.start)}'",
             *([f"OVER '{duration_text(self.window * self.period)}'"] if self.window is not None else []),
             *(["PRESENT"] if self.present else []),
@@ -143,6 +161,7 @@ def read_schedule(
     every: str | None = None,
     horizon: str | None = None,
     repeat: int = 1,
+    doubling: bool = False,
     starting: str | None = None,
     over: str | None = None,
     present: bool = False,
@@ -157,17 +176,20 @@ def read_schedule(
     """
     found = _CLAUSES.search(text)
     if found is not None:
-        if any((every, horizon, starting, over, present, within)) or repeat != 1:
+        if any((every, horizon, doubling, starting, over, present, within)) or repeat != 1:
             raise InvalidParameter("The question says EVERY itself; leave the options for it out.")
-        every, horizon, starting, over, within = found[1], found[2], found[4], found[5], found[7]
-        repeat = repeat if found["repeat"] is None else int(found["repeat"])
-        present, text = found["present"] is not None, text[: found.start()]
+        every, horizon, starting, over, within = found.group("every", "horizon", "starting", "over", "within")
+        repeat = 1 if found["repeat"] is None else int(found["repeat"])
+        doubling, present = found["doubling"] is not None, found["present"] is not None
+        text = text[: found.start()]
     elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
         raise QueryRefused("EVERY is not written as it can be read", remedy=f"Write {_HOW}.")
     if every is None or horizon is None:
         raise InvalidParameter(f"A monitor needs a period and a horizon. Write {_HOW}, or give them as options.")
     if within is not None and not present:
         raise InvalidParameter("WITHIN goes with PRESENT: it says after what time somebody counts as gone.")
+    if doubling and repeat != 1:
+        raise InvalidParameter("Horizons are repeated, or they double; leave one of the two out.")
     period = duration(every, "EVERY")
 
     def ticks(given: str, what: str) -> int:
@@ -176,11 +198,14 @@ def read_schedule(
             raise InvalidParameter(f"{what} is {given!r:.60}, which is no multiple of the period, {every!r:.60}.")
         return length // period
 
+    length = ticks(horizon, "FOR")
     return text, Schedule(
         start=-(-now // period) * period if starting is None else moment(starting, "STARTING"),
         period=period,
-        horizon=ticks(horizon, "FOR"),
-        repeat=repeat,
+        horizon=length,
+        # So many that all of them have no more than MOST_TICKS.
+        repeat=(MOST_TICKS // length + 1).bit_length() - 1 if doubling else repeat,
+        doubling=doubling,
         window=None if over is None else ticks(over, "OVER"),
         present=present,
         within=None if within is None else ticks(within, "WITHIN"),

@@ -19,6 +19,7 @@ from lapwing.mechanisms.continual.planning import ContinualMechanism
 from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy_sums import sum_half_width
+from lapwing.monitors.horizons import Horizons
 from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.schedule import EPOCH, Schedule
 from lapwing.privacy.amounts import Number, probability
@@ -102,7 +103,7 @@ class Tick:
         self.time = _time(schedule.end_of(number))
         self._within = schedule.within_horizon(number)
         self.answer = answer_of(plan, self._within, values)
-        self._plan, self._ticks, self._values = plan, schedule.ticks, values
+        self._plan, self._schedule, self._values = plan, schedule, values
 
     def __repr__(self) -> str:
         return f"<Tick {self.number} at {self.time:%Y-%m-%d %H:%M:%S}: {len(self.answer)} rows>"
@@ -129,10 +130,13 @@ class Tick:
 
         Of Gaussian noise however correlated, intervals around 0 hold together with at least the product of their
         confidences (Šidák 1967): each has the N-th root, rounded up. Of other noise, and of what is computed of several
-        numbers, each has an N-th of the chance to fail.
+        numbers, each has an N-th of the chance to fail. Where horizons double, the k-th has 2^−k of the chance.
         """
         outputs = [output.value for output in self._plan.plan.outputs if measures_of(output.value)]
-        number = max(1, len(outputs)) * len(self._plan.cells) * self._ticks
+        horizon, ticks = self._schedule.horizon_at(self.number), self._schedule.ticks
+        if self._schedule.doubling:
+            ticks, level = self._schedule.length(horizon), 1 - (1 - level) / 2**horizon
+        number = max(1, len(outputs)) * len(self._plan.cells) * ticks
         plain = all(isinstance(value, MeasureValue) for value in outputs)
         gaussian = all(isinstance(stream.mechanism, ContinualGaussian) for stream in self._plan.streams)
         if not (plain and gaussian):
@@ -212,16 +216,17 @@ class Reader:
     Args: tick: the newest that is over, the last of a horizon.
     """
 
-    def __init__(self, plan: MonitorPlan, schedule: Schedule, tick: int = 0) -> None:
-        self._plan, self._schedule = plan, schedule
+    def __init__(self, horizons: Horizons, schedule: Schedule, tick: int = 0) -> None:
+        self._horizons, self._schedule = horizons, schedule
         self.tick = tick
 
     def read(self, released: Sequence[IntArray]) -> bytes:
         """Take what was released of the next tick, and return its estimates in whole steps, for `shown_tick`."""
         self.tick += 1
         if self._schedule.within_horizon(self.tick) == 1:
-            cells, streams = len(self._plan.cells), self._plan.streams
-            self._estimates = [stream.mechanism.estimates(cells * stream.entries) for stream in streams]
+            plan = self._horizons.plan(self._schedule.horizon_at(self.tick))
+            cells = len(plan.cells)
+            self._estimates = [stream.mechanism.estimates(cells * stream.entries) for stream in plan.streams]
         pairs = zip(self._estimates, released, strict=True)
         return to_bytes([np.rint(estimates.advance(array)).astype(np.int64) for estimates, array in pairs])
 
