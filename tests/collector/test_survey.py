@@ -12,6 +12,7 @@ from lapwing.collector import collector as collectors
 from lapwing.collector.collector import Collector
 from tests.collector.tasks import CLOSED, COIN, IN_TIME, MINUTES, RECORD, WAYS, body, reports
 from tests.local.test_module import needs_chromium
+from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, Page, find_chromium, running
 from tests.support.browser.collectors import collecting
 
@@ -239,6 +240,56 @@ def test_it_fits_and_can_be_read(browser: Browser, served: Any, width: int, dark
         assert page.run("return [...document.querySelectorAll('input, select')].every((one) => one.labels.length)")
         assert page.run("return [...document.querySelectorAll('fieldset')].every((one) => one.querySelector('legend'))")
         assert page.run(CONTRAST) >= 4.5
+
+
+STEPS = {
+    "question": (COIN, "document.querySelector('#toss')", ""),
+    "report": (COIN, "document.querySelector('#send')", "document.querySelector('#toss').click()"),
+    "several questions": (RECORD, "document.querySelector('#toss')", ""),
+    "an error": (
+        MINUTES,
+        "document.querySelector('[role=alert]').textContent",
+        "document.querySelector('#toss').click()",
+    ),
+    "result": (CLOSED, "document.querySelector('svg')", ""),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, served: Any, step: str, dark: bool) -> None:
+    """All rules of axe-core, at each step of the page, with all that can be folded open."""
+    task, ready, script = STEPS[step]
+    page = browser.page()
+    page.size(320, 800, dark=dark)
+    opened(browser, served, task, page)
+    if script:
+        page.wait("document.querySelector('#toss')")
+        page.run(("document.querySelector('input[value=yes]').click();" if task is COIN else "") + script)
+    page.wait(ready)
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    found = findings(page)
+    assert found["violations"] == []
+    assert found["unsure"] == []
+    assert found["passes"] > 20
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "document.documentElement.lang = ''",
+        "document.querySelector('h1').style.color = '#999'",
+        "document.querySelector('legend').remove(); document.querySelector('input').labels[0].replaceWith("
+        "document.querySelector('input'))",
+        "document.querySelector('#toss').textContent = ''",
+        "document.querySelector('main').role = 'nothing'",
+    ],
+)
+def test_what_keeps_people_out_is_caught(browser: Browser, served: Any, bug: str) -> None:
+    page = opened(browser, served, COIN)
+    page.wait("document.querySelector('#toss')")
+    page.run(bug)
+    assert findings(page)["violations"] != []
 
 
 CONTRAST = """
