@@ -65,3 +65,28 @@ def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     found = budgets.run(Settings(short=True))
     assert not found.holds
     assert sum(not check.holds for check in found.checks) >= 9
+
+
+def test_a_large_delta_lets_fewer_small_questions_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "_eighty", lambda epsilon, delta: ([{"predicted": 0.0, "observed": 0.0}], []))
+    found = budgets.run(Settings(epsilon=Fraction(1, 100), delta=Fraction(1, 10), short=True))
+    assert found.holds
+    assert sum(check.what.endswith(" is refused") and "share" in check.what for check in found.checks) >= 2
+    assert "fewer of them fit" in found.conclusion
+
+
+def test_bounds_of_the_law_that_leave_it_out_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At ε = 1/1000 the two bounds are 1 % apart; the formula's figure is between them, and nowhere else."""
+    monkeypatch.setattr(budgets, "YEARS", budgets.YEARS[:1])
+    _, checks = budgets._eighty(Fraction(1, 10_000), Fraction(1, 10**6))
+    assert all(check.holds for check in checks)
+    formula = budgets.totals_of
+    for factor in (0.98, 1.02):
+
+        def wrong(count: int, epsilon: float, delta: float, factor: float = factor) -> dict[str, float]:
+            figures = formula(count, epsilon, delta)
+            return {**figures, "exact law (PLD)": factor * figures["exact law (PLD)"]}
+
+        monkeypatch.setattr(budgets, "totals_of", wrong)
+        _, checks = budgets._eighty(Fraction(1, 10_000), Fraction(1, 10**6))
+        assert not all(check.holds for check in checks)
