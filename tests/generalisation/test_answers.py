@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import lapwing as lw
 from lapwing.generalisation import GaussianAnswers, hoeffding_half_width, transfer
-from lapwing.generalisation.answers import gaussian_reach_up, geometric_reach_up
+from lapwing.generalisation.answers import discrete_laplace_reach_up, gaussian_reach_up, geometric_reach_up
 from tests.support.docs.pages import DOCS
 
 
@@ -34,6 +34,27 @@ def test_geometric_reach(scale: float, draws: int, chance: float) -> None:
     expected = x + draws * p ** (x + 1) / (1 - p) / chance
     got = float(geometric_reach_up(Fraction(scale), draws, Fraction(str(chance))))
     assert got == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("scale", "answers", "chance"), [(0.5, 1, 0.1), (40.0, 20, 0.0125)])
+def test_discrete_laplace_reach(scale: float, answers: int, chance: float) -> None:
+    """x + answers·E(|Z| − x)₊/chance at the x that is taken, the law added up; near the least of all x."""
+    law = [exp(-m / scale) for m in range(int(60 * scale) + 2)]
+    total = 2 * sum(law) - 1
+
+    def reach(x: int) -> float:
+        return x + answers * 2 * sum((m - x) * law[m] for m in range(x + 1, len(law))) / total / chance
+
+    got = float(discrete_laplace_reach_up(Fraction(scale), answers, Fraction(str(chance))))
+    assert got == pytest.approx(reach(max(0, round(scale * log(answers / chance)))), rel=1e-9)
+    assert got <= min(map(reach, range(int(20 * scale)))) * 1.05 + 1
+
+
+def test_laplace_noise_strays_no_further() -> None:
+    """As for Gaussian noise. Planted bug: the number of answers left out of the union."""
+    drawn = np.abs(lw.noise.discrete_laplace(20, 1_000_000).reshape(2_000, 500)).max(axis=1)
+    assert (drawn <= float(discrete_laplace_reach_up(Fraction(20), 500, Fraction(1, 20)))).mean() > 0.95
+    assert (drawn <= float(discrete_laplace_reach_up(Fraction(20), 1, Fraction(1, 20)))).mean() < 0.1
 
 
 def test_noise_strays_no_further() -> None:

@@ -1,5 +1,6 @@
 """Questions in SQL: charged to the ledger, with intervals for the population; and what is no mean is refused."""
 
+from math import tanh
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.holdout import ReusableHoldout
-from lapwing.holdout.sql import _argument
+from lapwing.holdout.terms import argument_of
 
 PEOPLE = 40_000
 
@@ -55,7 +56,7 @@ def test_add_remove_counts_twice(tmp_path: Path) -> None:
     for neighbouring in ("add_remove", "replace_one"):
         (tmp_path / neighbouring).mkdir()
         with session(tmp_path / neighbouring, neighbouring=neighbouring) as held:
-            widths[neighbouring] = ReusableHoldout(held, people=PEOPLE, questions=5)._session.gap  # type: ignore[union-attr]
+            widths[neighbouring] = ReusableHoldout(held, people=PEOPLE, questions=5)._session.terms.gap  # type: ignore[union-attr]
     assert widths["add_remove"] > 1.5 * widths["replace_one"]
 
 
@@ -118,7 +119,7 @@ def test_what_is_no_mean_of_all_rows_is_refused(text: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("text", "inside"), [("AVG(a)", "a"), (" avg ( f(')', (b)) )", " f(')', (b)) ")])
 def test_arguments(text: str, inside: str) -> None:
-    assert _argument(text) == inside
+    assert argument_of(text) == inside
 
 
 def test_several_rows_a_person_are_refused(tmp_path: Path) -> None:
@@ -142,6 +143,40 @@ def test_what_a_session_needs(tmp_path: Path) -> None:
         ReusableHoldout([1.0], questions=1).query_sql("AVG(age)")
 
 
-def test_a_pure_ledger_is_refused(tmp_path: Path) -> None:
-    with session(tmp_path, delta=0) as held, pytest.raises(lw.InvalidParameter, match="pure"):
-        ReusableHoldout(held, people=PEOPLE, questions=5)
+@pytest.mark.parametrize(("measure", "epsilon", "strategy"), [("pure", 0.1, "laplace"), ("zcdp", 0.2, "gaussian")])
+def test_ledgers_of_other_measures(measure: str, epsilon: float, strategy: str, tmp_path: Path) -> None:
+    delta = 0 if measure == "pure" else 1e-6
+    with session(tmp_path, epsilon=epsilon, delta=delta, measure=measure) as held:
+        holdout = ReusableHoldout(held, people=PEOPLE, questions=5)
+        assert holdout.strategy == strategy
+        answer = holdout.query_sql("AVG(age)")
+        low, high = answer.interval() or (99, 0)
+        assert low <= 49.5 <= high
+        assert (high - low) / 200 == pytest.approx(holdout.half_width or 0, rel=0.01)
+        assert held.budget().share_spent == pytest.approx(0.2, rel=1e-6)
+        for limit in (20, 40, 60, 80):
+            holdout.query_sql(f"AVG(CASE WHEN age < {limit} THEN 1 ELSE 0 END)")
+        with pytest.raises(lw.BudgetExhausted, match="All 5"):
+            holdout.query_sql("AVG(age / 2)")
+        with pytest.raises(lw.InvalidParameter, match=f"best or {strategy}"):
+            ReusableHoldout(held, people=PEOPLE, questions=5, strategy="rounding")
+
+
+def test_the_gap_is_that_of_two_persons_where_one_is_added_or_removed(tmp_path: Path) -> None:
+    """Of a pure budget of ε it is tanh(2ε/4), for replace_one tanh(ε/4)."""
+    for neighbouring, persons in (("add_remove", 2), ("replace_one", 1)):
+        (tmp_path / neighbouring).mkdir()
+        with session(tmp_path / neighbouring, epsilon=0.1, delta=0, neighbouring=neighbouring) as held:
+            holdout = ReusableHoldout(held, people=PEOPLE, questions=5)
+            assert holdout._session is not None
+            assert float(holdout._session.terms.gap) == pytest.approx(tanh(persons * 0.1 / 4), rel=1e-9)
+
+
+def test_data_that_were_changed_end_it(tmp_path: Path) -> None:
+    with session(tmp_path) as held:
+        holdout = ReusableHoldout(held, people=PEOPLE, questions=5)
+        people = pq.read_table(tmp_path / "people.parquet")
+        pq.write_table(people.slice(0, PEOPLE // 2), tmp_path / "people.parquet")
+        held.accept_data()
+        with pytest.raises(lw.QueryRefused, match="data were changed"):
+            holdout.query_sql("AVG(age)")

@@ -35,6 +35,18 @@ def gaussian_reach_up(sigma: Fraction, answers: int, chance: Fraction) -> Fracti
     return sigma * enclose(lambda x, w: x + w * (normal_pdf_ball(x) - x * normal_cdf_ball(-x)), z, c).upper
 
 
+def discrete_laplace_reach_up(scale: Fraction, answers: int, chance: Fraction) -> Fraction:
+    """Return the same for discrete Laplace noise, P(x) ∝ p^|x|, p = e^(−1/scale), rounded up.
+
+    E(|Z| − x)₊ = Σ_(m>x) 2p^m/(1 + p) = 2p^(x+1)/(1 − p²) for a whole x ≥ 0, so r = x + answers·2p^(x+1)/((1 −
+    p²)·chance).
+    """
+    ratio = float(answers / chance)
+    x = max(0, round(float(scale) * math.log(max(1.0, ratio))))
+    far = enclose(lambda s, m: 2 * (-(m + 1) / s).exp() / (-(-2 / s).expm1()), scale, Fraction(x)).upper
+    return x + answers * far / chance
+
+
 def geometric_reach_up(scale: Fraction, draws: int, chance: Fraction) -> Fraction:
     """Return the same for a number of draws of geometric noise ρ ≥ 0, P(ρ ≥ m) = p^m, p = e^(−1/scale), rounded up.
 

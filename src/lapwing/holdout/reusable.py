@@ -49,7 +49,8 @@ class ReusableHoldout:
     Args:
         data: an array, Arrow table, data frame or list, one row a person; or a session.
         strategy: best (the narrowest promise for so many questions), gaussian, thresholdout, guess-and-check, rounding,
-            splitting, or subsampling (without intervals). Gaussian and thresholdout are private as well.
+            splitting, or subsampling (without intervals). Gaussian and thresholdout are private as well. On a session
+            best alone: the noise that its ledger takes.
         questions: how many will be asked at most; or width: what all intervals shall be within, ±, in units of the
             range of values, and as many questions as that allows. One of them at least, but for guess-and-check a
             width.
@@ -101,7 +102,8 @@ class ReusableHoldout:
                         f"{name} is for rows; for a session give questions and people. Its ledger counts the rest."
                     )
             self._session = SessionAnswering.of(data, strategy, people, questions, chance)
-            self.people, self.strategy, self.why = self._session.people, "gaussian", self._session.said()
+            held = self._session
+            self.people, self.strategy, self.why = held.terms.people, held.strategy, held.said()
             self._answering: Answering | None = None
             self._promised: Fraction | None = self._session.half_width()
             return
