@@ -44,6 +44,15 @@ def test_another_price_and_one_target() -> None:
     assert graph.run(Settings(epsilon=Fraction(3), short=True, against="lapwing")).holds
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10_000), graph.LEAST_FOR_TRIANGLES - Fraction(1, 10_000)])
+def test_prices_too_low_for_triangles(epsilon: Fraction) -> None:
+    found = graph.run(Settings(epsilon=epsilon, short=True, against="lapwing"))
+    assert found.holds
+    assert len(found.rows) == 2
+    assert "refuses" in found.conclusion
+    assert graph.number(EDGE, "triangles", graph.LEAST_FOR_TRIANGLES)
+
+
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     release = DiscreteLaplace.release
 
