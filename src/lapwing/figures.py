@@ -58,12 +58,13 @@ def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> 
         return plain(value), ""
     number, reach = float(value), reach_of(value, low, high)
     if not math.isfinite(reach):
-        return f"{number:,.4g}", "" if math.isnan(reach) else "±∞"
+        shown = f"{value:,}" if isinstance(value, int) else f"{number:,.4g}"
+        return shown, "" if math.isnan(reach) else "±∞"
     if isinstance(value, int):
         return f"{value:,}", f"±{math.ceil(reach):,}"
     kept = places_of(reach) if places is None else places
-    shown = round(number, kept) + 0.0  # no negative zero
-    return f"{shown:,.{kept}f}", f"±{rounded_up(max(high - shown, shown - low), kept):,.{kept}f}"
+    near = round(number, kept) + 0.0  # no negative zero
+    return f"{near:,.{kept}f}", f"±{rounded_up(max(high - near, near - low), kept):,.{kept}f}"
 
 
 def reach_of(value: "Cell", low: float, high: float) -> float:

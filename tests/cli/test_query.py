@@ -78,6 +78,32 @@ def test_confidence_widens_the_interval(visits: Path, run: Run) -> None:
     assert width("--confidence", "0.5") < width() < width("--confidence", "0.999999")
 
 
+def test_intervals_for_the_population(visits: Path, run: Run) -> None:
+    data = next(csv.DictReader(io.StringIO(run("query", BY_PLAN, "--epsilon", "1").out)))
+    outcome = run("query", BY_PLAN, "--epsilon", "1", "--population", "--sampling", "1000")
+    assert outcome.status == 0
+    sample = next(csv.DictReader(io.StringIO(outcome.out)))
+    assert sample["n"] == data["n"]
+    for column in ("n", "cost"):
+        assert float(sample[f"{column}_low"]) <= float(data[f"{column}_low"])
+        assert float(sample[f"{column}_high"]) >= float(data[f"{column}_high"])
+    assert "intervals are for the population" in outcome.err
+    shown = run("query", BY_PLAN, "--epsilon", "1", "--population", "--format", "table")
+    assert "follows of n;" in " ".join(shown.err.split())
+    assert "±" in shown.out
+    document = json.loads(run("query", BY_PLAN, "--epsilon", "1", "--population", "--format", "json").out)
+    assert document["intervals"]["n"]["low"] == [None, None]
+    assert document["stored"]
+
+
+@pytest.mark.parametrize(
+    "options", [["--sampling", "9"], ["--population", "--sampling", "often"], ["--population", "--plot", "x.svg"]]
+)
+def test_a_population_that_cannot_be_meant_costs_nothing(visits: Path, run: Run, options: list[str]) -> None:
+    assert run("query", COUNT, "--epsilon", "1", *options).status == 2
+    assert json.loads(run("budget", "--format", "json").out)["history"] == []
+
+
 def test_a_file_is_written_by_its_name(visits: Path, run: Run) -> None:
     for name in ("answer.csv", "answer.json", "answer"):
         outcome = run("query", COUNT, "--epsilon", "1", "-o", name)

@@ -33,6 +33,7 @@ PERSON = {"name": "dora", "role": "analyst"}
 POLICY = {"division": "share", "most_epsilon": None}
 RAISE = {"was": {"epsilon": 100, "delta": 1e-3}, "epsilon": 101, "delta": 1e-3}
 # What is asked, and what everybody is told; alice may ask the data set `open`, and has bought the answer.
+HOLDOUT = {"people": 20, "questions": 5}
 MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/datasets"): ("/v1/datasets", None, OWN),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/open", None, SEES),
@@ -93,6 +94,19 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"id": "1"},
         curates(MISSING),
     ),
+    ("GET", "/v1/datasets/{dataset}/holdouts"): ("/v1/datasets/open/holdouts", None, SEES),
+    ("POST", "/v1/datasets/{dataset}/holdouts"): (
+        "/v1/datasets/open/holdouts",
+        HOLDOUT,
+        {**SEES, "alice": CREATED, "audrey": FORBIDDEN, "carol": CREATED},
+    ),
+    ("GET", "/v1/holdouts/{holdout}"): ("/v1/holdouts/HOLDOUT", None, SEES),  # one of alice's
+    ("GET", "/v1/holdouts/{holdout}/answers"): ("/v1/holdouts/HOLDOUT/answers", None, SEES),
+    ("POST", "/v1/holdouts/{holdout}/query"): (
+        "/v1/holdouts/HOLDOUT/query",
+        {"sql": "no mean"},
+        {**SEES, "alice": UNPROCESSABLE, "audrey": FORBIDDEN, "carol": FORBIDDEN},
+    ),
     ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
     ("GET", "/metrics"): ("/metrics", None, AUDITS),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"catalog": ""}, curates(UNPROCESSABLE)),  # without a folder for data
@@ -110,7 +124,8 @@ def prepared(world: World) -> dict[str, str]:
         service.people.add("dora", "analyst", None, by="carol")
     _, token = service.people.issue("dora", label="", scopes={"read"}, seconds=DAY, by="carol")
     queued = world.ask("POST", "/v1/datasets/open/queries", "alice", QUESTION).document["id"]
-    return {"ANSWER": world.query("alice").document["id"], "QUERY": queued, "TOKEN": token.id}
+    holdout = world.ask("POST", "/v1/datasets/open/holdouts", "alice", HOLDOUT).document["id"]
+    return {"HOLDOUT": holdout, "ANSWER": world.query("alice").document["id"], "QUERY": queued, "TOKEN": token.id}
 
 
 def differences(world: World, only: str = "") -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import ibis
 import numpy as np
 import polars
+import pyarrow as pa
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -21,8 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from ibis import _
 
 import lapwing as lw
+from lapwing.answer.population_shown import PopulationShown
 from lapwing.client import remote_answer
-from lapwing.client.transport import ServerConnection
+from lapwing.client.transport import ARROW, ServerConnection
 from lapwing.documents.answer_document import answer_document
 from lapwing.engines import DuckDB
 from lapwing.server import listener
@@ -93,6 +95,17 @@ def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
             for one, other in zip(ends[name], own[name], strict=True):
                 assert one.dtype == other.dtype
                 np.testing.assert_array_equal(one, other)
+    for sampling in (None, 25, "poisson"):
+        ends = far.interval(0.9, of="population", sampling=sampling)
+        own = near.interval(0.9, of="population", sampling=sampling)
+        assert ends.keys() == own.keys()
+        for name in own:
+            for one, other in zip(ends[name], own[name], strict=True):
+                assert one.dtype == other.dtype
+                np.testing.assert_array_equal(one, other)
+        shown = [PopulationShown(answer, sampling) for answer in (far, near)]
+        assert shown[0].to_arrow(Fraction(9, 10)).equals(shown[1].to_arrow(Fraction(9, 10)))
+        assert shown[0].notes == shown[1].notes
     assert far.to_arrow().equals(near.to_arrow())
     assert far.to_arrow(0.5).equals(near.to_arrow(0.5))
     assert polars.DataFrame(far).equals(polars.DataFrame(near))
@@ -114,6 +127,29 @@ def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: 
     assert again.cost == near.cost
     assert_same(remote.answer(far.id), near)
     assert remote.explain(text, parameters, **price) == local.explain(text, parameters, **price)
+
+
+def test_intervals_for_the_population_over_http(world: World) -> None:
+    bought = world.query("alice").document
+    path = f"/v1/answers/{bought['id']}"
+    opened = world.ask("GET", f"{path}?of=population&sampling=20", "alice").document
+    assert (opened["of"], opened["confidence"]) == ("population", bought["confidence"])
+    assert opened["rows"] == bought["rows"]
+    for low, high, near in zip(*opened["intervals"]["n"].values(), bought["intervals"]["n"]["low"], strict=True):
+        assert low <= max(0, near) <= high <= 40  # twenty people, of two rows each at most
+    assert world.ask("GET", f"{path}?of=population", "alice").document["intervals"]["n"]["low"] == [None, None]
+    table = pa.ipc.open_stream(
+        world.ask("GET", f"{path}?of=population&sampling=poisson", "alice", headers={"Accept": ARROW}).content
+    ).read_all()
+    assert table.column_names == ["plan", "n", "n_low", "n_high"]
+    assert "of" not in world.ask("GET", path, "alice").document
+    for wrong in ("of=people", "sampling=5", "of=population&sampling=often", "of=population&sampling=0"):
+        assert world.ask("GET", f"{path}?{wrong}", "alice").status == 422, wrong
+    assert world.charges() == 1
+    far = world.connect("alice").answer(bought["id"])
+    for arguments in ({"of": "people"}, {"sampling": 5}, {"of": "population", "sampling": "often"}):
+        with pytest.raises(lw.InvalidParameter):
+            far.interval(0.9, **arguments)
 
 
 @pytest.mark.parametrize(("text", "parameters", "price"), REFUSED)

@@ -30,12 +30,18 @@ def arrow_table(
     outputs: Sequence[Output], columns: Mapping[str, Column], intervals: Mapping[str, tuple[EndArray, EndArray]]
 ) -> pa.Table:
     """Return the columns of an answer as a table, each with the ends of its intervals after it if there are any."""
+    table = pa.table({output.name: arrow(columns[output.name], output.value.shape) for output in outputs})
+    return with_ends(table, intervals)
+
+
+def with_ends(table: pa.Table, intervals: Mapping[str, tuple[EndArray, EndArray]]) -> pa.Table:
+    """Return a table in which each column that has intervals is followed by their ends."""
     arrays: dict[str, pa.Array] = {}
-    for output in outputs:
-        arrays[output.name] = arrow(columns[output.name], output.value.shape)
-        for suffix, ends in zip(("low", "high"), intervals.get(output.name, ()), strict=False):
+    for name in table.column_names:
+        arrays[name] = table[name]
+        for suffix, ends in zip(("low", "high"), intervals.get(name, ()), strict=False):
             known = ends.astype(np.float64) if ends.dtype.kind == "i" else ends
-            arrays[f"{output.name}_{suffix}"] = pa.array(known, from_pandas=True)  # NaN, which is not known, is null
+            arrays[f"{name}_{suffix}"] = pa.array(known, from_pandas=True)  # NaN, which is not known, is null
     return pa.table(arrays)
 
 

@@ -17,8 +17,11 @@ from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.errors import Fault, InvalidParameter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lapwing.answer import Answer
     from lapwing.client import RemoteAnswer, RemoteSession
+    from lapwing.documents.answer_document import AnswerShown
     from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
@@ -26,6 +29,7 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing query "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" --epsilon 0.5
   lapwing query "SELECT COUNT(*) AS n FROM visits" --error 50 --format json
+  lapwing query "SELECT AVG(age) AS m FROM visits" --epsilon 0.5 --population
   lapwing query - --epsilon 0.5 -o answer.csv < question.sql
   lapwing query "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 --server https://dp.example.org
   lapwing query visits.csv "SELECT COUNT(*) AS n FROM visits" --epsilon 0.5 \\
@@ -46,6 +50,17 @@ def command(
     level: Annotated[
         Fraction | None,
         options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
+    ] = None,
+    population: Annotated[
+        bool, typer.Option("--population", help="Of the intervals: for the population that the people are a sample of.")
+    ] = False,
+    sampling: Annotated[
+        str | None,
+        typer.Option(
+            "--sampling",
+            metavar="N|poisson",
+            help="With --population: how many people were drawn, for counts and sums.",
+        ),
     ] = None,
     form: Annotated[
         Format | None,
@@ -77,6 +92,7 @@ def command(
     protection = Protection(
         privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
     )
+    drawn = _drawn(population, sampling, plot)
     data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
     if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
@@ -91,7 +107,7 @@ def command(
                 assuming_count=assuming_count,
                 verbose=verbose,
             )
-    if server is None and data is None:
+    if server is None and data is None and drawn is None:
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
         if answer_sql(question, epsilon, catalog, form, output, level):
@@ -123,10 +139,11 @@ def command(
 
         answer = ask(session, question, asked)
         try:
-            write(answer, form, level or USUAL_CONFIDENCE, output)
+            shown = answer if drawn is None else drawn(answer)
+            write(shown, form, level or USUAL_CONFIDENCE, output)
             if plot is not None:
                 write_chart(answer.plot(confidence=level or USUAL_CONFIDENCE), plot)
-            say(answer, session, answer.notes, output, verbose=verbose)
+            say(shown, session, shown.notes, output, verbose=verbose)
         except KeyboardInterrupt:
             ignore_interrupts()
             raise Stopped(paid_for(answer)) from None
@@ -135,6 +152,25 @@ def command(
         except OSError as failure:
             raise Fault(f"The answer could not be written: {failure.strerror}. {paid_for(answer)}") from None
     return None
+
+
+def _drawn(
+    population: bool, sampling: str | None, plot: Path | None
+) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
+    """Return what shows an answer's intervals for the population; None if they are for the data.
+
+    Raises: InvalidParameter, before anything is charged.
+    """
+    if sampling is not None and not population:
+        raise InvalidParameter("--sampling says how a population was drawn from; give --population with it.")
+    if not population:
+        return None
+    if plot is not None:
+        raise InvalidParameter("A chart shows intervals for the data; leave out --plot, or --population.")
+    from lapwing.answer.population_shown import PopulationShown, read_sampling  # here: `lapwing --help` loads no engine
+
+    said = None if sampling is None else read_sampling(sampling)
+    return lambda answer: PopulationShown(answer, said)
 
 
 def _from_queue(

@@ -18,7 +18,7 @@ from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
 from lapwing.documents.answer_document import facts_of, value_of
-from lapwing.errors import ServiceFault
+from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact, probability, written
 from lapwing.privacy.measures import Loss, from_record
@@ -48,6 +48,7 @@ class RemoteAnswer:
         self._facts: Sequence[Mapping[str, Any]] | None = document.get("facts")
         self._opened = exact(document["confidence"], "confidence")
         self._intervals = {self._opened: self._read(document["intervals"])}
+        self._populations: dict[str, dict[str, tuple[EndArray, EndArray]]] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -69,19 +70,37 @@ class RemoteAnswer:
         """Return a list of dicts, as `Answer.rows` does."""
         return _typed(self._rows, self._types)
 
-    def interval(self, confidence: Number = USUAL_CONFIDENCE) -> dict[str, tuple[EndArray, EndArray]]:
+    def interval(
+        self, confidence: Number = USUAL_CONFIDENCE, *, of: str = "data", sampling: int | str | None = None
+    ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return the ends of intervals, as `Answer.interval` does.
 
-        At another confidence than the answer was opened with the server computes them anew, for nothing; it cannot once
-        data or catalog have changed.
+        At another confidence than the answer was opened with, and for the population, the server computes them anew,
+        for nothing; it cannot once data or catalog have changed.
 
-        Raises: DataChanged.
+        Raises: DataChanged; InvalidParameter.
         """
         level = probability(confidence, "confidence")
+        if of != "data" or sampling is not None:
+            return self._of_population(level, of, sampling)
         if level not in self._intervals:
             document = self._connection.get(f"/v1/answers/{self.id}?confidence={quote(written(level))}")
             self._intervals[level] = self._read(document["intervals"])
         return self._intervals[level]
+
+    def _of_population(
+        self, level: Fraction, of: str, sampling: int | str | None
+    ) -> dict[str, tuple[EndArray, EndArray]]:
+        if of != "population":
+            raise InvalidParameter(f"of is {of!r:.40}; it must be data or population, and sampling is of a population.")
+        drawn = "" if sampling is None else f"&sampling={quote(str(sampling), safe='')}"
+        path = f"/v1/answers/{self.id}?confidence={quote(written(level))}&of=population{drawn}"
+        if path not in self._populations:
+            ends = self._connection.get(path)["intervals"]
+            # Of what is expected of a whole number the ends are any numbers.
+            kinds = {name: "real" if self._types[name] == "integer" else self._types[name] for name in ends}
+            self._populations[path] = {name: _ends(ends[name], kinds[name]) for name in ends}
+        return self._populations[path]
 
     def to_arrow(self, confidence: Number | None = None) -> pa.Table:
         """Return a PyArrow table; with a confidence, also `<column>_low` and `<column>_high`."""
@@ -130,15 +149,7 @@ class RemoteAnswer:
         return bars(self.rows(), intervals, keys=self._keys, column=column)
 
     def _read(self, intervals: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, tuple[EndArray, EndArray]]:
-        return {name: self._ends(name, ends) for name, ends in intervals.items()}
-
-    def _ends(self, name: str, ends: Mapping[str, Sequence[object]]) -> tuple[EndArray, EndArray]:
-        kind = {"date": "datetime64[D]", "timestamp": "datetime64[us]"}.get(self._types[name], "float64")
-        unknown = np.nan if kind == "float64" else "NaT"
-        low, high = (np.array([unknown if x is None else x for x in ends[end]], dtype=kind) for end in ("low", "high"))
-        return (
-            (ends_shown(low, "integer"), ends_shown(high, "integer")) if self._types[name] == "integer" else (low, high)
-        )
+        return {name: _ends(ends, self._types[name]) for name, ends in intervals.items()}
 
     def _repr_html_(self) -> str:
         intervals = self._intervals[self._opened]
@@ -244,6 +255,14 @@ class Pending:
         if self._document["status"] == "done":
             return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{self._document['answer']}"))
         raise error_of(self._document["problem"])
+
+
+def _ends(ends: Mapping[str, Sequence[object]], type_: str) -> tuple[EndArray, EndArray]:
+    """Return the ends of the intervals of a column of a type."""
+    kind = {"date": "datetime64[D]", "timestamp": "datetime64[us]"}.get(type_, "float64")
+    unknown = np.nan if kind == "float64" else "NaT"
+    low, high = (np.array([unknown if x is None else x for x in ends[end]], dtype=kind) for end in ("low", "high"))
+    return (ends_shown(low, "integer"), ends_shown(high, "integer")) if type_ == "integer" else (low, high)
 
 
 def _typed(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str]) -> list[dict[str, Cell]]:

@@ -10,6 +10,7 @@ from lapwing.budget import BudgetView
 from lapwing.catalog.model import Budget
 from lapwing.client.encoding import amounts, batch_body, catalog_body, new_key, question_body
 from lapwing.client.remote_answer import Pending, RemoteAnswer
+from lapwing.client.remote_holdouts import RemoteHoldouts
 from lapwing.client.transport import PAGE, ServerConnection, chosen_dataset, dataset_path
 from lapwing.documents.budget_document import account_of, faults_of, history_of
 from lapwing.documents.preview_document import preview_of
@@ -174,6 +175,11 @@ class RemoteSession:
         Raises: NotFound if there is none of this id, or none that one may see.
         """
         return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
+
+    @property
+    def holdouts(self) -> RemoteHoldouts:
+        """One's own holdouts of the data set, as documents; `lapwing.holdout.ReusableHoldout(session, …)` asks them."""
+        return RemoteHoldouts(self._connection, self._path)
 
     def accept_data(self) -> int:
         """Make the data as they are now the current version, and return its number. The curator's act."""

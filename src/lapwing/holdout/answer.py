@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final
+from typing import Literal, Self, final
+
+from lapwing.exact.floats import float_down, float_up
 
 Source = Literal["noise", "guess", "rounding", "part", "sample"]
 """Where a value is from: the sample with noise, the asker's guess, which held, the sample rounded to a grid, the plain
@@ -42,6 +44,30 @@ class HoldoutAnswer:
     strategy: str
     source: Source
     bounds: tuple[float, float] = (0.0, 1.0)
+
+    @classmethod
+    def of(
+        cls, reply: Reply, low: Fraction, high: Fraction, *, confidence: Fraction, question: int, strategy: str
+    ) -> Self:
+        """Return what a reply says of a question with values between two bounds; ends are rounded outwards."""
+        value, ends = low + (high - low) * reply.value, tuple[float | None, float | None]((None, None))
+        if reply.half_width is not None:
+            reach = (high - low) * reply.half_width
+            # A noisy value far outside the bounds leaves the end of the bounds that it is nearest to.
+            ends = (
+                float_down(min(high, max(low, value - reach))) + 0.0,  # which makes no 0 of a −0
+                float_up(max(low, min(high, value + reach))),
+            )
+        return cls(
+            value=float(value),
+            low=ends[0],
+            high=ends[1],
+            confidence=float(confidence),
+            question=question,
+            strategy=strategy,
+            source=reply.source,
+            bounds=(float(low), float(high)),
+        )
 
     def interval(self) -> tuple[float, float] | None:
         """Return the ends, or None if there are none."""

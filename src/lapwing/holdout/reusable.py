@@ -6,15 +6,16 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, final
 
+from lapwing.client import RemoteSession
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM
-from lapwing.exact.floats import float_down, float_up
-from lapwing.generalisation.gaussian_answers import GaussianAnswers
+from lapwing.exact.floats import float_up
 from lapwing.holdout.answer import HoldoutAnswer, Reply
-from lapwing.holdout.described import GuessAndCheck
-from lapwing.holdout.planning import GUESSING, USUAL_FAILURES, chosen, how_many, made
+from lapwing.holdout.choosing import strategy_for
+from lapwing.holdout.planning import GUESSING, how_many
+from lapwing.holdout.remote import RemoteAnswering
 from lapwing.holdout.sql import SessionAnswering
-from lapwing.holdout.strategy import Answering, Strategy, mean
+from lapwing.holdout.strategy import Answering, mean
 from lapwing.holdout.values import Bounds, Rows, bounds_of, people_of, values_in_steps
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number, exact, positive, probability
@@ -44,10 +45,12 @@ class ReusableHoldout:
 
     Made for a `Session`, it takes `query_sql`, which the session's ledger is charged for, as its analyst's other
     questions are; made for rows, it takes `query`, and keeps an account of its own, which ends with this object.
-    Thread-safe; of one process; it can be neither copied nor pickled, as two of it would promise what one can.
+    Made for a `RemoteSession`, it is kept by the service, which counts its questions: so it outlives this object, and
+    whoever asks cannot reach the rows. Thread-safe; of one process; it can be neither copied nor pickled, as two of it
+    would promise what one can.
 
     Args:
-        data: an array, Arrow table, data frame or list, one row a person; or a session.
+        data: an array, Arrow table, data frame or list, one row a person; or a session, here or at a service.
         strategy: best (the narrowest promise for so many questions), gaussian, thresholdout, guess-and-check, rounding,
             splitting, or subsampling (without intervals). Gaussian and thresholdout are private as well. On a session
             best alone: the noise that its ledger takes.
@@ -64,12 +67,13 @@ class ReusableHoldout:
         besides: what else was and will be released of these people, for `replace_one` neighbours: twice the μ of a loss
             for `add_remove`.
         people: of a session alone: the public number of rows of the table.
+        id: of a service alone: a holdout that was made earlier, in the place of everything else.
     Raises: InvalidParameter for what cannot be meant; BudgetExhausted if not even one question can be promised.
     """
 
     def __init__(
         self,
-        data: Rows | Session,
+        data: Rows | Session | RemoteSession,
         *,
         strategy: str = "best",
         questions: int | None = None,
@@ -80,11 +84,12 @@ class ReusableHoldout:
         bounds: Bounds = (0, 1),
         besides: GaussianDP | None = None,
         people: int | None = None,
+        id: str | None = None,
     ) -> None:
         self._lock, self._process = Lock(), os.getpid()
         self._bounds = bounds_of(bounds)
         self._confidence = probability(confidence, "confidence")
-        self._asked = 0
+        self._asked, self._given = 0, list[HoldoutAnswer]()
         chance = 1 - self._confidence
         if questions is not None:
             whole_number(questions, "questions", least=1, most=10**9)
@@ -93,34 +98,47 @@ class ReusableHoldout:
         if besides is not None and not isinstance(besides, GaussianDP):
             raise InvalidParameter(f"besides is a {type(besides).__name__}; give a GaussianDP, for replace_one.")
         self._session: SessionAnswering | None = None
+        self._remote: RemoteAnswering | None = None
+        self._answering: Answering | None = None
         self._data: Rows | None = None
         self._training = training
-        if isinstance(data, Session):
+        if isinstance(data, Session | RemoteSession):
             for name, value in (("training", training), ("failures", failures), ("width", width), ("besides", besides)):
                 if value is not None:
                     raise InvalidParameter(
                         f"{name} is for rows; for a session give questions and people. Its ledger counts the rest."
                     )
-            self._session = SessionAnswering.of(data, strategy, people, questions, chance)
-            held = self._session
+        if isinstance(data, RemoteSession):
+            if strategy != "best":
+                raise InvalidParameter(f"The strategy is {strategy!r:.40}; at a service it must be best.")
+            far = self._remote = RemoteAnswering.of(data, id, people, questions, self._confidence)
+            self.people, self.strategy, self.why = far.terms["people"], far.terms["strategy"], far.terms["why"]
+            self._confidence = exact(far.terms["confidence"], "confidence")
+            self._promised: Fraction | None = Fraction(far.terms["half_width"])
+            return
+        if id is not None:
+            raise InvalidParameter("id is of a holdout that a service keeps; give it with a RemoteSession.")
+        if isinstance(data, Session):
+            held = self._session = SessionAnswering.of(data, strategy, people, questions, chance)
             self.people, self.strategy, self.why = held.terms.people, held.strategy, held.said()
-            self._answering: Answering | None = None
-            self._promised: Fraction | None = self._session.half_width()
+            self._promised = held.half_width()
             return
         if people is not None:
             raise InvalidParameter("people is for a session; of rows there are as many as there are.")
         self._data = data
         self.people = people_of(data)
         guessed_from = None if training is None else people_of(training)
-        started, self.why = _started(strategy, self.people, questions, width, chance, failures, guessed_from, besides)
-        self.strategy = started.name
-        self._promised = started.half_width()
+        chosen, self.why = strategy_for(
+            strategy, self.people, questions, width, chance, failures, guessed_from, besides
+        )
+        self.strategy = chosen.name
+        self._promised = chosen.half_width()
         if width is not None and self._promised is not None and self._promised > positive(width, "width"):
             raise InvalidParameter(
-                f"{started.name} promises ± {float(self._promised):.3g} for so many questions; ± {width} was asked "
-                f"for, and so narrow it answers {how_many(self.people, width, confidence).get(started.name, 0):,}."
+                f"{chosen.name} promises ± {float(self._promised):.3g} for so many questions; ± {width} was asked "
+                f"for, and so narrow it answers {how_many(self.people, width, confidence).get(chosen.name, 0):,}."
             )
-        self._answering = started.start(SYSTEM)
+        self._answering = chosen.start(SYSTEM)
 
     # ---- asking ------------------------------------------------------------------------------------------------------
 
@@ -165,6 +183,8 @@ class ReusableHoldout:
         Raises: as `Session.sql`; QueryRefused for anything but one AVG, and for an answer that was bought before.
         """
         self._require_here()
+        if self._remote is not None:
+            return self._remote.answer(text, table, label)
         if self._session is None:
             raise InvalidParameter(
                 "This holdout is of rows: use query with a function. For SQL, make it for a session."
@@ -189,21 +209,32 @@ class ReusableHoldout:
     @property
     def asked(self) -> int:
         """How many questions were counted."""
-        return self._asked
+        return self._asked if self._remote is None else self._remote.asked
 
     @property
     def left(self) -> int | None:
         """How many more are surely answered; None if it depends on the answers (guess-and-check)."""
-        return self._session.left if self._session is not None else self._started.left
+        keeper = self._session or self._remote
+        return self._started.left if keeper is None else keeper.left
 
     @property
     def loss(self) -> GaussianDP | None:
         """What the answers so far lose under `replace_one`; None if they are not private, or a ledger counts it."""
-        return None if self._session is not None else self._started.loss
+        return self._started.loss if self._answering is not None else None
+
+    @property
+    def id(self) -> str | None:
+        """By which a service knows it; None unless one keeps it."""
+        return None if self._remote is None else self._remote.id
+
+    def answers(self) -> tuple[HoldoutAnswer, ...]:
+        """Return what it answered so far, in order; of a service, what that keeps."""
+        return tuple(self._given) if self._remote is None else self._remote.answers()
 
     def __repr__(self) -> str:
         promised = "no interval" if self._promised is None else f"± {float(self._promised):.3g}"
-        return f"<ReusableHoldout: {self.people:,} people, {self.strategy}, {promised}, {self._asked:,} asked>"
+        state = f"{self._asked:,} asked" if self._remote is None else f"kept as {self._remote.id}"
+        return f"<ReusableHoldout: {self.people:,} people, {self.strategy}, {promised}, {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise InvalidParameter("A holdout can be neither copied nor pickled: two of it would answer twice as much.")
@@ -219,91 +250,8 @@ class ReusableHoldout:
             raise InvalidParameter("A holdout belongs to the process that made it; nothing was counted.")
 
     def _answered(self, reply: Reply, low: Fraction, high: Fraction) -> HoldoutAnswer:
-        value = low + (high - low) * reply.value
-        ends: tuple[float | None, float | None] = (None, None)
-        if reply.half_width is not None:
-            reach = (high - low) * reply.half_width
-            # A noisy value far outside the bounds leaves the end of the bounds that it is nearest to.
-            ends = (
-                float_down(min(high, max(low, value - reach))) + 0.0,  # which makes no 0 of a −0
-                float_up(max(low, min(high, value + reach))),
-            )
-        return HoldoutAnswer(
-            value=float(value),
-            low=ends[0],
-            high=ends[1],
-            confidence=float(self._confidence),
-            question=self._asked,
-            strategy=self.strategy,
-            source=reply.source,
-            bounds=(float(low), float(high)),
+        answer = HoldoutAnswer.of(
+            reply, low, high, confidence=self._confidence, question=self._asked, strategy=self.strategy
         )
-
-
-def _started(
-    name: str,
-    people: int,
-    questions: int | None,
-    width: Number | None,
-    chance: Fraction,
-    failures: int | None,
-    guessed_from: int | None,
-    besides: GaussianDP | None,
-) -> tuple[Strategy, str]:
-    """Return the strategy and why it is that one."""
-    if not isinstance(name, str):
-        raise InvalidParameter(f"The strategy is a {type(name).__name__}; it must be a name, such as 'best'.")
-    if questions is None and width is None:
-        raise InvalidParameter(
-            "Say how many questions there will be at most, or a width; lapwing.holdout.how_many helps."
-        )
-    wanted = None if width is None else positive(width, "width")
-    if wanted is not None and wanted >= 1:
-        raise InvalidParameter(f"width is {width}; as a share of the range of values it must be less than 1.")
-    if name == "guess-and-check" and wanted is not None:
-        strategy: Strategy = made(name, people, questions or 1, chance, width=wanted, besides=besides)
-        if isinstance(strategy, GuessAndCheck) and not strategy.admits(1, 0):
-            raise InvalidParameter(_too_narrow(name, people, width))
-        return strategy, strategy.said()
-    if questions is None:
-        name, questions = _as_many(name, people, width, chance, failures, guessed_from, besides)
-    if name == "best":
-        strategy, why = chosen(people, questions, chance, besides)
-        return strategy, f"{why}: {strategy.said()}"
-    strategy = made(
-        name, people, questions, chance, failures=failures, guessed_from=guessed_from, width=wanted, besides=besides
-    )
-    return strategy, strategy.said()
-
-
-def _as_many(
-    name: str,
-    people: int,
-    width: Number | None,
-    chance: Fraction,
-    failures: int | None,
-    guessed_from: int | None,
-    besides: GaussianDP | None,
-) -> tuple[str, int]:
-    """Return the strategy, of the best the one with most questions, and how many it answers within the width."""
-    if width is None or name == "subsampling":
-        raise InvalidParameter(f"{name} promises no width; say how many questions there will be at most.")
-    if besides is not None and besides.mu_squared:
-        if name not in ("best", "gaussian"):
-            raise InvalidParameter(f"Beside other releases, say how many questions {name} is for.")
-        answers = GaussianAnswers.most(people, exact(width, "width"), 1 - chance, besides=besides)
-        counts = {"gaussian": answers.questions if answers else 0}
-    else:
-        some = failures or USUAL_FAILURES
-        counts = how_many(people, width, 1 - chance, failures=some, guessed_from=guessed_from)
-    free = {each: count for each, count in counts.items() if each not in GUESSING}
-    best = max(free, key=lambda each: free[each]) if name == "best" else name
-    if best not in counts:
-        raise InvalidParameter(f"The strategy is {name!r:.40}; it must be best or one of {', '.join(counts)}.")
-    if not counts[best]:
-        raise InvalidParameter(_too_narrow(best, people, width))
-    return best, counts[best]
-
-
-def _too_narrow(name: str, people: int, width: Number | None) -> str:
-    return f"{name} cannot promise ± {width} for even one question about {people:,} people; ask for a larger width."
+        self._given.append(answer)
+        return answer

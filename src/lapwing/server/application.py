@@ -12,6 +12,7 @@ from lapwing import __version__
 from lapwing.server import (
     dataset_routes,
     documentation,
+    holdout_routes,
     job_routes,
     monitor_routes,
     people_routes,
@@ -60,7 +61,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for routes in (question_routes, job_routes, people_routes, dataset_routes, monitor_routes):
+    for routes in (question_routes, job_routes, people_routes, dataset_routes, monitor_routes, holdout_routes):
         app.include_router(routes.routes(service))
     app.include_router(documentation.routes(app, service, address))
     # Made when it is first asked for: it takes as long as all the rest of a start.

@@ -34,13 +34,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from lapwing import errors
 from lapwing.answer import Answer
+from lapwing.answer.population_shown import PopulationShown
 from lapwing.documents.answer_document import (
     answer_document,
     arrow_stream,
@@ -78,6 +79,16 @@ UNCHARGED: Final = (
 """What is raised only where nothing of the question itself was charged; of its searches, the error says it."""
 CHARGED: Final = (errors.EngineFault, errors.EntropyFault)
 T = TypeVar("T")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """That intervals are wanted for the population; sampling: how many were drawn from it, as `interval` takes it."""
+
+    sampling: int | str | None
+
+
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Ends when the caller has gone."""
 Claim = Callable[[StoreConnection, str], bool]
@@ -180,13 +191,19 @@ class QuestionExecutor:
         return admission.put(Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost))
 
     async def reopen(
-        self, caller: Caller, served: ServedDataset, record: AnswerRecord, confidence: Fraction, gone: Gone
+        self,
+        caller: Caller,
+        served: ServedDataset,
+        record: AnswerRecord,
+        confidence: Fraction,
+        gone: Gone,
+        drawn: Drawn | None = None,
     ) -> AnswerRecord:
-        """Return a kept answer at another confidence, for nothing.
+        """Return a kept answer at another confidence, for nothing; drawn: with intervals for the population.
 
         Raises: DataChanged if it can no longer be computed.
         """
-        return await self._run(caller, lambda: _reopened(served, record, confidence), gone)
+        return await self._run(caller, lambda: _reopened(served, record, confidence, drawn), gone)
 
     async def made_consistent(
         self, caller: Caller, served: ServedDataset, record: AnswerRecord, gone: Gone
@@ -424,11 +441,15 @@ def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
         ) from None
 
 
-def _reopened(served: ServedDataset, record: AnswerRecord, confidence: Fraction) -> AnswerRecord:
+def _reopened(served: ServedDataset, record: AnswerRecord, confidence: Fraction, drawn: Drawn | None) -> AnswerRecord:
     answer = _again(served, record)
     bought = {name: record.document[name] for name in ("cost", "stored", "facts") if name in record.document}
     document = {**_document(answer, confidence), **bought}
-    return replace(record, document=document, arrow=arrow_stream(answer.to_arrow(confidence)))
+    if drawn is None:
+        return replace(record, document=document, arrow=arrow_stream(answer.to_arrow(confidence)))
+    shown = PopulationShown(answer, drawn.sampling)
+    document |= {**answer_document(shown, confidence), **bought, "of": "population"}
+    return replace(record, document=document, arrow=arrow_stream(shown.to_arrow(confidence)))
 
 
 def _made_consistent(served: ServedDataset, record: AnswerRecord) -> AnswerRecord:

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated, Any, Final, NotRequired
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
 from lapwing import errors
+from lapwing.answer.population_shown import read_sampling
 from lapwing.budget import AllowanceView, BudgetView
 from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
@@ -19,7 +20,7 @@ from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import dropped
+from lapwing.server.execution import Drawn, dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
@@ -29,6 +30,10 @@ from lapwing.session_tables import session_document
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
+Of = Annotated[Literal["data", "population"], Query(description="What the intervals are of.")]
+SamplingText = Annotated[
+    str | None, Query(max_length=20, description="Of a population: how many people were drawn, or poisson.")
+]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items at most.")]
 After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
@@ -61,7 +66,8 @@ class DatasetName(TypedDict):
 
 class KeptAnswer(AnswerDocument):
     """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys` and `facts`, if it was
-    kept with them, say which columns are keys, and what is public of each."""  # noqa: D205, D209
+    kept with them, say which columns are keys, and what is public of each. `of` is there if the intervals are of the
+    population."""  # noqa: D205, D209
 
     id: str
     dataset: str
@@ -69,6 +75,7 @@ class KeptAnswer(AnswerDocument):
     types: dict[str, str]
     keys: NotRequired[list[str]]
     facts: NotRequired[list[dict[str, Any]]]
+    of: NotRequired[Literal["population"]]
 
 
 class KeptConsistentAnswer(ConsistentDocument):
@@ -176,12 +183,22 @@ def routes(service: Service) -> APIRouter:
         return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 
     @router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)
-    async def reopen(answer: str, request: Request, caller: Caller = reader, confidence: Confidence = None) -> Response:
-        """Open an answer again, as it was shown, or with intervals of another confidence; free."""
+    async def reopen(
+        answer: str,
+        request: Request,
+        caller: Caller = reader,
+        confidence: Confidence = None,
+        of: Of = "data",
+        sampling: SamplingText = None,
+    ) -> Response:
+        """Open an answer again, as it was shown, or with intervals of another confidence or of the population; free."""
+        if sampling is not None and of == "data":
+            raise errors.InvalidParameter("sampling says how a population was drawn from; give of=population with it.")
+        drawn = None if of == "data" else Drawn(sampling=None if sampling is None else read_sampling(sampling))
         served, record = await answer_record(caller, answer)
-        if confidence is not None:
-            level = _confidence(confidence)
-            record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request))
+        if confidence is not None or drawn is not None:
+            level = _confidence(str(record.document["confidence"]) if confidence is None else confidence)
+            record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request), drawn)
         return answer_response(record, request)
 
     @router.get(
@@ -201,7 +218,7 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         view = served.session.budget(history=False)
         limits = service.policies.limits(served.name, caller.name, served.session.price)
-        allowances = tuple(_allowance(allowance, view) for allowance in limits.allowances)
+        allowances = tuple(allowance_view(allowance, view) for allowance in limits.allowances)
         # Of others the caller may know the total alone.
         spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
         own = replace(view, spending=spending, allowances=allowances)
@@ -239,7 +256,8 @@ async def hung_up(request: Request) -> None:
         pass
 
 
-def _allowance(allowance: Allowance, view: BudgetView) -> AllowanceView:
+def allowance_view(allowance: Allowance, view: BudgetView) -> AllowanceView:
+    """Return what a share of the budget leaves to its holder."""
     cap, spent = view.total.amount, allowance.spent(view.spending)
     left = max(allowance.share * cap - spent.amount, Fraction(0))
     return AllowanceView(

@@ -8,6 +8,7 @@ from typing import Final, final
 
 from lapwing.errors import Fault
 from lapwing.server.answer_store import AnswerStore
+from lapwing.server.holdout_store import HoldoutStore
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
 from lapwing.server.rounds import Rounds
@@ -25,8 +26,8 @@ class Retention:
     Several processes of a service may have one each. Without a limit (`AnswerStore`) there is none.
     """
 
-    def __init__(self, answers: AnswerStore, jobs: JobStore) -> None:
-        self._answers, self._jobs = answers, jobs
+    def __init__(self, answers: AnswerStore, jobs: JobStore, holdouts: HoldoutStore) -> None:
+        self._answers, self._jobs, self._holdouts = answers, jobs, holdouts
         self.rounds = Rounds("retention", BREATH, self._round)
 
     def start(self) -> None:
@@ -42,6 +43,8 @@ class Retention:
             if self.rounds.end_within(BREATH):
                 break
         while self._jobs.drop_old(self._answers.kept_since) and not self.rounds.end_within(BREATH):
+            pass
+        while self._holdouts.drop_old() and not self.rounds.end_within(BREATH):
             pass
         if answers:
             log("answers dropped", answers=answers)

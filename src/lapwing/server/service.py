@@ -14,6 +14,7 @@ from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
+from lapwing.server.holdout_store import HoldoutStore
 from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
@@ -87,6 +88,7 @@ class Service:
         self.people = People(self.store)
         self.policies = Policies(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
+        self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
         self.metrics = Metrics(answering=count is None)
         counted = count or self.metrics.count_question
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
@@ -107,7 +109,7 @@ class Service:
         self.refresher = SourceRefresher(self.datasets, settings.refresh)
         self.gauges = Gauges(self.metrics, self.datasets, self.executor)
         self.readiness = Readiness(self.store, self.datasets)
-        self.retention = Retention(self.answers, self.jobs)
+        self.retention = Retention(self.answers, self.jobs, self.holdouts)
 
     def start(self) -> None:
         """Begin what a service does by itself, beside what it is asked."""
