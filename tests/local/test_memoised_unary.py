@@ -181,7 +181,9 @@ def test_from_devices_to_shares() -> None:
 
 def test_simulated_reports_fit() -> None:
     mechanism, people = SHELF["of two"], 40_000
-    reports = mechanism.simulate(np.zeros(people, dtype=np.int64), 2, StreamEntropy("simulated"))
+    reports = mechanism.simulate(np.zeros((people, 2), dtype=np.int64), StreamEntropy("simulated"))
+    with pytest.raises(InvalidParameter, match="never change"):
+        mechanism.simulate(np.array([[0, 1]]))
     expected = law(mechanism, 0, 2)
     seen = np.bincount(reports.reshape(people, 4) @ (1 << np.arange(4)), minlength=16)
     chances = np.zeros(16)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from lapwing.local.registry import mean_randomizer_of, mechanism_of, randomizer_of, record_mechanism_of
     from lapwing.local.shuffling.amplification import Amplified, amplified_delta, amplified_epsilon, local_epsilon
     from lapwing.local.simulation.roads import Simulated, simulate
+    from lapwing.local.simulation.task_reports import simulate_reports
     from lapwing.local.tasks import new_record_task, new_task, read_task, to_toml
 
 _HOMES = {
@@ -107,6 +108,7 @@ _HOMES = {
     "registry": ("mean_randomizer_of", "mechanism_of", "randomizer_of", "record_mechanism_of"),
     "shuffling.amplification": ("Amplified", "amplified_delta", "amplified_epsilon", "local_epsilon"),
     "simulation.roads": ("Simulated", "simulate"),
+    "simulation.task_reports": ("simulate_reports",),
     "tasks": ("new_record_task", "new_task", "read_task", "to_toml"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -124,7 +126,7 @@ __all__ = [
     "estimate_over_time", "estimate_record", "estimate_sketch", "find_words", "grid", "likeliest", "local_epsilon",
     "mean_epsilon_needed", "mean_randomizer_of", "mean_respondents_needed", "mechanism_of", "new_record_task",
     "new_task", "on_grid", "over_days", "randomizer_of", "read_task", "record_mechanism_of", "repeated_reports",
-    "respondents_needed", "simulate", "simulate_triangles", "to_toml",
+    "respondents_needed", "simulate", "simulate_reports", "simulate_triangles", "to_toml",
 ]  # fmt: skip
 
 

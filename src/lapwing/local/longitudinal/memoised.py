@@ -225,11 +225,16 @@ class MemoisedUnary(BitReports):
         own, other = (_through(chance, self.second.rates(value)) for chance in self.first.rates(value))
         return Rates(own, other)
 
-    def simulate(self, values: IntArray, reports: int, entropy: Entropy = SYSTEM) -> Reports:
-        """Return so many reports of each respondent, whose value never changes: respondent, period, bit."""
-        kept = self.first.randomize(values, entropy)
-        periods = [self._again(kept, entropy) for _ in range(whole_number(reports, "reports", least=1))]
-        return np.stack(periods, axis=1)
+    def simulate(self, histories: IntArray, entropy: Entropy = SYSTEM) -> Reports:
+        """Return the reports of respondents over time: respondent, period, bit.
+
+        Args: histories: a row each, a column a period.
+        Raises: InvalidParameter unless the values of a row are the same: the mechanism is for such alone.
+        """
+        if histories.ndim != 2 or not histories.shape[1] or (histories != histories[:, :1]).any():
+            raise InvalidParameter("Histories must be rows of values that never change, a column a period.")
+        kept = self.first.randomize(histories[:, 0], entropy)
+        return np.stack([self._again(kept, entropy) for _ in range(histories.shape[1])], axis=1)
 
     def _again(self, kept: Reports, entropy: Entropy) -> Reports:
         one, zero = (samplers.bernoulli(chance, kept.size, entropy) for chance in self.second.rates(0))
