@@ -231,8 +231,10 @@ def command(
             _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
             if endpoint.callers_address == listener.UNSAID:
                 _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
-            elif curator is not None:
-                _say(f"Log in by `lapwing login {curator} --server {endpoint.callers_address}`")
+            else:
+                _say(f"Open {endpoint.callers_address}/console in a browser")
+                if curator is not None:
+                    _say(f"or log in by `lapwing login {curator} --server {endpoint.callers_address}`")
             log("serving", datasets=names)
             for collector in collectors.values():
                 _say(f"Collecting at {endpoint.callers_address}/local/{collector.task.id}/: {collector.task.question}")

@@ -1,9 +1,10 @@
 """The application: the routes, their errors, and what is around them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
@@ -23,13 +24,33 @@ from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import RequestMiddleware
 from lapwing.server.service import Service
 
+if TYPE_CHECKING:
+    from lapwing.server.console.door import Console
+
 ABOUT: Final = (
     "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
     "but the login, `/healthz` and `/readyz` takes a token, sent as `Authorization: Bearer`. Errors are problem "
     "documents (RFC 9457) with a stable `code`."
 )
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
+PAGES: Final = "/console"
+"""Where the pages for people are; all else is for programs."""
 OPEN: Final = ("/v1/login", "/healthz", "/readyz")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DividedApplication:
+    """The requests of programs, and the pages for people, which are made when the first is asked for."""
+
+    programs: FastAPI
+    people: "Callable[[], Console]"
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request."""
+        path = scope.get("path", "")
+        inner = self.people() if path == PAGES or path.startswith(f"{PAGES}/") else self.programs
+        await inner(scope, receive, send)
 
 
 def application(service: Service, address: str, *, encrypted: bool = False) -> RequestMiddleware:
@@ -67,8 +88,15 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     # Made when it is first asked for: it takes as long as all the rest of a start.
     app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
     settings = service.settings
+
+    @cache
+    def console() -> "Console":
+        from lapwing.server.console.door import Console  # here: who serves programs alone needs no pages
+
+        return Console(service, app, address, secure=address.startswith("https://"))
+
     return RequestMiddleware(
-        app,
+        DividedApplication(programs=app, people=console),
         service.metrics,
         most_bytes=settings.most_bytes,
         seconds=settings.request_seconds,

@@ -20,6 +20,8 @@ from lapwing.errors import NotAuthorised, TooManyRequests
 from lapwing.server.listing import require_known_parameters
 from lapwing.server.people import MEANINGS, UNKNOWN, Caller, People
 
+INSIDE: Final = "lapwing.caller"
+"""The key of a request's scope under which this process says who asks, if it has found that out itself."""
 MOST_BUCKETS: Final = 10_000
 MOST_PRICES: Final = 4
 """Prices that one person may have worked out at once: each takes a shared thread, and maybe seconds of a core."""
@@ -78,18 +80,21 @@ class Callers:
 
         Raises: NotAuthorised, TooManyRequests; HTTPException for a query parameter that the request does not take.
         """
-        kind, _, secret = request.headers.get("authorization", "").partition(" ")
-        try:
-            if kind.lower() != "bearer" or not secret:
-                raise NotAuthorised(UNKNOWN)
-            caller = self._people.caller(secret.strip())
-        except NotAuthorised:
-            self.stranger(request)
-            raise
+        caller = request.scope.get(INSIDE) or self._by_token(request)
         request.state.caller = caller
         self._known.take(caller.name)
         require_known_parameters(request)  # here, after who asks is known, as every request with a token comes this way
         return caller
+
+    def _by_token(self, request: Request) -> Caller:
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        try:
+            if kind.lower() != "bearer" or not secret:
+                raise NotAuthorised(UNKNOWN)
+            return self._people.caller(secret.strip())
+        except NotAuthorised:
+            self.stranger(request)
+            raise
 
     def stranger(self, request: Request) -> None:
         """Count a request of an address that is nobody yet.

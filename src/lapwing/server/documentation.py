@@ -45,7 +45,8 @@ HOME: Final = """<h1>Lapwing</h1>
 <p>This service answers SQL questions about sensitive tables with noisy numbers and error bars, so that no answer
 depends noticeably on any one person. Each answer has a price, which is charged to one budget for the whole data set,
 whoever asks. The same question again is free.</p>
-<p>You need a token. With a name and a password:</p>
+<p>To ask in a browser, <a href="/console">open the console</a>.</p>
+<p>Programs need a token. With a name and a password:</p>
 <pre>curl {base}/v1/login -H 'Content-Type: application/json' \\
   -d '{{"name": "…", "password": "…"}}'</pre>
 <p>or ask the curator for one. It is sent with every request, and nobody can read it back: keep it as you keep a

@@ -71,8 +71,10 @@ class RequestMiddleware:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status[0] = message["status"]
+                said = [*message.get("headers", ())]
                 own = (*HEADERS, *self._more_headers, (b"x-request-id", name.encode()))
-                message["headers"] = [*message.get("headers", ()), *own]
+                names = {header for header, _ in said}  # the console says some of them itself
+                message["headers"] = [*said, *((header, value) for header, value in own if header not in names)]
             await send(message)
 
         try:

@@ -56,6 +56,7 @@ MAY_ASK: Final = may_raise(
 MAY_REOPEN: Final = may_raise(
     errors.AnswerDropped, errors.DataChanged, errors.InvalidParameter, errors.ServiceFault, errors.TooManyRequests
 )
+MAY_READ: Final = may_raise(errors.AnswerDropped)
 
 
 class DatasetName(TypedDict):
@@ -200,6 +201,12 @@ def routes(service: Service) -> APIRouter:
             level = _confidence(str(record.document["confidence"]) if confidence is None else confidence)
             record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request), drawn)
         return answer_response(record, request)
+
+    @router.get("/answers/{answer}/request", responses=described_by(BoughtAnswer), openapi_extra=MAY_READ)
+    async def asked(answer: str, caller: Caller = reader) -> Response:
+        """Say what request bought an answer."""
+        _, record = await answer_record(caller, answer)
+        return json_response({"id": record.id, "created": record.created, "request": record.request})
 
     @router.get(
         "/answers/{answer}/consistent",

@@ -1,0 +1,95 @@
+"""An answer: its table and chart with intervals, and what can be done with it for nothing."""
+
+import json
+import math
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from lapwing.server.console.answer.files import TABLES, snippets, table_of
+from lapwing.server.console.answer.table import cells_of, ordered
+from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.charts.answer_chart import chart_of, columns_of
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import problem
+from lapwing.server.responses import ARROW
+
+ROWS: Final = 200
+"""Of an answer, on one page."""
+QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
+
+
+async def show(visit: Visit) -> Response:
+    """Show an answer as it was given, or at another confidence, or with numbers that can be true together."""
+    id_ = visit.part("answer")
+    document = await visit.api.get("answers", id_, confidence=visit.asked("confidence") or None)
+    shown, consistent = document, visit.asked("view") == "consistent"
+    if consistent:
+        changed = await visit.api.get("answers", id_, "consistent")
+        shown = {**document, "rows": changed["rows"], "intervals": {}}
+    request = (await visit.api.get("answers", id_, "request"))["request"]
+    sort, falling = visit.asked("sort") or None, visit.asked("order") == "falling"
+    places = ordered(shown, sort, falling=falling)
+    last = max(1, math.ceil(len(places) / ROWS))
+    page = min(max(1, _whole(visit.asked("page", "1"))), last)
+    columns = columns_of(document)
+    return visit.show(
+        "answer/page.html",
+        dataset=document["dataset"],
+        answer=document,
+        request=request,
+        question=question_of(request) if "sql" in request else None,
+        cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS]),
+        noisy=set(shown["intervals"]),
+        numeric={name for name, kind in shown["types"].items() if kind in ("integer", "decimal", "real")},
+        chart=None if consistent else chart_of(document, visit.asked("chart") or None),
+        charted=columns,
+        consistent=consistent,
+        sort=sort,
+        falling=falling,
+        page=page,
+        last=last,
+        alone=False,
+        snippets=snippets(visit.address, document["dataset"], request) if "sql" in request else [],
+    )
+
+
+async def export(visit: Visit) -> Response:
+    """Return an answer as a file."""
+    id_, form = visit.part("answer"), visit.part("form")
+    name = f"answer-{id_[:8]}.{form}"
+    if form in TABLES or form == "arrow":
+        reply = await visit.api.send("GET", "answers", id_, headers={"accept": ARROW})
+        if form == "arrow":
+            return _file(reply.content, ARROW, name)
+        kind, written = TABLES[form]
+        return _file(await run_in_threadpool(lambda: written(table_of(reply.content))), kind, name)
+    document = await visit.api.get("answers", id_)
+    if form == "json":
+        return _file(json.dumps(document, ensure_ascii=False, indent=1).encode(), "application/json", name)
+    chart = chart_of(document, visit.asked("chart") or None) if form == "svg" else None
+    if chart is None:
+        raise Refusal(problem("not_found", 404, "There is no such file of this answer."))
+    return _file(visit.render("charts/chart.svg.html", chart=chart, alone=True).encode(), "image/svg+xml", name)
+
+
+def _file(content: bytes, kind: str, name: str) -> Response:
+    headers: dict[str, Any] = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+        if kind.startswith("image/")
+        else "default-src 'none'; sandbox",
+    }
+    return Response(content, media_type=kind, headers=headers)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 1
+
+
+PAGES: Final = (
+    Page(method="GET", path="/console/answers/{answer}", handle=show, query=QUERY),
+    Page(method="GET", path="/console/answers/{answer}/file.{form}", handle=export, query=("chart",)),
+)

@@ -1,0 +1,75 @@
+"""Answers as files, and as what buys them elsewhere: Python, curl, the command line."""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def csv_of(table: "pa.Table") -> bytes:
+    """Return a table as CSV."""
+    from pyarrow import csv  # a large library that only downloads need
+
+    sink = BytesIO()
+    csv.write_csv(table, sink)
+    return sink.getvalue()
+
+
+def parquet_of(table: "pa.Table") -> bytes:
+    """Return a table as Parquet."""
+    from pyarrow import parquet
+
+    sink = BytesIO()
+    parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+TABLES: Final[Mapping[str, tuple[str, Callable[["pa.Table"], bytes]]]] = {
+    "csv": ("text/csv; charset=utf-8", csv_of),
+    "parquet": ("application/vnd.apache.parquet", parquet_of),
+}
+"""By the ending of a file: what it is, and how a table becomes it."""
+
+
+def table_of(stream: bytes) -> "pa.Table":
+    """Read an Arrow stream."""
+    from pyarrow import ipc
+
+    return ipc.open_stream(stream).read_all()
+
+
+def snippets(address: str, dataset: str, request: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return texts that ask the same again, which is free, each with its name."""
+    price = {name: request[name] for name in ("epsilon", "error") if request.get(name) is not None}
+    body = {"sql": request["sql"], **price}
+    ((kind, amount),) = price.items() if price else (("epsilon", None),)
+    number = amount if not isinstance(amount, str) else _literal(amount)
+    python = (
+        "import os\n\nimport lapwing as lw\n\n"
+        f'session = lw.connect({address!r}, token=os.environ["LAPWING_TOKEN"], dataset={dataset!r})\n'
+        f"answer = session.sql({request['sql']!r}, {kind}={number})\n"
+        "print(answer.rows(), answer.interval(0.95))"
+    )
+    curl = (
+        f"curl -s {shlex.quote(f'{address}/v1/datasets/{dataset}/query')} \\\n"
+        '  -H "Authorization: Bearer $LAPWING_TOKEN" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+    )
+    command = (
+        f"lapwing query {shlex.quote(request['sql'])} --{kind} {shlex.quote(str(amount))} \\\n"
+        f"  --server {shlex.quote(address)} --dataset {shlex.quote(dataset)}"
+    )
+    return [("Python", python), ("curl", curl), ("Command line", command), ("SQL", request["sql"])]
+
+
+def _literal(amount: str) -> str:
+    """Return an amount as Python takes it: a number, or a text of what no decimal is."""
+    try:
+        return str(float(amount)) if float(amount) != int(float(amount)) else str(int(float(amount)))
+    except ValueError:
+        return repr(amount)

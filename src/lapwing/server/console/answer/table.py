@@ -1,0 +1,72 @@
+"""The rows of an answer as people read them: each noisy number with its ±, and rows in the order that is wanted."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from lapwing.figures import NOTHING, noisy, places_of, reach_of
+
+NUMERIC: Final = ("integer", "decimal", "real")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellText:
+    """A value, and its ± or the ends of its interval, if it has noise."""
+
+    text: str
+    margin: str
+
+
+def ordered(document: Mapping[str, Any], column: str | None, *, falling: bool) -> list[int]:
+    """Return the places of the rows, in the order of a column; those without a value last."""
+    rows, places = document["rows"], list(range(len(document["rows"])))
+    if column not in document["columns"]:
+        return places
+    numeric = document["types"].get(column) in NUMERIC
+    held = [place for place in places if rows[place][column] is not None]
+    missing = [place for place in places if rows[place][column] is None]
+
+    def by(place: int) -> tuple[float, str]:
+        value = rows[place][column]
+        return (float(value), "") if numeric else (0.0, str(value))
+
+    return sorted(held, key=by, reverse=falling) + missing
+
+
+def cells_of(document: Mapping[str, Any], places: Sequence[int]) -> list[list[CellText]]:
+    """Return some rows as text."""
+    columns = [_column(document, name, places) for name in document["columns"]]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(document: Mapping[str, Any], name: str, places: Sequence[int]) -> list[CellText]:
+    values = [document["rows"][place][name] for place in places]
+    ends, kind = document["intervals"].get(name), document["types"].get(name)
+    if ends is None:
+        return [CellText(text=_plain(value), margin="") for value in values]
+    pairs = [(ends["low"][place], ends["high"][place]) for place in places]
+    if kind not in NUMERIC:
+        return [
+            CellText(text=_plain(value), margin="" if None in pair else f"[{pair[0]} … {pair[1]}]")
+            for value, pair in zip(values, pairs, strict=True)
+        ]
+    numbers = [_number(value, kind) for value in values]
+    bounds = [(_end(low, -math.inf), _end(high, math.inf)) for low, high in pairs]
+    reaches = [reach_of(number, *bound) for number, bound in zip(numbers, bounds, strict=True)]
+    kept = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
+    shown = (noisy(number, *bound, kept) for number, bound in zip(numbers, bounds, strict=True))
+    return [CellText(text=text, margin=margin) for text, margin in shown]
+
+
+def _number(value: Any, kind: str | None) -> int | float | None:
+    return None if value is None else int(value) if kind == "integer" else float(value)
+
+
+def _end(value: Any, beyond: float) -> float:
+    return beyond if value is None else float(value)
+
+
+def _plain(value: Any) -> str:
+    return NOTHING if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,131 @@
+"""Asking: a question, its price and its errors before it is bought, and the button that buys it.
+
+The button stands in a form of its own, which holds the question that was priced: what is typed meanwhile cannot be
+bought unseen. It bears an idempotency key, so that a form which is sent twice is charged once.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from starlette.responses import HTMLResponse, Response
+
+from lapwing.server.console.ask.question import Question, marked, mended
+from lapwing.server.console.data.columns import TableText, tables_of
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.credentials import new_name
+
+QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming")
+KEY: Final = "Idempotency-Key"
+
+
+async def show(visit: Visit) -> Response:
+    """Show the form; with its price, if a link says the question."""
+    return await _page(visit, visit.request.query_params, preview="sql" in visit.request.query_params)
+
+
+async def price(visit: Visit) -> Response:
+    """Show the form with the price of what it says."""
+    return await _page(visit, visit.form, preview=True)
+
+
+async def preview(visit: Visit) -> Response:
+    """Return the price alone, for a page that shows it while one types."""
+    question = Question.read(visit.form)
+    facts = await _previewed(visit, question)
+    return HTMLResponse(visit.render("ask/preview.html", dataset=visit.part("dataset"), **facts))
+
+
+async def buy(visit: Visit) -> Response:
+    """Ask the question, and lead to its answer."""
+    dataset, question = visit.part("dataset"), Question.read(visit.form)
+    try:
+        reply = await visit.api.send(
+            "POST",
+            "datasets",
+            dataset,
+            "query",
+            body=question.asked,
+            headers={KEY: visit.form.get("key", "") or new_name()},
+        )
+    except Refusal as refusal:
+        document = refusal.document
+        return await _page(visit, visit.form, preview=True, refused=document, status=document["status"])
+    return go(f"/console/answers/{reply.document['id']}?done=asked")
+
+
+async def _page(
+    visit: Visit, fields: Mapping[str, str], *, preview: bool, refused: object = None, status: int = 200
+) -> Response:
+    dataset = visit.part("dataset")
+    tables = tables_of(await visit.api.get("datasets", dataset))
+    question = Question.read(fields, usual=_example(tables))
+    facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
+    return visit.show("ask/page.html", status, dataset=dataset, tables=tables, refused=refused, **facts)
+
+
+async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:
+    """Return what is to be said of a question before it is bought: its price, or why it is refused."""
+    dataset = visit.part("dataset")
+    try:
+        preview = (await visit.api.send("POST", "datasets", dataset, "explain", body=question.priced)).document
+    except Refusal as refusal:
+        return {"question": question, **_refused(question, refusal)}
+    budget = await visit.api.get("datasets", dataset, "budget")
+    total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
+    cost = Fraction(preview["cost"]["amount"])
+    return {
+        "question": question,
+        "preview": preview,
+        "columns": _columns(preview),
+        "left": float(left / total) if total else 0.0,
+        "after": float((left - cost) / total) if total else 0.0,
+        "cost_share": float(cost / total) if total else 0.0,
+        "key": new_name(),
+    }
+
+
+def _refused(question: Question, refusal: Refusal) -> dict[str, Any]:
+    document = refusal.document
+    place = document.get("position")
+    where = None if place is None else (place[0], place[1])
+    return {
+        "refusal": document,
+        "marked": None if where is None else marked(question.sql, where),
+        "mended": None if where is None else mended(question.sql, where, document.get("remedy", "")),
+    }
+
+
+def _columns(preview: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the columns of an answer that carry noise, each with its ±, or with that of what it is made of."""
+    widths = {measure["measure"]: measure["half_width"] for measure in preview["measures"]}
+    return [
+        {
+            "name": column["name"],
+            "half_width": column["half_width"],
+            "made_of": [(name, widths.get(name)) for name in column["rests_on"]],
+        }
+        for column in preview["columns"]
+        if column["rests_on"]
+    ]
+
+
+def _example(tables: list[TableText]) -> str:
+    """Return a question to begin with: by the first column whose values are listed, if there is one."""
+    for table in tables:
+        if table.protected and table.columns:
+            keys = [column for column in table.columns if column.public.startswith("one of ")]
+            if keys:
+                name = keys[0].written
+                return f"SELECT {name}, COUNT(*) AS n\nFROM {table.written}\nGROUP BY {name}"
+            return f"SELECT COUNT(*) AS n\nFROM {table.written}"
+    return ""
+
+
+PAGES: Final = (
+    Page(method="GET", path="/console/data/{dataset}/ask", handle=show, query=QUERY),
+    Page(method="POST", path="/console/data/{dataset}/ask", handle=price),
+    Page(method="POST", path="/console/data/{dataset}/ask/preview", handle=preview),
+    Page(method="POST", path="/console/data/{dataset}/ask/answer", handle=buy),
+)

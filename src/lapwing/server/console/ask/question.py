@@ -1,0 +1,92 @@
+"""The form of a question: what was typed, as the body of a request and as a link."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+from urllib.parse import urlencode
+
+USUAL_PRICE: Final = "0.1"
+SUGGESTION: Final = re.compile(r"Did you mean '([^']+)'\?")
+TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question and how it is priced: by an ε, or by a wanted ± at 95 %."""
+
+    sql: str
+    by: str
+    epsilon: str
+    error: str
+    label: str
+    assuming: str
+
+    @classmethod
+    def read(cls, fields: Mapping[str, str], usual: str = "") -> "Question":
+        """Read what a form or a link says."""
+        by = "error" if fields.get("by", "error" if fields.get("error") else "") == "error" else "epsilon"
+        return cls(
+            sql=fields.get("sql", usual),
+            by=by,
+            epsilon=fields.get("epsilon", USUAL_PRICE).strip(),
+            error=fields.get("error", "").strip(),
+            label=fields.get("label", "").strip(),
+            assuming=fields.get("assuming", "").strip(),
+        )
+
+    @property
+    def priced(self) -> dict[str, Any]:
+        """The body that asks for the price."""
+        price = {"error": self.error} if self.by == "error" else {"epsilon": self.epsilon}
+        assuming = int(self.assuming) if re.fullmatch("[0-9]{1,15}", self.assuming) else None
+        return {"sql": self.sql, **price, **({} if assuming is None else {"assuming_count": assuming})}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The body that asks the question."""
+        return {**self.priced, **({"label": self.label} if self.label else {})}
+
+    @property
+    def link(self) -> str:
+        """The query of a link to this question."""
+        price = {"error": self.error} if self.by == "error" else {"epsilon": self.epsilon}
+        return urlencode({"sql": self.sql, **price, **({"label": self.label} if self.label else {})})
+
+
+def question_of(request: Mapping[str, Any]) -> Question:
+    """Return what was asked by a request that bought an answer."""
+    fields = {name: str(request[name]) for name in ("sql", "epsilon", "error", "label") if request.get(name)}
+    return Question.read(fields)
+
+
+def marked(sql: str, position: tuple[int, int]) -> tuple[str, str, str]:
+    r"""Return the line that a refusal points at: what is before, the name or sign itself, and what is after.
+
+    >>> marked("SELECT 1,\\n plam FROM t", (2, 2))
+    (' ', 'plam', ' FROM t')
+    """
+    lines = sql.split("\n")
+    line, column = min(position[0], len(lines)) - 1, position[1] - 1
+    text = lines[line]
+    found = TOKEN.match(text, column)
+    end = found.end() if found else column + 1
+    return text[:column], text[column:end], text[end:]
+
+
+def mended(sql: str, position: tuple[int, int], remedy: str) -> str | None:
+    """Return the question with the name that a refusal proposes, if it proposes one.
+
+    >>> mended("SELECT plam FROM t", (1, 8), "Did you mean 'plan'? Columns: plan.")
+    'SELECT plan FROM t'
+    """
+    suggestion = SUGGESTION.match(remedy)
+    lines = sql.split("\n")
+    if suggestion is None or position[0] > len(lines):
+        return None
+    before, wrong, after = marked(sql, position)
+    if not TOKEN.fullmatch(wrong):
+        return None
+    lines[position[0] - 1] = before + suggestion[1] + after
+    return "\n".join(lines)

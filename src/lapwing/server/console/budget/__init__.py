@@ -1,0 +1,78 @@
+"""The budget: what is granted, spent and left; by person and by day; and until when it lasts."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.budget.spending import by_day, projection
+from lapwing.server.console.charts.answer_chart import chart_of
+from lapwing.server.console.visits import Page, Visit
+
+MOST_PAGES: Final = 10
+"""Of a thousand charges each, which a page adds up."""
+
+
+async def show(visit: Visit) -> Response:
+    """Show the budget as it stands for who looks: of others, an analyst sees the total alone."""
+    dataset = visit.part("dataset")
+    budget = await visit.api.get("datasets", dataset, "budget")
+    charges, whole = await _charges(visit, dataset)
+    total, today = float(budget["total"]["amount"]), datetime.now(UTC).date()
+    days = by_day(charges, total, today)
+    left = 1 - budget["share_spent"]
+    people = sorted(
+        ((name, float(spent["amount"]) / total if total else 0.0) for name, spent in budget["spending"].items()),
+        key=lambda one: -one[1],
+    )
+    return visit.show(
+        "budget/page.html",
+        dataset=dataset,
+        budget=budget,
+        people=people,
+        left=left,
+        days=days,
+        chart=_chart([(day.isoformat(), 100 * share) for day, share in days]) if len(days) > 1 else None,
+        alone=False,
+        projection=projection(days, left, today) if visit.caller.may("audit") else None,
+        whole=whole,
+        allowances=[
+            {
+                "holder": one["holder"],
+                "share": float(_ratio(one["share"])),
+                "left": float(one["remaining"]["amount"]) / total if total else 0.0,
+            }
+            for one in budget["allowances"]
+        ],
+    )
+
+
+async def _charges(visit: Visit, dataset: str) -> tuple[list[Any], bool]:
+    """Return the charges that one may see, and whether these are all."""
+    charges: list[Any] = []
+    for _ in range(MOST_PAGES):
+        after = charges[-1]["sequence"] if charges else 0
+        reply = await visit.api.send("GET", "datasets", dataset, "history", query={"limit": 1000, "after": after})
+        charges += reply.document
+        if not reply.following:
+            return charges, True
+    return charges, False
+
+
+def _chart(days: list[tuple[str, float]]) -> Any:
+    name = "% of the budget"
+    document = {
+        "types": {"day": "text", name: "real"},
+        "keys": ["day"],
+        "intervals": {name: {"low": [None] * len(days), "high": [None] * len(days)}},
+        "rows": [{"day": day, name: share} for day, share in days],
+    }
+    return chart_of(document)
+
+
+def _ratio(text: str) -> float:
+    top, _, bottom = text.partition("/")
+    return float(top) / float(bottom or 1)
+
+
+PAGES: Final = (Page(method="GET", path="/console/data/{dataset}/budget", handle=show),)

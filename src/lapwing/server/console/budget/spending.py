@@ -1,0 +1,45 @@
+"""What was charged by day and by person, and how long the rest lasts at the rate of late."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Final, final
+
+LATELY: Final = 14
+"""Days by which a rate is judged."""
+FARTHEST: Final = 3_650
+MOST_DAYS: Final = 60
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """A share of the budget a day, as of late, and the day on which nothing is left; None if that is far."""
+
+    share_a_day: float
+    until: date | None
+
+
+def by_day(charges: Sequence[Mapping[str, Any]], total: float, today: date) -> list[tuple[date, float]]:
+    """Return the share of the budget that was charged on each day since the first charge, at most so many days."""
+    if not charges or not total:
+        return []
+    days: dict[date, float] = {}
+    for one in charges:
+        day = date.fromisoformat(one["time"][:10])
+        days[day] = days.get(day, 0.0) + float(one["loss"]["amount"]) / total
+    first = max(min(days), today - timedelta(days=MOST_DAYS - 1))
+    return [
+        (first + timedelta(days=n), days.get(first + timedelta(days=n), 0.0)) for n in range((today - first).days + 1)
+    ]
+
+
+def projection(days: Sequence[tuple[date, float]], left: float, today: date) -> Projection | None:
+    """Return how long the rest lasts if it goes on as of late; None if nothing was charged of late."""
+    recent = [share for day, share in days if (today - day).days < LATELY]
+    spent = sum(recent)
+    if not spent:
+        return None
+    rate = spent / len(recent)
+    remaining = left / rate
+    return Projection(share_a_day=rate, until=today + timedelta(days=int(remaining)) if remaining < FARTHEST else None)

@@ -1,0 +1,224 @@
+"""The chart of an answer, by its shape: bars, a line over times or numbers, or a heat map for two keys."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Final, Literal, final
+
+from lapwing.figures import noisy
+from lapwing.server.console.charts.scales import Scale, Tick, scale_of
+
+WIDTH: Final = 720.0
+LABELS, RIGHT = 170.0, 16.0
+BAR, TOP, AXIS = 26.0, 8.0, 28.0
+LINE_HEIGHT: Final = 260.0
+LEFT: Final = 64.0
+MOST_BARS, MOST_CELLS = 60, 40
+FEWEST_POINTS: Final = 7
+"""Numbers that are drawn as a line, not as bars."""
+NUMERIC: Final = ("integer", "decimal", "real")
+TIMES: Final = ("date", "timestamp")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One number of an answer.
+
+    Args: label: its key; text: what is told of it; x, y, width, height: of its bar or cell, or where its point is;
+        low, high: the ends of its interval on the axis of values, None where there is none; strength: from 0 to 1;
+        short: what is written into a cell.
+    """
+
+    label: str
+    text: str
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    strength: float = 0.0
+    short: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart: `across` and `up` are the names and places on its axes, `left_out` how many numbers it does not show."""
+
+    kind: Literal["bars", "line", "heat"]
+    title: str
+    width: float
+    height: float
+    marks: Sequence[Mark]
+    across: Sequence[Tick]
+    up: Sequence[Tick]
+    zero: float
+    left_out: int
+
+
+def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | None:
+    """Return the chart of one column of an answer, the first that is a noisy number unless named; None if none is."""
+    types, keys = document["types"], document.get("keys", [])
+    numbers = [name for name in document["intervals"] if types.get(name) in NUMERIC]
+    if not numbers or not document["rows"] or not keys:
+        return None
+    name = column if column is not None and column in numbers else numbers[0]
+    rows = [(row, _number(row[name]), *_ends(document, name, place)) for place, row in enumerate(document["rows"])]
+    shown = [row for row in rows if row[1] is not None]
+    if not shown:
+        return None
+    if len(keys) == 2:
+        return _heat(name, keys, shown)
+    if len(keys) == 1 and _along(types[keys[0]], shown, keys[0]):
+        return _line(name, keys[0], types[keys[0]], shown)
+    return _bars(name, keys, shown)
+
+
+def columns_of(document: Mapping[str, Any]) -> list[str]:
+    """Return the columns that a chart can show."""
+    return [name for name in document["intervals"] if document["types"].get(name) in NUMERIC]
+
+
+Shown = Sequence[tuple[Mapping[str, Any], float | None, float | None, float | None]]
+
+
+def _along(kind: str, rows: Shown, key: str) -> bool:
+    """Tell whether a key is drawn along an axis: times always, whole numbers if there are several."""
+    values = [row[0][key] for row in rows]
+    if len(set(values)) != len(values) or None in values:
+        return False
+    return kind in TIMES or (kind in NUMERIC and len(values) >= FEWEST_POINTS)
+
+
+def _bars(name: str, keys: Sequence[str], rows: Shown) -> Chart:
+    shown = rows[:MOST_BARS]
+    scale = _values(shown, LABELS, WIDTH - RIGHT)
+    zero, marks = scale.at(0), []
+    for place, (row, value, low, high) in enumerate(shown):
+        at = scale.at(value or 0)
+        marks.append(
+            Mark(
+                label=" · ".join(_text(row[key]) for key in keys),
+                text=_told(value, low, high),
+                x=min(zero, at),
+                y=TOP + place * BAR,
+                width=abs(at - zero),
+                height=BAR - 8,
+                low=None if low is None else scale.at(low),
+                high=None if high is None else scale.at(high),
+            )
+        )
+    return Chart(
+        kind="bars",
+        title=name,
+        width=WIDTH,
+        height=TOP + len(shown) * BAR + AXIS,
+        marks=marks,
+        across=scale.ticks(),
+        up=(),
+        zero=zero,
+        left_out=len(rows) - len(shown),
+    )
+
+
+def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
+    place: Callable[[Any], float] = _seconds if kind in TIMES else float
+    ordered = sorted(rows, key=lambda row: place(row[0][key]))
+    values = _values(ordered, TOP + LINE_HEIGHT, TOP)
+    along = scale_of([place(row[0][key]) for row in ordered], LEFT, WIDTH - RIGHT, zero=False)
+    marks = [
+        Mark(
+            label=_text(row[key]),
+            text=_told(value, low, high),
+            x=along.at(place(row[key])),
+            y=values.at(value or 0),
+            low=None if low is None else values.at(low),
+            high=None if high is None else values.at(high),
+        )
+        for row, value, low, high in ordered
+    ]
+    few = marks[:: max(1, -(-len(marks) // 7))]
+    across = [Tick(at=mark.x, text=mark.label[:16]) for mark in few] if kind in TIMES else along.ticks()
+    return Chart(
+        kind="line",
+        title=name,
+        width=WIDTH,
+        height=TOP + LINE_HEIGHT + AXIS,
+        marks=marks,
+        across=across,
+        up=values.ticks(),
+        zero=values.at(0),
+        left_out=0,
+    )
+
+
+def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
+    across = list(dict.fromkeys(_text(row[0][keys[1]]) for row in rows))[:MOST_CELLS]
+    up = list(dict.fromkeys(_text(row[0][keys[0]]) for row in rows))[:MOST_CELLS]
+    width = (WIDTH - LABELS - RIGHT) / len(across)
+    strengths = scale_of([row[1] or 0 for row in rows], 0.0, 1.0, zero=False)
+    marks = [
+        Mark(
+            label=f"{_text(row[keys[0]])} · {_text(row[keys[1]])}",
+            text=_told(value, low, high),
+            x=round(LABELS + across.index(_text(row[keys[1]])) * width, 2),
+            y=TOP + up.index(_text(row[keys[0]])) * BAR,
+            width=round(width - 2, 2),
+            height=BAR - 2,
+            strength=strengths.at(value or 0),
+            short=_short(value, low, high, width),
+        )
+        for row, value, low, high in rows
+        if _text(row[keys[1]]) in across and _text(row[keys[0]]) in up
+    ]
+    return Chart(
+        kind="heat",
+        title=name,
+        width=WIDTH,
+        height=TOP + len(up) * BAR + AXIS,
+        marks=marks,
+        across=[Tick(at=round(LABELS + (n + 0.5) * width, 2), text=text) for n, text in enumerate(across)],
+        up=[Tick(at=TOP + n * BAR + BAR / 2, text=text) for n, text in enumerate(up)],
+        zero=0.0,
+        left_out=len(rows) - len(marks),
+    )
+
+
+def _values(rows: Shown, start: float, end: float) -> Scale:
+    return scale_of([number for row in rows for number in row[1:] if number is not None], start, end)
+
+
+def _ends(document: Mapping[str, Any], name: str, place: int) -> tuple[float | None, float | None]:
+    ends = document["intervals"][name]
+    return _number(ends["low"][place]), _number(ends["high"][place])
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _seconds(value: str) -> float:
+    if len(value) == 10:
+        return float(date.fromisoformat(value).toordinal()) * 86_400
+    moment = datetime.fromisoformat(value)
+    return moment.toordinal() * 86_400.0 + moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _short(value: float | None, low: float | None, high: float | None, width: float) -> str:
+    """Return a number as a cell of some width shows it."""
+    if value is None or low is None or high is None:
+        return "–" if value is None else f"{value:,.4g}"
+    number, margin = noisy(value if value != int(value) else int(value), low, high)
+    both = f"{number} {margin}"
+    return both if width > 7 * len(both) else number
+
+
+def _told(value: float | None, low: float | None, high: float | None) -> str:
+    said = "–" if value is None else f"{value:,.6g}"
+    return said if low is None or high is None else f"{said}, from {low:,.6g} to {high:,.6g}"

@@ -1,0 +1,18 @@
+"""The tables of a data set: what a question may use, and what of it is public."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.data.columns import tables_of
+from lapwing.server.console.visits import Page, Visit
+
+
+async def show(visit: Visit) -> Response:
+    """Show what is public about a data set."""
+    dataset = visit.part("dataset")
+    document = await visit.api.get("datasets", dataset)
+    return visit.show("data/page.html", dataset=dataset, budget=document["budget"], tables=tables_of(document))
+
+
+PAGES: Final = (Page(method="GET", path="/console/data/{dataset}", handle=show),)

@@ -1,0 +1,117 @@
+"""What is public about tables and columns, in words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from lapwing.server.console.templates import clip
+
+SHOWN: Final = 12
+"""Listed values that are shown, of more."""
+PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnText:
+    """A column: its type, and what of its values is public; `written` is its name in a question."""
+
+    name: str
+    written: str
+    type: str
+    public: str
+    is_unit: bool
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableText:
+    """A table or view: its columns, and what else is public of it, in sentences."""
+
+    name: str
+    written: str
+    protected: bool
+    columns: Sequence[ColumnText]
+    facts: Sequence[str]
+    text: str
+
+
+def tables_of(document: Mapping[str, Any]) -> list[TableText]:
+    """Return the tables and views of a data set's document."""
+    relations = {relation["name"]: relation for relation in document["relations"]}
+    tables = [_table(table, relations.get(table["name"], {})) for table in document["tables"]]
+    return tables + [_view(name, text, relations.get(name, {})) for name, text in document["views"].items()]
+
+
+def written(name: str) -> str:
+    """Return a name as a question writes it.
+
+    >>> written("plan"), written("Plan of care")
+    ('plan', '"Plan of care"')
+    """
+    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _table(table: Mapping[str, Any], relation: Mapping[str, Any]) -> TableText:
+    unit = table.get("privacy_unit") or relation.get("unit")
+    columns = [_column(name, facts, unit) for name, facts in table["columns"].items()]
+    if unit is not None and unit not in table["columns"] and unit in relation.get("columns", ()):
+        columns.insert(0, _column(unit, {"type": "the privacy unit"}, unit))
+    return TableText(
+        name=table["name"],
+        written=written(table["name"]),
+        protected=table["protected"],
+        columns=columns,
+        facts=_facts(table) if table["protected"] else ["Public: nothing of it is protected, and it costs nothing."],
+        text="",
+    )
+
+
+def _view(name: str, text: str, relation: Mapping[str, Any]) -> TableText:
+    types = relation.get("types") or {}
+    columns = [_column(column, types.get(column, {}), relation.get("unit")) for column in relation.get("columns", ())]
+    facts = ["A view: asked like a table."] if relation else ["A view that no question can begin with."]
+    return TableText(name=name, written=written(name), protected=True, columns=columns, facts=facts, text=text)
+
+
+def _facts(table: Mapping[str, Any]) -> list[str]:
+    facts = []
+    if table["link"] is not None:
+        pairs = ", ".join(f"{column} = {other}" for column, other in table["link"]["on"].items())
+        facts.append(f"Its rows belong to those of {clip(table['link']['table'], 60)} ({clip(pairs)}).")
+    elif table["privacy_unit"] is not None:
+        facts.append(f"Protects each {clip(table['privacy_unit'], 60)}, with all its rows.")
+    else:
+        facts.append("Protects each row.")
+    if table["max_rows_per_unit"] is not None:
+        facts.append(f"At most {table['max_rows_per_unit']:,} rows of each count.")
+    if table["rows_at_most"] is not None:
+        facts.append(f"It has at most {table['rows_at_most']:,} rows.")
+    if table["people"] is not None:
+        facts.append(f"About {table['people']:,} people are in it.")
+    for other, on in table["references"].items():
+        pairs = ", ".join(f"{column} = {there}" for column, there in on.items())
+        facts.append(f"Joins {clip(other, 60)} on {clip(pairs)}.")
+    if table["part"] is not None:
+        facts.append(f"Its budget is kept for each {clip(table['part'], 60)} apart.")
+    return facts
+
+
+def _column(name: str, facts: Mapping[str, Any], unit: str | None) -> ColumnText:
+    return ColumnText(
+        name=name, written=written(name), type=str(facts.get("type", "")), public=_public(facts), is_unit=name == unit
+    )
+
+
+def _public(facts: Mapping[str, Any]) -> str:
+    """Say what of a column's values is public."""
+    said = []
+    if "lower" in facts:
+        step = facts.get("step", "1")
+        said.append(f"{facts['lower']} to {facts['upper']}" + ("" if step == "1" else f", in steps of {step}"))
+    if "values" in facts:
+        values = [clip(value, 40) for value in facts["values"]]
+        more = "" if len(values) <= SHOWN else f", … ({len(values):,} in all)"
+        said.append(f"one of {', '.join(values[:SHOWN])}{more}")
+    return "; ".join(said)

@@ -1,0 +1,186 @@
+"""How a request comes to a page, and how its answer leaves.
+
+1. Whoever has no session is led to the sign-in, and from there to where they wanted to go.
+2. A form is taken only if a page of this service sent it: by what browsers say of where it comes from, and by a secret
+   of the session which every form of its pages bears. Cookies are not sent along from other sites either (`SameSite`).
+3. What a page asks of the service may be refused; then the refusal is the page.
+
+The cookie is out of reach of scripts, and where callers come over TLS it is sent over TLS alone and bound to this host.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, final
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, Router
+
+from lapwing.errors import LapwingError
+from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
+from lapwing.server.console.forms import form_of, require_own
+from lapwing.server.console.inside import Api, Application, Refusal
+from lapwing.server.console.pages import PAGES
+from lapwing.server.console.sign_in import SignIn
+from lapwing.server.console.templates import STATIC, Templates
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.log import log
+from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
+from lapwing.server.service import Service
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+YEAR: Final = "public, max-age=31536000, immutable"
+MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "same-origin",  # so that browsers say where a form comes from
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@final
+class Console:
+    """The application below `/console`.
+
+    Args: inner: the service's requests; address: at which callers find the service; secure: whether they come by TLS.
+    """
+
+    def __init__(self, service: Service, inner: Application, address: str, *, secure: bool) -> None:
+        self._service, self._inner, self._address, self._secure = service, inner, address, secure
+        self._sessions = BrowserSessions(service.store, service.people)
+        self._templates = Templates()
+        self._cookie = "__Host-lapwing" if secure else "lapwing"
+        self._sign_in = SignIn(service, self._sessions, self._templates, secure=secure)
+        self._router = Router(
+            [
+                self._route("/console/static/{file}", "GET", self._static),
+                self._route("/console/sign-in", "GET", self._sign_in.show),
+                self._route("/console/sign-in", "POST", self._let_in),
+                self._route("/console/sign-out", "POST", self._let_out),
+                *(self._route(page.path, page.method, self._visited(page)) for page in PAGES),
+            ],
+            redirect_slashes=False,
+            default=self._nowhere,
+        )
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Answer one request."""
+        await self._router(scope, receive, send)
+
+    # ---- What is around every page ----
+
+    def _route(self, path: str, method: str, endpoint: Endpoint) -> Route:
+        async def guarded(request: Request) -> Response:
+            request.scope["route"] = route  # for the log, which names no part of a path that is filled in
+            try:
+                response = await endpoint(request)
+            except Refusal as refusal:
+                response = self._problem(request, refusal.document)
+            except LapwingError as error:
+                response = self._problem(request, problem_of(error))
+            except Exception as error:
+                log("bug", kind=type(error).__name__, place=place_of(error))
+                response = self._problem(request, internal())
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        route = Route(path, guarded, methods=[method])
+        return route
+
+    async def _nowhere(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        document = problem("not_found", 404, "There is no such page.")
+        response = self._problem(Request(scope, receive), document)
+        response.headers.update(HEADERS)
+        await response(scope, receive, send)
+
+    def _problem(self, request: Request, document: Problem) -> Response:
+        """Return the page of what was refused, with the way back for those who are signed in."""
+        session: BrowserSession | None = getattr(request.state, "session", None)
+        text = self._templates.render(
+            "problem.html",
+            problem=document,
+            caller=None if session is None else session.caller,
+            form_secret="" if session is None else session.form,
+            path=request.url.path,
+            done="",
+        )
+        return HTMLResponse(text, document["status"])
+
+    async def _static(self, request: Request) -> Response:
+        name = request.path_params["file"]
+        if name not in self._templates.digests:
+            raise Refusal(problem("not_found", 404, "There is no such file."))
+        file = STATIC / name
+        fresh = request.query_params.get("v") == self._templates.digests[name]
+        return Response(
+            file.read_bytes(), media_type=MEDIA_TYPES[file.suffix], headers={"Cache-Control": YEAR} if fresh else {}
+        )
+
+    # ---- Who is there ----
+
+    async def _session(self, request: Request) -> BrowserSession | None:
+        secret = request.cookies.get(self._cookie)
+        if not secret:
+            return None
+        session = await run_in_threadpool(self._sessions.find, secret)
+        if session is None:
+            self._service.callers.stranger(request)
+            return None
+        request.state.session, request.state.caller = session, session.caller
+        return session
+
+    def _keep(self, response: Response, secret: str) -> None:
+        response.set_cookie(self._cookie, secret, httponly=True, samesite="lax", secure=self._secure, path="/")
+
+    async def _let_in(self, request: Request) -> Response:
+        before = await self._session(request)
+        response, session = await self._sign_in.proven(request)
+        if session is not None and session.secret is not None:
+            if before is not None:
+                await run_in_threadpool(self._sessions.end, before)
+            self._keep(response, session.secret)
+        return response
+
+    async def _let_out(self, request: Request) -> Response:
+        session = await self._session(request)
+        if session is not None:
+            require_own(request, await form_of(request), session)
+            await run_in_threadpool(self._sessions.end, session)
+        response = go("/console/sign-in?out=1")
+        response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
+        return response
+
+    def _visited(self, page: Page) -> Endpoint:
+        """Return a page behind the door."""
+
+        async def visited(request: Request) -> Response:
+            session = await self._session(request)
+            if session is None:
+                where = request.url.path if page.method == "GET" else ""
+                where += f"?{request.url.query}" if where and request.url.query else ""
+                return go(f"/console/sign-in?next={quote(where, safe='')}" if where else "/console/sign-in")
+            form = await form_of(request)
+            if page.method == "POST":
+                require_own(request, form, session)
+            api = Api(application=self._inner, request=request, caller=session.caller)
+            visit = Visit(
+                request=request,
+                session=session,
+                api=api,
+                form=form,
+                templates=self._templates,
+                address=self._address,
+            )
+            response = await page.handle(visit)
+            if session.secret is not None:
+                self._keep(response, session.secret)
+            return response
+
+        return visited

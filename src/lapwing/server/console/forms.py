@@ -1,0 +1,61 @@
+"""Forms: what they sent, and whether a page of this service sent them."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+
+from lapwing.server.console.browser_sessions import BrowserSession
+from lapwing.server.console.inside import Refusal
+from lapwing.server.problems import problem
+
+FORM: Final = "application/x-www-form-urlencoded"
+MOST_FIELDS: Final = 100
+FIELD: Final = "form_secret"
+"""By which a form shows that it is one of a page of the session."""
+FOREIGN: Final = (
+    "The form was not sent from a page of this sign-in. Nothing was changed or charged. Go back, load the page again, "
+    "and send it from there."
+)
+
+
+async def form_of(request: Request) -> Mapping[str, str]:
+    """Return the fields of a form, each once, with line ends as texts have them; none of what has no body.
+
+    Raises: Refusal.
+    """
+    body = await request.body()
+    if not body:
+        return {}
+    if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
+        raise Refusal(problem("invalid_request", 415, "A page takes forms alone. Programs find theirs below /v1."))
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise Refusal(problem("invalid_request", 422, "The form cannot be read.")) from None
+    if len(dict(fields)) != len(fields):
+        raise Refusal(problem("invalid_request", 422, "The form has a field twice."))
+    return {name: value.replace("\r\n", "\n") for name, value in fields}
+
+
+def require_own(request: Request, form: Mapping[str, str], session: BrowserSession) -> None:
+    """Refuse a form that no page of this session sent.
+
+    Raises: Refusal.
+    """
+    if not (is_from_here(request) and session.sent(form.get(FIELD, ""))):
+        raise foreign()
+
+
+def is_from_here(request: Request) -> bool:
+    """Tell whether a form comes from a page of this service, as far as the browser says it."""
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return False
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+
+
+def foreign() -> Refusal:
+    """Return the refusal of a form that came from elsewhere."""
+    return Refusal(problem("not_authorised", 403, FOREIGN))

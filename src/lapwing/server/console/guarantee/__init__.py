@@ -1,0 +1,17 @@
+"""What is promised to the people in the data, to be read and to be printed."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.visits import Page, Visit
+
+
+async def show(visit: Visit) -> Response:
+    """Show the guarantee."""
+    dataset = visit.part("dataset")
+    page = await visit.api.get("datasets", dataset, "guarantee")
+    return visit.show("guarantee/page.html", dataset=dataset, page=page)
+
+
+PAGES: Final = (Page(method="GET", path="/console/data/{dataset}/guarantee", handle=show),)

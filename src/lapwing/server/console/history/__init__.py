@@ -1,0 +1,48 @@
+"""What one has bought, to be opened again for nothing; and what was charged, to oneself or, for auditors, all."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.visits import Page, Visit
+
+ANSWERS, CHARGES = 50, 200
+QUERY: Final = ("after",)
+
+
+async def show(visit: Visit) -> Response:
+    """List one's answers, the newest first."""
+    dataset = visit.part("dataset")
+    asked = {"limit": ANSWERS, "after": visit.asked("after") or None}
+    reply = await visit.api.send("GET", "datasets", dataset, "answers", query=asked)
+    answers = reply.document
+    links = {one["id"]: question_of(one["request"]).link for one in answers if "sql" in one["request"]}
+    return visit.show(
+        "history/page.html",
+        dataset=dataset,
+        answers=answers,
+        links=links,
+        following=answers[-1]["id"] if answers and reply.following else None,
+    )
+
+
+async def charges(visit: Visit) -> Response:
+    """List what was charged, in order."""
+    dataset, after = visit.part("dataset"), visit.asked("after", "0")
+    reply = await visit.api.send("GET", "datasets", dataset, "history", query={"limit": CHARGES, "after": after})
+    budget = await visit.api.get("datasets", dataset, "budget")
+    rows = reply.document
+    return visit.show(
+        "history/charges.html",
+        dataset=dataset,
+        charges=rows,
+        total=float(budget["total"]["amount"]),
+        following=rows[-1]["sequence"] if rows and reply.following else None,
+    )
+
+
+PAGES: Final = (
+    Page(method="GET", path="/console/data/{dataset}/history", handle=show, query=QUERY),
+    Page(method="GET", path="/console/data/{dataset}/charges", handle=charges, query=QUERY),
+)

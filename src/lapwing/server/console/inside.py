@@ -1,0 +1,138 @@
+"""Requests to the service from within its process, on behalf of who is signed in.
+
+A page asks for what it shows as a program would, by the same routes; only who asks is known already. That is told by a
+key of the ASGI scope, which no peer can set: servers make scopes, and put in what was sent under fixed keys alone.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+
+from lapwing.server.authentication import INSIDE
+from lapwing.server.people import Caller
+from lapwing.server.problems import Problem, problem
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+JSON: Final = "application/json"
+
+
+@final
+class Refusal(Exception):
+    """What the service refused, as it says it."""
+
+    def __init__(self, document: Problem) -> None:
+        self.document = document
+        super().__init__(document["detail"])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the service answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def document(self) -> Any:
+        """The JSON document that it is, None if there is none."""
+        return json.loads(self.content) if self.content else None
+
+    @property
+    def following(self) -> bool:
+        """Whether a list goes on after this page of it."""
+        return 'rel="next"' in self.headers.get("link", "")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """The service's requests, in somebody's name.
+
+    Args: request: of the browser; if it goes away, what waits in the service is dropped as for any other caller. Its
+        body must have been read.
+    """
+
+    application: Application
+    request: Request
+    caller: Caller
+
+    async def get(self, *path: str, **query: object) -> Any:
+        """Return the document at a path below `/v1`.
+
+        Raises: Refusal.
+        """
+        return (await self.send("GET", *path, query=query)).document
+
+    async def send(
+        self,
+        method: str,
+        *path: str,
+        body: object = None,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request to a path below `/v1`.
+
+        Raises: Refusal.
+        """
+        if any("/" in part or part in ("", ".", "..") for part in path):
+            raise Refusal(problem("not_found", 404, "There is nothing at this address."))
+        content = b"" if body is None else json.dumps(body).encode()
+        sent = {"accept": JSON, "content-type": JSON, "content-length": str(len(content)), **(headers or {})}
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        where = "/".join(("", "v1", *path))
+        outer = self.request.scope
+        scope = {
+            "type": "http",
+            "asgi": outer["asgi"],
+            "http_version": "1.1",
+            "method": method,
+            "scheme": outer["scheme"],
+            "path": where,
+            "raw_path": quote(where).encode(),
+            "query_string": urlencode(asked).encode(),
+            "root_path": "",
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in sent.items()],
+            "client": outer["client"],
+            "server": outer["server"],
+            "state": {},
+            INSIDE: self.caller,
+        }
+        return await self._answered(scope, content)
+
+    async def _answered(self, scope: MutableMapping[str, Any], content: bytes) -> Reply:
+        told, status, headers, parts = False, 0, dict[str, str](), list[bytes]()
+
+        async def receive() -> Message:
+            nonlocal told
+            if told:
+                return await self.request.receive()
+            told = True
+            return {"type": "http.request", "body": content, "more_body": False}
+
+        async def send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers.update((name.decode().lower(), value.decode("latin-1")) for name, value in message["headers"])
+            else:
+                parts.append(message.get("body", b""))
+
+        with suppress(Exception):  # what nobody expected is logged and answered before it is raised again
+            await self.application(scope, receive, send)
+        reply = Reply(status=status, headers=headers, content=b"".join(parts))
+        if status >= 400:
+            raise Refusal(reply.document)
+        if not status:
+            raise RuntimeError("The service answered nothing.")
+        return reply

@@ -1,0 +1,78 @@
+"""What a page is, and what it is given of the request that it answers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from lapwing.server.console.browser_sessions import BrowserSession
+from lapwing.server.console.inside import Api
+from lapwing.server.console.templates import Templates
+from lapwing.server.people import Caller
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request of somebody who is signed in.
+
+    Args: form: what a form sent, without what every form has; address: at which callers find the service.
+    """
+
+    request: Request
+    session: BrowserSession
+    api: Api
+    form: Mapping[str, str]
+    templates: Templates
+    address: str
+
+    @property
+    def caller(self) -> Caller:
+        """Who is signed in."""
+        return self.session.caller
+
+    def part(self, name: str) -> str:
+        """Return a part of the path."""
+        return str(self.request.path_params[name])
+
+    def asked(self, name: str, usual: str = "") -> str:
+        """Return a query parameter."""
+        return self.request.query_params.get(name, usual)
+
+    def show(self, template: str, /, status: int = 200, **facts: Any) -> HTMLResponse:
+        """Return a page."""
+        return HTMLResponse(self.render(template, **facts), status)
+
+    def render(self, template: str, /, **facts: Any) -> str:
+        """Return the text of a template, which may ask who is signed in, and where."""
+        common = {
+            "caller": self.caller,
+            "form_secret": self.session.form,
+            "path": self.request.url.path,
+            "done": self.asked("done"),
+        }
+        return self.templates.render(template, **common, **facts)
+
+
+def go(path: str) -> Response:
+    """Lead the browser to a page, by GET."""
+    return RedirectResponse(path, 303)
+
+
+Handler = Callable[[Visit], Awaitable[Response]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What answers a method at a path.
+
+    Args: query: the query parameters that it takes.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    handle: Handler
+    query: tuple[str, ...] = ()

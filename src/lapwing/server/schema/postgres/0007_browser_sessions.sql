@@ -1,0 +1,9 @@
+CREATE TABLE browser_sessions (
+    hash TEXT PRIMARY KEY,
+    previous TEXT,
+    token TEXT NOT NULL REFERENCES tokens (id),
+    form TEXT NOT NULL,
+    rotated DOUBLE PRECISION NOT NULL,
+    seen DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX browser_sessions_before ON browser_sessions (previous)

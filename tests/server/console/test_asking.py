@@ -1,0 +1,162 @@
+"""An analyst's first question, without scripts: see what is there, see the price, decide, read, take it along."""
+
+import csv
+import io
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.server.browsing import Shown, Visitor
+from tests.support.server.world import World
+
+SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+
+
+def priced(alice: Visitor, sql: str = SQL, **typed: str) -> Shown:
+    page = alice.go("/console/data/open/ask")
+    return alice.submit(page, "/ask", sql=sql, **{"by": "epsilon", "epsilon": "0.5", **typed})
+
+
+def test_a_first_question(alice: Visitor) -> None:
+    world = alice.world
+    start = alice.go("/console")
+    assert "open" in start.text
+    assert "closed" not in start.text.replace("closed for ever", "")
+    tables = alice.go("/console/data/open")
+    assert "0 to 8, in steps of 0.5" in tables.text
+    assert "one of a, b" in tables.text
+    (link,) = [link for link in tables.page.links if "ask?sql=" in link][:1]
+    assert parse_qs(urlsplit(link).query)["sql"] == ["SELECT COUNT(*) AS n FROM visits"]
+
+    price = priced(alice, label="by plan")
+    assert "Price: ε = 0.5" in price.text
+    assert "±20" in price.text
+    assert world.charges() == 0
+
+    answer = alice.submit(price, "/ask/answer")
+    assert answer.status == 200
+    assert "Bought for ε = 0.5. It can be opened again for nothing." in answer.text
+    assert "by plan" in answer.text
+    assert answer.content.count(b'class="bar-1"') == 2
+    assert answer.text.count("±20") == 2
+    assert world.charges() == 1
+
+    history = alice.go("/console/data/open/history")
+    assert "by plan" in history.text
+    again = alice.go(next(link for link in history.page.links if link.startswith("/console/answers/")))
+    assert again.page.text.endswith(answer.page.text.rpartition("nothing.")[2])
+    assert world.charges() == 1
+
+
+def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
+    price = priced(alice)
+    first = alice.submit(price, "/ask/answer")
+    again = alice.submit(price, "/ask/answer")  # the same form a second time, as a double click sends it
+    assert first.path == again.path
+    assert alice.world.charges() == 1
+    later = priced(alice)
+    assert "It was bought before" in later.text
+    assert "nothing was charged" in alice.submit(later, "/ask/answer").text
+    assert alice.world.charges() == 1
+
+
+def test_a_wanted_error_is_bought_at_the_least_price(alice: Visitor) -> None:
+    price = priced(alice, by="error", error="10", epsilon="")
+    assert "±10" in price.text
+    assert price.form("/ask/answer").fields["error"] == "10"
+    assert "±10" in alice.submit(price, "/ask/answer").text
+
+
+def test_a_refusal_points_at_the_place_and_can_be_put_right(alice: Visitor) -> None:
+    refused = priced(alice, "SELECT COUNT(*) AS n\nFROM visits WHERE plam = 'a'")
+    assert "There is no column 'plam' in visits (line 2, column 19)" in refused.text
+    assert "<mark>plam</mark>" in refused.content.decode()
+    (form,) = [form for form in refused.page.forms if "WHERE plan" in form.fields.get("sql", "")]
+    mended = alice.post(form.action, form.fields)
+    assert mended.form("/ask").fields["sql"] == "SELECT COUNT(*) AS n\nFROM visits WHERE plan = 'a'"
+    assert alice.world.charges() == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"epsilon": "much"}, "epsilon"),
+        ({"epsilon": "-1"}, "epsilon"),
+        ({"epsilon": ""}, ""),
+        ({"epsilon": "1000"}, "budget"),
+        ({"by": "error", "error": "0"}, "error"),
+    ],
+)
+def test_prices_that_cannot_be_are_told(alice: Visitor, typed: dict[str, str], told: str) -> None:
+    shown = priced(alice, **typed)
+    assert shown.status == 200
+    assert told in shown.text
+    assert "/ask/answer" not in [form.action[-11:] for form in shown.page.forms]
+
+
+def test_a_question_that_is_refused_when_it_is_bought_is_told_on_the_page(alice: Visitor) -> None:
+    price = priced(alice)
+    alice.world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
+    shown = alice.submit(price, "/ask/answer")
+    assert shown.status == 409 or shown.status == 403
+    assert "Not asked." in shown.text
+    assert shown.form("/ask").fields["sql"] == SQL
+    assert alice.world.charges() == 0
+
+
+def test_answers_as_files(alice: Visitor) -> None:
+    answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
+    document = alice.world.ask("GET", f"/v1{answer.removeprefix('/console')}", "alice").document
+    rows = list(csv.DictReader(io.StringIO(alice.go(f"{answer}/file.csv").content.decode())))
+    assert [(row["plan"], int(row["n"])) for row in rows] == [(row["plan"], row["n"]) for row in document["rows"]]
+    assert [float(row["n_low"]) for row in rows] == document["intervals"]["n"]["low"]
+    table = pq.read_table(io.BytesIO(alice.go(f"{answer}/file.parquet").content))
+    assert table.column_names == ["plan", "n", "n_low", "n_high"]
+    assert table.equals(pa.ipc.open_stream(alice.go(f"{answer}/file.arrow").content).read_all())
+    assert json.loads(alice.go(f"{answer}/file.json").content) == document
+    chart = alice.go(f"{answer}/file.svg")
+    assert chart.headers["content-disposition"].startswith("attachment")
+    assert "sandbox" in chart.headers["content-security-policy"]
+    assert alice.go(f"{answer}/file.exe").status == 404
+
+
+def test_an_answer_can_be_looked_at_in_other_ways_for_nothing(alice: Visitor) -> None:
+    sql = "SELECT plan, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY plan"
+    answer = alice.submit(priced(alice, sql), "/ask/answer").path.partition("?")[0]
+    wider, narrower = (alice.go(f"{answer}?confidence={level}").text for level in ("0.99", "0.8"))
+    assert "intervals of 99 %" in wider
+    assert wider != narrower
+    assert "These numbers can be true together" in alice.go(f"{answer}?view=consistent").text
+    falling = alice.go(f"{answer}?sort=plan&order=falling").text
+    assert falling.index("b ") < falling.index("a ") or "↓" in falling
+    assert "Chart of cost" in alice.go(f"{answer}?chart=cost").content.decode()
+    assert alice.go(f"{answer}?confidence=2").status == 422
+    assert alice.world.charges() == 1
+
+
+def test_copies_ask_the_same(alice: Visitor, place: World) -> None:
+    answer = alice.submit(priced(alice), "/ask/answer").content.decode()
+    assert f"lw.connect(&#39;{place.address}&#39;" in answer
+    assert "/v1/datasets/open/query" in answer
+    assert "--epsilon 0.5" in answer
+
+
+def test_many_rows_come_in_pages(alice: Visitor) -> None:
+    shown = alice.submit(
+        priced(alice, "SELECT plan, size, age, COUNT(*) AS n FROM visits GROUP BY plan, size, age"), "/ask/answer"
+    )
+    assert shown.status == 200
+    assert alice.go(f"{shown.path.partition('?')[0]}?page=99").status == 200
+    assert alice.go(f"{shown.path.partition('?')[0]}?page=x").status == 200
+
+
+def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
+    alice.world.query("carol")
+    budget = alice.go("/console/data/open/budget")
+    assert "carol" not in budget.text
+    assert "Nothing was charged." in budget.text
+    assert "< 0.1 % of the budget spent" in budget.text
+    assert "carol" not in alice.go("/console/data/open/charges").text

@@ -1,0 +1,108 @@
+"""Charts and tables of answers: which is chosen, where things are, and that nothing is shown smaller than it is."""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from lapwing.server.console.answer.table import cells_of, ordered
+from lapwing.server.console.budget.spending import by_day, projection
+from lapwing.server.console.charts.answer_chart import MOST_BARS, chart_of, columns_of
+from lapwing.server.console.charts.scales import scale_of
+
+
+def document(keys: dict[str, tuple[str, list[Any]]], values: list[Any], half: float = 5) -> dict[str, Any]:
+    names = [*keys, "n"]
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*(one for _, one in keys.values()), values, strict=True)]
+    ends = {
+        "low": [None if value is None else value - half for value in values],
+        "high": [None if value is None else value + half for value in values],
+    }
+    types = {name: kind for name, (kind, _) in keys.items()} | {"n": "integer"}
+    return {"columns": names, "rows": rows, "types": types, "keys": list(keys), "intervals": {"n": ends}}
+
+
+def test_bars_begin_at_nothing_and_whiskers_are_intervals() -> None:
+    chart = chart_of(document({"plan": ("text", ["a", "b", "c"])}, [100, -20, None]))
+    assert chart is not None
+    assert chart.kind == "bars"
+    first, second = chart.marks
+    assert first.x == chart.zero
+    assert second.x + second.width == pytest.approx(chart.zero)
+    assert first.low is not None
+    assert first.high is not None
+    assert (first.high - first.low) / first.width == pytest.approx(10 / 100, abs=1e-3)
+    assert first.x + first.width == pytest.approx((first.low + first.high) / 2, abs=0.02)
+    assert "from 95 to 105" in first.text
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        ({"day": ("date", ["2026-01-02", "2026-01-01"])}, "line"),
+        ({"at": ("timestamp", ["2026-01-01T10:00:00", "2026-01-01T09:00:00"])}, "line"),
+        ({"age": ("integer", list(range(20, 10, -1)))}, "line"),
+        ({"age": ("integer", [1, 2])}, "bars"),
+        ({"age": ("integer", [1] * 10)}, "bars"),
+        ({"plan": ("text", ["a", "b"])}, "bars"),
+        ({"plan": ("text", ["a", "b"]), "sex": ("text", ["f", "m"])}, "heat"),
+        ({"a": ("text", ["a", "b"]), "b": ("text", ["f", "m"]), "c": ("text", ["x", "y"])}, "bars"),
+    ],
+)
+def test_the_shape_of_an_answer_chooses_its_chart(keys: dict[str, tuple[str, list[Any]]], kind: str) -> None:
+    rows = len(next(iter(keys.values()))[1])
+    chart = chart_of(document(keys, list(range(rows))))
+    assert chart is not None
+    assert chart.kind == kind
+    if kind == "line":
+        assert [mark.x for mark in chart.marks] == sorted(mark.x for mark in chart.marks)
+
+
+def test_what_cannot_be_drawn_is_not() -> None:
+    assert chart_of(document({}, [])) is None
+    assert chart_of(document({"plan": ("text", ["a"])}, [None])) is None
+    text = document({"plan": ("text", ["a"])}, [1])
+    text["types"]["n"] = "text"
+    assert chart_of(text) is None
+    assert columns_of(text) == []
+
+
+def test_of_many_bars_some_are_left_out_and_that_is_told() -> None:
+    chart = chart_of(document({"plan": ("text", [f"{n}" for n in range(100)])}, list(range(100))))
+    assert chart is not None
+    assert (len(chart.marks), chart.left_out) == (MOST_BARS, 100 - MOST_BARS)
+
+
+@pytest.mark.parametrize("values", [[0.0], [5.0, 5.0], [-3.0, 1e9], [1e-9, 2e-9], []])
+def test_scales_hold_all_numbers_and_few_ticks(values: list[float]) -> None:
+    scale = scale_of(values, 0, 100)
+    assert all(0 <= scale.at(value) <= 100 for value in values)
+    assert 1 <= len(scale.ticks()) <= 13
+
+
+def test_rows_are_ordered_by_numbers_and_by_texts() -> None:
+    shown = document({"plan": ("text", ["b", "c", "a"])}, [10, None, 9])
+    assert ordered(shown, "n", falling=False) == [2, 0, 1]
+    assert ordered(shown, "n", falling=True) == [0, 2, 1]
+    assert ordered(shown, "plan", falling=False) == [2, 0, 1]
+    assert ordered(shown, "no such", falling=False) == [0, 1, 2]
+
+
+def test_errors_are_rounded_up() -> None:
+    shown = document({"plan": ("text", ["a"])}, [1234], half=20.2)
+    ((plan, n),) = cells_of(shown, [0])
+    assert (plan.text, plan.margin) == ("a", "")
+    assert (n.text, n.margin) == ("1,234", "±21")
+
+
+def test_what_was_charged_lately_says_until_when_it_lasts() -> None:
+    today = date(2026, 11, 26)
+    charges = [{"time": f"{today - timedelta(days=n)}T10:00:00+00:00", "loss": {"amount": "0.02"}} for n in (3, 1, 1)]
+    days = by_day(charges, 1.0, today)
+    assert [round(share, 4) for _, share in days] == [0.02, 0, 0.04, 0]
+    lasts = projection(days, 0.94, today)
+    assert lasts is not None
+    assert lasts.share_a_day == pytest.approx(0.015)
+    assert lasts.until == today + timedelta(days=62)
+    assert projection(by_day([], 1.0, today), 1.0, today) is None
+    assert projection([(today - timedelta(days=30), 0.5)], 0.5, today) is None

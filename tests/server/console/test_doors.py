@@ -1,0 +1,202 @@
+"""Every page behind the door: who is shown what, which forms are taken, and what each answer tells a browser."""
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lapwing.server import console
+from lapwing.server.console import door, forms
+from lapwing.server.console.door import POLICY
+from lapwing.server.console.forms import FIELD
+from lapwing.server.console.pages import PAGES
+from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.world import QUESTION, World
+
+OK, THERE, UNKNOWN, FORBIDDEN, MISSING, LED = 200, 303, 401, 403, 404, 303
+SEES = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
+OWN = {"nobody": LED, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
+AUDITS = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
+CURATES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": OK}
+ASKED = {"sql": str(QUESTION["sql"]), "by": "epsilon", "epsilon": "0.5"}
+DATA: Final = "/console/data/{dataset}"
+# What is asked for, what a form sends, and what everybody is told; alice may ask `open`, and has bought the answer.
+MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] = {
+    ("GET", "/console"): ("/console", {}, OWN),
+    ("GET", DATA): ("/console/data/open", {}, SEES),
+    ("GET", f"{DATA}/ask"): ("/console/data/open/ask", {}, SEES),
+    ("POST", f"{DATA}/ask"): ("/console/data/open/ask", ASKED, SEES),
+    ("POST", f"{DATA}/ask/preview"): ("/console/data/open/ask/preview", ASKED, {**SEES, "bob": OK}),
+    ("POST", f"{DATA}/ask/answer"): (
+        "/console/data/open/ask/answer",
+        ASKED,
+        {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": THERE},
+    ),
+    ("GET", "/console/answers/{answer}"): ("/console/answers/ANSWER", {}, SEES),
+    ("GET", "/console/answers/{answer}/file.{form}"): ("/console/answers/ANSWER/file.csv", {}, SEES),
+    ("GET", f"{DATA}/history"): ("/console/data/open/history", {}, SEES),
+    ("GET", f"{DATA}/charges"): ("/console/data/open/charges", {}, SEES),
+    ("GET", f"{DATA}/budget"): ("/console/data/open/budget", {}, SEES),
+    ("GET", f"{DATA}/guarantee"): ("/console/data/open/guarantee", {}, SEES),
+}
+FORMS: Final = [key for key in MATRIX if key[0] == "POST"]
+
+
+@pytest.fixture(scope="module")
+def people(settled: World) -> dict[str, Visitor]:
+    """Everybody at a browser, and nobody."""
+    return {"nobody": Visitor(settled)} | {name: visitor(settled, name) for name in ("alice", "bob", "audrey", "carol")}
+
+
+@pytest.fixture(scope="module")
+def answer(settled: World) -> str:
+    return str(settled.query("alice").document["id"])
+
+
+def test_the_matrix_has_every_page() -> None:
+    assert {(page.method, page.path) for page in PAGES} == set(MATRIX)
+
+
+def asked(who: Visitor, method: str, path: str, fields: Mapping[str, str], **headers: str) -> Any:
+    if method == "GET":
+        return who.go(path, follow=False, **headers)
+    return who.post(path, fields, follow=False, **headers)
+
+
+def differences(people: Mapping[str, Visitor], answer: str) -> list[str]:
+    """Return what is not as the matrix says."""
+    found = []
+    for (method, _), (path, fields, expected) in MATRIX.items():
+        for name, status in expected.items():
+            who = people[name]
+            secret = {FIELD: who.secret()} if name != "nobody" and method == "POST" else {}
+            told = asked(who, method, path.replace("ANSWER", answer), {**fields, **secret}).status
+            if told != status:
+                found.append(f"{method} {path} by {name}: {told}, not {status}")
+    return found
+
+
+def test_everybody_is_shown_what_they_may_see(people: dict[str, Visitor], answer: str) -> None:
+    assert differences(people, answer) == []
+
+
+def test_what_is_hidden_is_missing_by_the_same_page(people: dict[str, Visitor], answer: str) -> None:
+    def shown(path: str) -> bytes:
+        return re.sub(rb'value="lapwing_[^"]*"', b"", people["bob"].go(path).content)
+
+    assert shown("/console/data/open") == shown("/console/data/nothing")
+    assert shown(f"/console/answers/{answer}") == shown("/console/answers/nothing")
+
+
+def untaken(people: Mapping[str, Visitor]) -> list[str]:
+    """Return the forms that are taken though no page of the session sent them."""
+    carol, found = people["carol"], []
+    own, others = carol.secret(), people["alice"].secret()
+    cases: list[tuple[dict[str, str], dict[str, str]]] = [
+        ({}, {}), ({FIELD: ""}, {}), ({FIELD: others}, {}),
+        ({FIELD: own}, {"Origin": "http://evil.example"}), ({FIELD: own}, {"Origin": "null"}),
+        ({FIELD: own}, {"Sec-Fetch-Site": "cross-site"}), ({FIELD: own}, {"Sec-Fetch-Site": "same-site"}),
+    ]  # fmt: skip
+    for method, path in [*FORMS, ("POST", "/console/sign-out")]:
+        where, fields, _ = MATRIX.get((method, path), (path, {}, {}))
+        for secret, headers in cases:
+            if asked(carol, method, where, {**fields, **secret}, **headers).status != FORBIDDEN:
+                found.append(f"{where} {secret} {headers}")
+    return found
+
+
+def test_forms_of_other_sites_are_refused(settled: World, people: dict[str, Visitor]) -> None:
+    before = settled.charges()
+    assert untaken(people) == []
+    assert settled.charges() == before
+
+
+@pytest.mark.parametrize("planted", ["is_from_here", "require_own"])
+def test_forms_that_are_taken_are_found(
+    people: dict[str, Visitor], monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    """Planted: nobody looks where a form comes from; nobody looks at its secret either."""
+    target = forms if planted == "is_from_here" else door
+    monkeypatch.setattr(target, planted, lambda *_: True)
+    monkeypatch.setattr("lapwing.server.console.browser_sessions.BrowserSessions.end", lambda *_: None)
+    taken, cookies = [], dict(people["carol"].cookies)
+    try:
+        taken = untaken(people)
+    except ValueError:  # signed out on the way
+        taken = ["/console/sign-out"]
+    people["carol"].cookies.update(cookies)
+    assert taken
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "multipart/form-data; boundary=x"])
+def test_what_is_no_form_is_refused(people: dict[str, Visitor], kind: str) -> None:
+    told = people["carol"].post("/console/data/open/ask", {**ASKED}, Content_Type=kind)
+    assert told.status == 415
+
+
+@pytest.mark.parametrize("body", ["sql=1&sql=2", "a=%ff", "&".join(f"f{n}=1" for n in range(101))])
+def test_forms_that_can_be_read_in_two_ways_are_refused(people: dict[str, Visitor], body: str) -> None:
+    who = people["carol"]
+    sent = {"Content-Type": "application/x-www-form-urlencoded"}
+    told = who._sent("POST", "/console/data/open/ask", body.encode(), sent, follow=False)
+    assert told.status == 422
+
+
+def lax(people: Mapping[str, Visitor], answer: str) -> list[str]:
+    """Return the answers that let other sites in, and pages that hold what their policy forbids."""
+    found = []
+    pages = [(path, who) for (method, _), (path, _, _) in MATRIX.items() if method == "GET" for who in people]
+    for path, name in [*pages, ("/console/sign-in", "nobody"), ("/console/nowhere", "carol")]:
+        shown = people[name].go(path.replace("ANSWER", answer), follow=False)
+        headers = shown.headers
+        policy = headers.get("content-security-policy", "")
+        if "frame-ancestors 'none'" not in policy and "sandbox" not in policy:
+            found.append(f"{path}: framed")
+        if "unsafe" in policy or headers.get("x-frame-options") != "DENY":
+            found.append(f"{path}: {policy}")
+        if headers.get("cache-control") != "no-store" or headers.get("x-content-type-options") != "nosniff":
+            found.append(f"{path}: kept")
+        if headers.get("content-type", "").startswith("text/html"):
+            found += [f"{path}: {one}" for one in shown.page.forbidden]
+    return found
+
+
+def test_pages_hold_nothing_that_their_policy_forbids(people: dict[str, Visitor], answer: str) -> None:
+    assert lax(people, answer) == []
+    assert "'unsafe" not in POLICY
+
+
+def test_files_are_kept_by_browsers_under_the_name_of_their_version(people: dict[str, Visitor]) -> None:
+    page = people["nobody"].go("/console/sign-in").content.decode()
+    files = set(re.findall(r'(?:href|src)="(/console/static/[^"]+)"', page))
+    assert len(files) == 3
+    for file in files:
+        assert "immutable" in people["nobody"].go(file).headers["cache-control"]
+        assert people["nobody"].go(file.partition("?")[0]).headers["cache-control"] == "no-store"
+    assert people["nobody"].go("/console/static/..%2fdoor.py").status == 404
+
+
+ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", "responses")
+"""Modules of the service that pages use: for who asks, random names, and the shapes of errors and answers."""
+INSIDE_THE_DOOR: Final = {"browser_sessions.py", "door.py", "sign_in/__init__.py"}
+"""What knows the service itself; all else asks it as a program does."""
+
+
+def test_pages_ask_the_service_as_programs_do() -> None:
+    """No page reads policies, ledgers, sessions on data or the store: then it could show what no request would."""
+    root = Path(console.__file__).parent
+    for file in root.rglob("*.py"):
+        if file.relative_to(root).as_posix() in INSIDE_THE_DOOR:
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lapwing"):
+                module = node.module or ""
+                own = module.startswith("lapwing.server.console")
+                shared = module.removeprefix("lapwing.server.") in ALLOWED
+                words = module in ("lapwing", "lapwing.figures", "lapwing.privacy.amount_texts")
+                assert own or shared or words, f"{file}: {module}"
+                if node.module == "lapwing.server.people":
+                    assert {name.name for name in node.names} == {"Caller"}, file

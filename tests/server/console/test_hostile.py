@@ -1,0 +1,161 @@
+"""Texts that try to be more than texts: names of columns, listed values, labels, questions, names of people."""
+
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.server.console import templates
+from lapwing.server.service import Service
+from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
+from tests.support.server.world import PEOPLE, QUICK, World, serving
+
+SCRIPT: Final = "<script>alert(1)</script>"
+QUOTES: Final = "\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
+TURNED: Final = "\u202egnp.exe \u0645\u0631\u062d\u0628\u0627"
+ARABIC: Final = "\u0645\u0631\u062d\u0628\u0627"
+LONG: Final = "x" * 60_000
+NAMES: Final = (SCRIPT, QUOTES, TURNED)
+COLUMNS: Final = ", ".join('"' + name.replace('"', '""') + '"' for name in NAMES)
+
+
+class Tags(HTMLParser):
+    """Gathers the elements and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag if tag != "script" or any(name == "src" for name, _ in attributes) else "inline script")
+        self.tags += [name for name, _ in attributes if name.startswith("on")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("hostile")
+    file = folder / "visits.parquet"
+    people = list(range(60))
+    columns: dict[str, list[object]] = {name: [NAMES[n % 3] for n in people] for name in NAMES}
+    pq.write_table(pa.table({"person": people, **columns}), file)
+    session = lw.protect(
+        file,
+        privacy_unit="person",
+        epsilon=100,
+        delta=1e-3,
+        max_rows_per_unit=1,
+        domains={name: list(NAMES) for name in NAMES},
+    )
+    service = Service(folder / "people.db", [session], QUICK)
+    for name, role in PEOPLE.items():
+        service.people.add(name, role, PASSWORD, by="carol")
+    view = session.budget()
+    service.policies.grant(session.catalog.name, "alice", None, view.spending, view.total, by="carol")
+    with serving(service) as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def alice(hostile: World) -> Visitor:
+    return visitor(hostile, "alice")
+
+
+def priced(alice: Visitor, sql: str, label: str) -> Shown:
+    typed = {"sql": sql, "by": "epsilon", "epsilon": "1", "label": label}
+    return alice.submit(alice.go("/console/data/visits/ask"), "/ask", **typed)
+
+
+def bought(alice: Visitor, sql: str, label: str) -> Shown:
+    page = priced(alice, sql, label)
+    shown = alice.submit(page, "/ask/answer")
+    assert shown.path.startswith("/console/answers/"), shown.text[:500]
+    return shown
+
+
+def pages(alice: Visitor) -> Mapping[str, Shown]:
+    """Return every page that has a hostile text to show."""
+    one = bought(alice, f"SELECT {COLUMNS.split(', ')[0]}, COUNT(*) AS n FROM visits GROUP BY 1", SCRIPT)
+    two = bought(
+        alice, f'SELECT {COLUMNS}, COUNT(*) AS {COLUMNS.split(", ")[1][:-1]}n" FROM visits GROUP BY {COLUMNS}', QUOTES
+    )
+    long = bought(alice, f'SELECT COUNT(*) AS "{LONG}" FROM visits', ARABIC)
+    asked = {"sql": f"SELECT {SCRIPT}", "by": "epsilon", "epsilon": SCRIPT, "label": QUOTES}
+    form = alice.go("/console/data/visits/ask")
+    paths = [f"/console/data/visits{end}" for end in ("", "/ask", "/history", "/charges", "/budget", "/guarantee")]
+    return {
+        **{path: alice.go(path) for path in paths},
+        "one": one, "two": two, "long": long,
+        "refused": alice.submit(form, "/ask", **asked),
+        "preview": alice.post("/console/data/visits/ask/preview", {**form.form("/ask").fields, **asked}),
+        "missing": alice.go("/console/data/%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
+        "sign in": Visitor(alice.world).sign_in(SCRIPT[:60], SCRIPT),
+        "next": Visitor(alice.world).go("/console/sign-in?next=%22%3E%3Cscript%3E"),
+        "chart": alice.go(f"{one.path.partition('?')[0]}/file.svg"),
+    }  # fmt: skip
+
+
+def broken(shown: Mapping[str, Shown]) -> list[str]:
+    """Return the pages in which a text has become more than a text, or takes more room than it may."""
+    found = []
+    for name, page in shown.items():
+        tags = Tags()
+        tags.feed(page.content.decode())
+        images = tags.tags.count("img")
+        if "inline script" in tags.tags or images > 1 or any(tag.startswith("on") for tag in tags.tags):
+            found.append(f"{name}: markup")
+        most = 500_000 if name == "long" else 150_000
+        if len(page.content) > most:
+            found.append(f"{name}: {len(page.content):,} bytes")
+    return found
+
+
+def test_texts_stay_texts(alice: Visitor) -> None:
+    shown = pages(alice)
+    assert {name: page.status for name, page in shown.items() if page.status not in (200, 401, 404)} == {}
+    assert broken(shown) == []
+    assert SCRIPT in text_of(shown["one"])
+    assert SCRIPT in text_of(shown["/console/data/visits"])
+    assert SCRIPT in text_of(shown["refused"])
+
+
+def text_of(shown: Shown) -> str:
+    tags = Tags()
+    tags.feed(shown.content.decode())
+    return tags.text
+
+
+def test_a_long_name_is_shortened(alice: Visitor) -> None:
+    shown = bought(alice, f'SELECT COUNT(*) AS "{LONG}" FROM visits', "")
+    assert "… (60,000 characters)" in shown.text
+    assert len(shown.content) < 150_000
+
+
+def test_texts_from_right_to_left_turn_nothing_around_them(alice: Visitor) -> None:
+    """Each stands in an element of its own that keeps its direction inside."""
+    bought(alice, "SELECT COUNT(*) AS n FROM visits", ARABIC)
+    shown = alice.go("/console/data/visits/history").content.decode()
+    assert ARABIC in shown
+    for part in shown.split(ARABIC)[:-1]:
+        before = part[-200:]
+        assert before.rfind("<bdi>") > before.rfind("</bdi>") or 'dir="' in before
+
+
+def test_markup_that_is_not_escaped_is_found(hostile: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: templates that escape nothing."""
+    planted = templates.Templates()
+    planted._environment.autoescape = False
+
+    def render(_: object, name: str, /, **facts: object) -> str:
+        return planted._environment.get_template(name).render(facts)
+
+    monkeypatch.setattr(templates.Templates, "render", render)
+    alice = visitor(hostile, "alice")
+    assert broken({"refused": priced(alice, f"SELECT {SCRIPT}", ""), "tables": alice.go("/console/data/visits")})

@@ -1,0 +1,82 @@
+"""An analyst's first question in Chromium: the price while one types, one key to the button, and the answer."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.browser.chromium import Page, find_chromium, running
+from tests.support.server.browsing import PASSWORD
+from tests.support.server.world import World
+
+pytestmark = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
+SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    with running(find_chromium() or "") as browser:
+        yield browser.page()
+
+
+def typed(page: Page, into: str, text: str) -> None:
+    """Type into a field, as a hand does."""
+    page.run(
+        f"document.getElementById({json.dumps(into)}).focus(); document.getElementById({json.dumps(into)}).select()"
+    )
+    page.ask("Input.insertText", {"text": text})
+
+
+def sign_in(page: Page, world: World, name: str) -> None:
+    page.go(f"{world.address}/console")
+    typed(page, "name", name)
+    typed(page, "password", PASSWORD)
+    page.press("Enter", 13, "\r")
+    page.wait("location.pathname == '/console' && document.readyState == 'complete'")
+
+
+def complaints(page: Page) -> list[str]:
+    """Return what the browser was not allowed to do, and scripts that failed."""
+    logged = [event["entry"]["text"] for event in page.events("Log.entryAdded")]
+    return logged + [str(event["exceptionDetails"]) for event in page.events("Runtime.exceptionThrown")]
+
+
+def test_a_first_question_in_a_browser(place: World, page: Page) -> None:
+    sign_in(page, place, "alice")
+    page.go(f"{place.address}/console/data/open/ask")
+    page.wait("document.querySelector('#preview [data-verdict=fits]')")  # of the example, without a click
+
+    typed(page, "sql", SQL.replace("plan", "plam"))
+    page.wait("document.querySelector('#preview mark')?.textContent == 'plam'")
+    typed(page, "sql", SQL)
+    typed(page, "epsilon", "0.5")
+    page.wait("document.querySelector('#preview h2')?.textContent.includes('ε = 0.5')")
+    assert page.run("return document.getElementById('error').value") == "20"
+    typed(page, "error", "10")
+    page.wait("document.querySelector('#preview td.number')?.textContent == '±10'")
+    assert page.run("return document.getElementById('by-error').checked")
+    assert float(page.run("return document.getElementById('epsilon').value")) > 0.5
+    assert place.charges() == 0
+
+    typed(page, "sql", SQL)
+    modifiers = {"key": "Enter", "windowsVirtualKeyCode": 13, "modifiers": 2}
+    page.ask("Input.dispatchKeyEvent", {"type": "keyDown", **modifiers})
+    page.ask("Input.dispatchKeyEvent", {"type": "keyUp", **modifiers})
+    page.wait("document.activeElement.closest('[data-buy]')")
+    page.press("Enter", 13, "\r")
+    page.wait("location.pathname.startsWith('/console/answers/') && document.readyState == 'complete'")
+    assert place.charges() == 1
+    assert page.run("return document.querySelectorAll('.chart .bar-1').length") == 2
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    assert complaints(page) == []
+
+
+def test_a_page_that_is_framed_elsewhere_shows_nothing(place: World, page: Page) -> None:
+    """Of another site, which has the cookie sent along in no case; here the frame itself is refused."""
+    sign_in(page, place, "alice")
+    page.run(
+        f"const frame = document.createElement('iframe'); frame.src = '{place.address}/console/account';"
+        "document.body.append(frame); await new Promise((done) => setTimeout(done, 300));"
+    )
+    told = " ".join(complaints(page))
+    assert "frame" in told.lower()
