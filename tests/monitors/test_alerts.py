@@ -97,10 +97,9 @@ def test_each_alarm_is_sent_once_whoever_runs(tmp_path: Path) -> None:
                 delivered += [*monitor.deliver(), *monitor.deliver()]
         finally:
             server.shutdown()
-    places = [("north", 3, "begins"), ("north", 5, "ends"), ("north", 8, "begins"), ("north", 9, "ends")]
-    assert told(alarm for alarm, _ in delivered) == places
+    assert told(alarm for alarm, _ in delivered) == PLACES
     assert all(fault is None for _, fault in delivered)
-    assert [(sent["keys"]["cell"], sent["tick"], sent["what"]) for sent in received] == places
+    assert [(sent["keys"]["cell"], sent["tick"], sent["what"]) for sent in received] == PLACES
 
 
 def test_a_webhook_that_fails_is_said(tmp_path: Path) -> None:
@@ -110,11 +109,49 @@ def test_a_webhook_that_fails_is_said(tmp_path: Path) -> None:
         assert list(monitor.deliver()) == []  # what came before it was made is not told
         monitor.add_alert(alert(webhook="http://127.0.0.1:9"))
         assert list(monitor.deliver()) == []
-        monitor._store.set_alert("crowd", monitor.alerts()[0].to_text(), "0")
+        ((name, text, state),) = monitor._store.alerts()
+        monitor._store.set_alert(name, text, json.dumps(json.loads(state) | {"told": 0}))
     with open_monitor(tmp_path / "lapwing.toml", "m") as monitor:
         faults = [fault for _, fault in monitor.deliver()]
         assert len(faults) == 6
         assert all(fault == "URLError" for fault in faults)
+
+
+def check_each_tick_is_seen_once(folder: Path) -> None:
+    """However often somebody looks, and whoever: an alert goes on where it was."""
+    with made(folder) as monitor:
+        monitor.add_alert(alert(ticks=2))
+        running = monitor.run(replay=True)
+        for number in range(1, 13):
+            next(running)
+            with open_monitor(folder / "lapwing.toml", "m") as other:
+                found = told(other.alarms())
+            assert found == [place for place in PLACES if place[1] <= number]
+        assert told(monitor.alarms(5)) == PLACES[2:]
+
+
+PLACES = [("north", 3, "begins"), ("north", 5, "ends"), ("north", 8, "begins"), ("north", 9, "ends")]
+
+
+def test_an_alert_goes_on_where_it_was(tmp_path: Path) -> None:
+    check_each_tick_is_seen_once(tmp_path)
+
+
+def test_twin_an_alert_that_forgets_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lapwing.monitors.alerts import Watcher
+
+    honest = Watcher.to_text
+    monkeypatch.setattr(Watcher, "to_text", lambda watcher: json.dumps(json.loads(honest(watcher)) | {"held": []}))
+    with pytest.raises(AssertionError):
+        check_each_tick_is_seen_once(tmp_path)
+
+
+def test_many_ticks_are_looked_at_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lapwing.monitors.monitor.TICKS_AT_ONCE", 3)
+    with made(tmp_path) as monitor:
+        list(monitor.run(replay=True))
+        monitor.add_alert(alert(ticks=2))
+        assert told(monitor.alarms()) == PLACES
 
 
 def test_alerts_from_the_command_line(tmp_path: Path, run: Run) -> None:

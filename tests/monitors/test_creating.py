@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.catalog.toml import load
+from lapwing.catalog.toml import dumps, load, loads
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.tree import ContinualLaplace
 from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monitor
 from lapwing.monitors import monitor as monitors
 from lapwing.monitors.charging import pay
+from tests.support.cli.command import Run
 from tests.support.monitors.city import EVERY, events_of, make_city, write_events
 
 QUESTION = f"SELECT cell, COUNT(*) AS n FROM moves GROUP BY cell {EVERY}"
@@ -260,3 +263,66 @@ def test_a_mechanism_that_loses_more_than_was_charged_is_refused(tmp_path: Path)
 def test_there_is_no_such_monitor(tmp_path: Path) -> None:
     with pytest.raises(lw.InvalidParameter, match="There is no monitor m"):
         open_monitor(make_city(tmp_path), "m")
+
+
+SECTION = """
+[monitors.density]
+question = "SELECT cell, COUNT(*) AS people FROM moves GROUP BY cell"
+epsilon = 1
+time = "at"
+every = "10 minutes"
+for = "2 hours"
+starting = "2026-03-02"
+present = true
+within = "30 minutes"
+most = 4
+late = "drop"
+lateness = "1 minute"
+from = "service"
+"""
+
+
+def test_a_monitor_is_made_of_a_section_of_the_catalog(tmp_path: Path, run: Run) -> None:
+    city = make_city(tmp_path)
+    city.write_text(city.read_text() + SECTION)
+    catalog = load(city)
+    assert loads(dumps(catalog), file="lapwing.toml", folder=tmp_path) == catalog
+    outcome = run("monitor", "create", "density", "--catalog", str(city))
+    assert outcome.status == 0, outcome.err
+    with open_monitor(city, "density") as monitor:
+        definition, schedule = monitor.definition, monitor.schedule
+        assert (definition.most, definition.time, definition.source) == (4, "at", "service")
+        assert (schedule.horizon, schedule.within, schedule.late, schedule.present) == (12, 3, "drop", True)
+        assert schedule.lateness == 60_000_000
+    more = run("monitor", "create", "density", "--epsilon", "2", "--catalog", str(city))
+    assert more.status == 2
+    assert "the catalog says all of it" in more.err
+    other = run("monitor", "create", "other", "--catalog", str(city))
+    assert other.status == 2
+    assert "no section [monitors.other]; it describes density" in other.err
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        ('time = "at"', "", "time: missing"),
+        ("epsilon = 1", 'epsilon = "much"', "monitors.density.epsilon"),
+        ("most = 4", "most = 4.5", "monitors.density.most"),
+        ("present = true", "presence = true", "did you mean present"),
+    ],
+)
+def test_sections_that_cannot_be_read_are_said(tmp_path: Path, was: str, becomes: str, said: str) -> None:
+    city = make_city(tmp_path)
+    with pytest.raises(lw.CatalogError, match=said):
+        loads(city.read_text() + SECTION.replace(was, becomes), file="lapwing.toml", folder=tmp_path)
+
+
+def test_protecting_again_keeps_what_is_said_of_monitors(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"person": [1, 2], "age": [3, 4]}), tmp_path / "visits.parquet")
+    given: dict[str, Any] = {"privacy_unit": "person", "epsilon": 1, "max_rows_per_unit": 1}
+    lw.protect(tmp_path / "visits.parquet", bounds={"age": (0, 9)}, **given).close()
+    beside = tmp_path / "visits.lapwing.toml"
+    section = '\n[monitors.m]\nquestion = "SELECT COUNT(*) AS n FROM visits"\nepsilon = 1\ntime = "at"\n'
+    beside.write_text(beside.read_text() + section)
+    lw.protect(tmp_path / "visits.parquet", bounds={"age": (0, 8)}, **given).close()
+    assert [monitor.name for monitor in load(beside).monitors] == ["m"]

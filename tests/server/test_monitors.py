@@ -103,3 +103,75 @@ def test_a_stream_ends_in_time_and_streams_are_not_endless(
     monkeypatch.setattr(monitor_routes, "STREAMS", 0)
     reply = world.ask("GET", f"{PATH}/m/ticks", "alice", headers={"Accept": "text/event-stream"})
     assert (reply.status, reply.document["code"]) == (429, "too_many_requests")
+
+
+ALERT = f"{PATH}/m/alerts/crowd"
+
+
+def put(world: World, who: str, **fields: Any) -> Any:
+    return world.ask("PUT", ALERT, who, json.dumps(fields).encode(), {"Content-Type": "application/json"})
+
+
+def test_alerts_are_made_and_read(world: World, monitor: Monitor) -> None:
+    hook = "https://hooks.example.org/x"
+    made = put(world, "carol", column="n", above=-1e9, ticks=2, webhook=hook)
+    assert made.status == 200
+    assert made.document == {
+        "name": "crowd", "column": "n", "above": -1e9, "below": None, "ticks": 2, "surely": False, "webhook": hook,
+    }  # fmt: skip
+    assert world.ask("GET", f"{PATH}/m/alerts", "carol").document == [made.document]
+    assert world.ask("GET", f"{PATH}/m/alerts", "alice").document == [{**made.document, "webhook": None}]
+    assert world.ask("GET", f"{PATH}/m/alarms", "alice").document == []
+    list(monitor.run(replay=True))
+    alarms = world.ask("GET", f"{PATH}/m/alarms", "alice").document
+    assert {(alarm["alert"], alarm["tick"], alarm["what"]) for alarm in alarms} == {("crowd", 2, "begins")}
+    assert [alarm["keys"]["plan"] for alarm in alarms] == ["a", "b"]
+    assert world.ask("GET", f"{PATH}/m/alarms?after=2", "alice").document == []
+    assert world.ask("DELETE", ALERT, "carol").status == 204
+    assert world.ask("DELETE", ALERT, "carol").status == 404
+    assert world.ask("GET", f"{PATH}/m/alarms", "alice").document == []
+
+
+def test_alerts_are_the_curators(world: World, monitor: Monitor) -> None:
+    assert put(world, "alice", column="n", above=1).status == 403
+    assert put(world, "bob", column="n", above=1).status in (403, 404)
+    assert world.ask("DELETE", ALERT, "alice").status == 403
+    assert world.ask("GET", f"{PATH}/m/alarms", "bob").status == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"column": "n"},
+        {"column": "n", "above": 1, "below": 2},
+        {"column": "n", "above": 1, "ticks": 0},
+        {"column": "n", "above": 1, "webhook": "file:///etc/passwd"},
+        {"column": "n", "above": 1, "more": 1},
+        {"column": "plan", "above": 1},
+        {"above": 1},
+    ],
+)
+def test_alerts_that_cannot_be_meant_are_refused(world: World, monitor: Monitor, fields: dict[str, Any]) -> None:
+    assert put(world, "carol", **fields).status in (400, 403, 422)
+    assert monitor.alerts() == ()
+
+
+def test_consistent_counts_are_shown_on_request(world: World, monitor: Monitor) -> None:
+    (tick, *_) = monitor.run(replay=True)
+    (raw, *_) = numbers(world.ask("GET", f"{PATH}/m/ticks", "alice").document)
+    (shown, *_) = numbers(world.ask("GET", f"{PATH}/m/ticks?consistent=true", "alice").document)
+    assert shown == [row["n"] for row in tick.consistent().rows()]
+    assert all(n >= 0 for n in shown)
+    assert sum(shown) == max(0, sum(raw))
+
+
+def test_ticks_are_read_without_those_before_them(
+    world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a monitor has run, a request for its newest ticks reads those alone."""
+    list(monitor.run(replay=True))
+    read = list[int]()
+    honest = Monitor._shown
+    monkeypatch.setattr(Monitor, "_shown", lambda self, one: read.append(one.number) or honest(self, one))  # type: ignore[func-returns-value]
+    world.ask("GET", f"{PATH}/m/ticks?after=4", "alice")
+    assert read == [5, 6]

@@ -10,6 +10,7 @@ from lapwing.catalog.checks import ROW, check_tables, check_text, one_of, refuse
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.graph import EDGE, Graph, check_graphs
 from lapwing.catalog.ledger import place_of
+from lapwing.catalog.monitor_section import MonitorSection
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.reference import Reference, check_references
@@ -110,6 +111,7 @@ class Catalog:
         views: subqueries with a name. No two tables, graphs or views share a name.
         references: by which else than their units questions may join protected rows.
         graphs: between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
+        monitors: that are to be made of it; what was made and paid for is kept beside the ledger.
 
     Raises: CatalogError, starting with the place of what is wrong.
     """
@@ -124,6 +126,7 @@ class Catalog:
     views: tuple[View, ...] = ()
     references: tuple[Reference, ...] = ()
     graphs: tuple[Graph, ...] = ()
+    monitors: tuple[MonitorSection, ...] = ()
     file: Path | None = field(default=None, compare=False)
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).

@@ -31,6 +31,7 @@ from lapwing.catalog.model import (
     Table,
     View,
 )
+from lapwing.catalog.monitor_section import MonitorSection
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_address import is_address
@@ -65,10 +66,11 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
     """Read a catalog from text; `file` is the name for messages, `folder` where relative paths start from."""
     with within(f"{file}: "):
         document = TomlSection(path="", content=_parse(content))
-        document.allow("dataset", "budget", "tables", "views", "graphs")
+        document.allow("dataset", "budget", "tables", "views", "graphs", "monitors")
         dataset = document.section("dataset")
         dataset.allow("name", "engine", "ledger")
         tables, views, graphs = document.section("tables"), document.section("views"), document.section("graphs")
+        monitors = document.section("monitors")
         sections = {name: tables.section(name) for name in tables.content}
         drawn = {name: graphs.section(name) for name in graphs.content}
         edges = {section.text("edges", example="friendships") for section in drawn.values()}
@@ -96,6 +98,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
                 for to in section.section("references").content
             ),
             graphs=found,
+            monitors=tuple(MonitorSection.of(name, monitors.section(name)) for name in monitors.content),
         )
 
 
@@ -421,6 +424,8 @@ def dumps(catalog: Catalog) -> str:
         )
     for view in catalog.views:
         lines += ["", f"[views.{spelling.key(view.name)}]", _line("sql", view.sql, "")]
+    for monitor in catalog.monitors:
+        lines += monitor.lines()
     return "\n".join(lines) + "\n"
 
 

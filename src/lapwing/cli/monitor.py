@@ -65,12 +65,17 @@ def _optional(about: str, *names: str, metavar: str = "TEXT") -> Any:
 def create(
     name: Name,
     question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="SQL over one table, with EVERY … FOR …", show_default=False)
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[QUESTION]",
+            help="SQL over one table, with EVERY … FOR …; without, what the catalog says in [monitors.NAME].",
+            show_default=False,
+        ),
+    ] = None,
     epsilon: Annotated[
-        Fraction, amount(above_zero("--epsilon"), "The price of all ticks together.", show_default=False)
-    ],
-    time: Annotated[str, _optional("The column that says when an event happened.", metavar="COLUMN")],
+        Fraction | None, amount(above_zero("--epsilon"), "The price of all ticks together.", show_default=False)
+    ] = None,
+    time: Annotated[str | None, _optional("The column that says when an event happened.", metavar="COLUMN")] = None,
     most: Annotated[
         int | None,
         _optional("Events of one person that count in all, or stays; the table's rows unless given.", metavar="COUNT"),

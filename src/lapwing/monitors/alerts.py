@@ -81,6 +81,17 @@ class Alarm:
     value: float
     what: Literal["begins", "ends"]
 
+    def to_record(self) -> dict[str, Any]:
+        """Return it as JSON; a value that is not shown any more is null."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return fields | {"value": None if math.isnan(self.value) else self.value, "keys": dict(self.keys)}
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read a record."""
+        fields = json.loads(text)
+        return cls(**fields | {"value": math.nan if fields["value"] is None else fields["value"]})
+
     def __str__(self) -> str:
         where = ", ".join(f"{name} {value}" for name, value in self.keys.items()) or "all"
         return f"{self.alert} {self.what} in {where} at tick {self.tick:,}, {self.time}: {self.value:,.6g}"
@@ -88,13 +99,24 @@ class Alarm:
 
 @final
 class Watcher:
-    """Follows one alert from the first tick on."""
+    """Follows one alert from the first tick on.
 
-    def __init__(self, alert: Alert) -> None:
+    Args: state: as `to_text` wrote it, to go on; told: up to which tick what it says was sent.
+    """
+
+    def __init__(self, alert: Alert, state: str = "{}") -> None:
+        known = json.loads(state)
         self.alert = alert
-        self.tick = 0
-        self._held = dict[tuple[str, ...], int]()
-        self.begun = set[tuple[str, ...]]()
+        self.tick: int = known.get("tick", 0)
+        self.told: int = known.get("told", 0)
+        self._held: dict[tuple[str, ...], int] = {tuple(keys): held for keys, held in known.get("held", ())}
+        self.begun: set[tuple[str, ...]] = {tuple(keys) for keys in known.get("begun", ())}
+
+    def to_text(self) -> str:
+        """Return how far it has come."""
+        held = [[list(keys), ticks] for keys, ticks in self._held.items() if ticks]
+        begun = sorted(map(list, self.begun))
+        return json.dumps({"tick": self.tick, "told": self.told, "held": held, "begun": begun})
 
     def see(self, tick: Tick) -> list[Alarm]:
         """Take the next tick, and return what begins and ends."""
@@ -135,14 +157,6 @@ class Watcher:
         )
 
 
-def alarms_of(alerts: Iterable[Alert], ticks: Iterable[Tick]) -> Iterator[Alarm]:
-    """Yield all that alerts say of ticks, which begin with the first."""
-    watchers = [Watcher(alert) for alert in alerts]
-    for tick in ticks:
-        for watcher in watchers:
-            yield from watcher.see(tick)
-
-
 def require_column(alert: Alert, columns: Iterable[str]) -> None:
     """Refuse an alert about a column that is no noisy number.
 
@@ -156,9 +170,7 @@ def require_column(alert: Alert, columns: Iterable[str]) -> None:
 
 def send(alarm: Alarm, webhook: str) -> str | None:
     """Send an alarm as JSON, and return what went wrong, if anything did: nothing waits for it."""
-    fields: dict[str, Any] = {name: getattr(alarm, name) for name in alarm.__slots__}
-    value = None if math.isnan(alarm.value) else alarm.value
-    body = json.dumps(fields | {"value": value, "keys": dict(alarm.keys)}).encode()
+    body = json.dumps(alarm.to_record()).encode()
     request = urllib.request.Request(webhook, body, {"Content-Type": "application/json"})  # noqa: S310 - http(s) alone
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - http(s) alone

@@ -6,17 +6,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.monitor_section import MonitorSection
 from lapwing.catalog.toml import load
 from lapwing.engines import open_event_reader, open_public_tables
 from lapwing.errors import BudgetExhausted, CatalogMismatch, DataFault, InvalidParameter
 from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
 from lapwing.ledger.mark import path_of, read_text
-from lapwing.monitors.alerts import Alarm, Alert, Watcher, alarms_of, require_column, send
+from lapwing.monitors.alerts import Alarm, Alert, Watcher, require_column, send
 from lapwing.monitors.charging import is_charged, pay
 from lapwing.monitors.definition import Definition, require_name
 from lapwing.monitors.horizons import Horizons, records_of
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 POLL: Final = 1.0
 """Seconds between two looks at a source, or at a file that another process writes."""
+TICKS_AT_ONCE: Final = 200
+"""That alerts look at in one transaction, so that a tick that is due never waits for long."""
 Clock = Callable[[], int]
 
 
@@ -46,10 +50,10 @@ def system_clock() -> int:
 def create_monitor(
     catalog: str | Path | Catalog,
     name: str,
-    question: str,
+    question: str | None = None,
     *,
-    epsilon: Number,
-    time: str,
+    epsilon: Number | None = None,
+    time: str | None = None,
     most: int | None = None,
     per_tick: int | None = None,
     every: str | None = None,
@@ -66,6 +70,8 @@ def create_monitor(
     source: str | None = None,
 ) -> "Monitor":
     """Make a monitor, and charge the loss of its whole horizon. The curator's act.
+
+    Without a question, what the catalog says in its section `[monitors.<name>]` is made.
 
     Args:
         question: SQL over one table, grouped by columns with listed values, with `EVERY '15 minutes' FOR '1 day'` at
@@ -90,6 +96,14 @@ def create_monitor(
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
+    if question is None:
+        given = (epsilon, time, most, per_tick, every, horizon, starting, over, within, lateness, source)
+        if any(each is not None for each in given) or doubling or lifetime or present or (repeat, late) != (1, "next"):
+            raise InvalidParameter("No question is given, so the catalog says all of it; leave other options out.")
+        options: dict[str, Any] = dict(_section_of(described, name).options)
+        return create_monitor(described, name, **options)
+    if epsilon is None or time is None:
+        raise InvalidParameter("A monitor needs epsilon, its price, and time, the column that says when an event was.")
     text, schedule = read_schedule(
         question,
         every=every,
@@ -136,6 +150,16 @@ def create_monitor(
         _remove(path)
         raise
     return Monitor(described, definition, plan, store)
+
+
+def _section_of(catalog: Catalog, name: str) -> MonitorSection:
+    section = next((section for section in catalog.monitors if section.name == name), None)
+    if section is None:
+        named = ", ".join(section.name for section in catalog.monitors) or "none"
+        raise InvalidParameter(
+            f"No question is given, and the catalog has no section [monitors.{name}]; it describes {named}."
+        )
+    return section
 
 
 def _planned(definition: Definition, catalog: Catalog, *, limited: bool) -> tuple[Definition, MonitorPlan]:
@@ -235,7 +259,6 @@ class Monitor:
         self.definition = definition
         self._plan, self._store = plan, store
         self._horizons = Horizons(plan, definition.schedule, store)
-        self._watchers = dict[str, tuple[str, Watcher]]()  # of alerts, each as far as it was followed
 
     @property
     def name(self) -> str:
@@ -346,11 +369,14 @@ class Monitor:
         Raises: QueryRefused if the monitor shows no such noisy number.
         """
         require_column(alert, noisy_columns(self._plan))
+        watcher = Watcher(alert)
+        watcher.told = self.released
         with self._store.transaction():
-            self._store.set_alert(alert.name, alert.to_text(), str(self.released))
+            self._store.remove_alert(alert.name)
+            self._store.set_alert(alert.name, alert.to_text(), watcher.to_text())
 
     def remove_alert(self, name: str) -> bool:
-        """Say nothing more; tell whether there was such an alert."""
+        """Say nothing more, and forget what it said; tell whether there was such an alert."""
         with self._store.transaction():
             return self._store.remove_alert(name)
 
@@ -358,26 +384,43 @@ class Monitor:
         """Return the alerts that there are."""
         return tuple(Alert.from_text(text) for _, text, _ in self._store.alerts())
 
-    def alarms(self) -> Iterator[Alarm]:
-        """Yield when alerts began and ended, over all ticks that were released; free."""
-        return alarms_of(self.alerts(), self.ticks())
+    def alarms(self, after: int = 0) -> Iterator[Alarm]:
+        """Return when alerts began and ended, at ticks after one of this number; free."""
+        self._watch()
+        return map(Alarm.from_text, self._store.alarms(after))
+
+    def _watch(self) -> None:
+        """Let alerts look at the ticks that they have not seen, and write down what they say."""
+        behind = True
+        while behind:
+            behind = False
+            with self._store.transaction():  # each sees a tick once, whatever processes look
+                for name, text, state in self._store.alerts():
+                    watcher = Watcher(Alert.from_text(text), state)
+                    ticks = list(islice(self.ticks(watcher.tick), TICKS_AT_ONCE))
+                    if not ticks:
+                        continue
+                    behind = behind or len(ticks) == TICKS_AT_ONCE
+                    said = [alarm for tick in ticks for alarm in watcher.see(tick)]
+                    self._store.add_alarms(name, [(alarm.tick, json.dumps(alarm.to_record())) for alarm in said])
+                    self._store.set_alert(name, text, watcher.to_text())
 
     def deliver(self) -> Iterator[tuple[Alarm, str | None]]:
         """Send what alerts say that was not sent before, and yield it, with what went wrong with its webhook.
 
         It is noted before it is sent: so nothing is sent twice, and what fails is not sent again.
         """
-        for name, text, told in self._store.alerts():
-            if name not in self._watchers or self._watchers[name][0] != text:
-                self._watchers[name] = text, Watcher(Alert.from_text(text))
-            _, watcher = self._watchers[name]
-            ticks = self.ticks(watcher.tick)
-            fresh = [alarm for tick in ticks for alarm in watcher.see(tick) if alarm.tick > int(told)]
-            if watcher.tick > int(told):
-                with self._store.transaction():
-                    self._store.set_alert(name, text, str(watcher.tick))
-            for alarm in fresh:
-                yield alarm, None if watcher.alert.webhook is None else send(alarm, watcher.alert.webhook)
+        self._watch()
+        fresh = list[tuple[Alarm, Alert]]()
+        with self._store.transaction():
+            for name, text, state in self._store.alerts():
+                watcher = Watcher(Alert.from_text(text), state)
+                said = map(Alarm.from_text, self._store.alarms(watcher.told))
+                fresh += [(alarm, watcher.alert) for alarm in said if alarm.alert == name]
+                watcher.told = watcher.tick
+                self._store.set_alert(name, text, watcher.to_text())
+        for alarm, alert in fresh:
+            yield alarm, None if alert.webhook is None else send(alarm, alert.webhook)
 
     # ---- running it: the curator's acts ------------------------------------------------------------------------------
 

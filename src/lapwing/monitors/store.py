@@ -50,6 +50,8 @@ _SCHEMA: Final = (
     "CREATE TABLE inbox (number INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL)",
     "CREATE TABLE sent (unit TEXT, id TEXT, PRIMARY KEY (unit, id)) WITHOUT ROWID",
     "CREATE TABLE alerts (name TEXT PRIMARY KEY, definition TEXT NOT NULL, state TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE alarms (number INTEGER PRIMARY KEY, tick INTEGER NOT NULL, alert TEXT NOT NULL, alarm TEXT NOT NULL)",
+    "CREATE INDEX alarms_tick ON alarms (tick)",
 )
 _VERSION: Final = 2
 _PATIENCE: Final = 30.0
@@ -191,6 +193,11 @@ class Store:
         """Return name, definition and state of each alert."""
         return self._connection.execute("SELECT name, definition, state FROM alerts ORDER BY name").fetchall()
 
+    def alarms(self, after: int) -> list[str]:
+        """Return what alerts said of ticks after one, by ticks, alerts and rows."""
+        query = "SELECT alarm FROM alarms WHERE tick > ? ORDER BY tick, alert, number"
+        return [alarm for (alarm,) in self._connection.execute(query, (after,))]
+
     # ---- writing -----------------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -297,8 +304,14 @@ class Store:
         """Write an alert."""
         self._connection.execute("INSERT OR REPLACE INTO alerts VALUES (?, ?, ?)", (name, definition, state))
 
+    def add_alarms(self, alert: str, alarms: Iterable[tuple[int, str]]) -> None:
+        """Write what an alert says, with its ticks."""
+        statement = "INSERT INTO alarms (tick, alert, alarm) VALUES (?, ?, ?)"
+        self._connection.executemany(statement, ((tick, alert, alarm) for tick, alarm in alarms))
+
     def remove_alert(self, name: str) -> bool:
-        """Remove an alert; tell whether there was one."""
+        """Remove an alert and what it said; tell whether there was one."""
+        self._connection.execute("DELETE FROM alarms WHERE alert = ?", (name,))
         return self._connection.execute("DELETE FROM alerts WHERE name = ?", (name,)).rowcount == 1
 
     def advance_mark(self) -> None:

@@ -8,18 +8,21 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import AnswerDocument, answer_document
-from lapwing.errors import InvalidParameter, NotFound, TooManyRequests
+from lapwing.errors import InvalidParameter, NotFound, QueryRefused, TooManyRequests
+from lapwing.monitors.alerts import Alert
 from lapwing.monitors.describing import described
 from lapwing.monitors.monitor import Monitor, list_monitors, open_monitor
 from lapwing.monitors.tick import Tick
+from lapwing.server.bodies import Body
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import LINES, described_by, json_response
@@ -77,6 +80,58 @@ class Taken(TypedDict):
     """How many events were taken, be they new or not."""
 
     events: int
+
+
+class AlertDocument(TypedDict):
+    """When to say something: a `column` is `above`, or `below`, a number for so many `ticks` in a row."""
+
+    name: str
+    column: str
+    above: float | None
+    below: float | None
+    ticks: int
+    surely: bool
+    webhook: str | None
+
+
+class AlarmDocument(TypedDict):
+    """That an alert begins, or ends, in a row, by its keys; `value` is null where the row is not shown any more."""
+
+    alert: str
+    tick: int
+    time: str
+    keys: dict[str, str]
+    value: float | None
+    what: str
+
+
+@final
+class AlertRequest(Body):
+    """An alert that is to be: either above or below a number."""
+
+    column: Annotated[str, Field(max_length=256, description="Of noisy numbers.")]
+    above: Annotated[float | None, Field(description="Say when it is above this.")] = None
+    below: Annotated[float | None, Field(description="Or below this.")] = None
+    ticks: Annotated[int, Field(ge=1, le=100_000, description="For so many ticks in a row.")] = 1
+    surely: Annotated[bool, Field(description="Only where all of the interval is.")] = False
+    webhook: Annotated[
+        str | None, Field(max_length=2048, description="Where `lapwing monitor run` is to send it, as JSON.")
+    ] = None
+
+    def alert(self, name: str) -> Alert:
+        """Return what is meant."""
+        threshold = self.above if self.below is None else self.below
+        if threshold is None or (self.above is not None and self.below is not None):
+            raise InvalidParameter("An alert needs either above or below.")
+        return Alert(
+            name=name,
+            column=self.column,
+            threshold=Fraction(str(threshold)),
+            above=self.below is None,
+            ticks=self.ticks,
+            surely=self.surely,
+            webhook=self.webhook,
+        )
 
 
 def routes(service: Service) -> APIRouter:
@@ -171,7 +226,53 @@ def routes(service: Service) -> APIRouter:
 
         return await asyncio.to_thread(sent)
 
+    @router.get("/{monitor}/alerts", responses=described_by(list[AlertDocument]))
+    def alerts(dataset: str, monitor: str, caller: Caller = reader) -> Response:
+        """List when something is said; who may not change alerts sees no webhooks."""
+        with opened(caller, dataset, monitor) as found:
+            return json_response([_alert(alert, webhook=caller.may("admin")) for alert in found.alerts()])
+
+    @router.put(
+        "/{monitor}/alerts/{alert}",
+        responses=described_by(AlertDocument),
+        openapi_extra=may_raise(InvalidParameter, QueryRefused),
+    )
+    def alert(dataset: str, monitor: str, alert: str, wanted: AlertRequest, caller: Caller = curator) -> Response:
+        """Say something from now on when a number passes a threshold: free, as the number is released anyway."""
+        made = wanted.alert(alert)
+        with opened(caller, dataset, monitor) as found:
+            found.add_alert(made)
+        return json_response(_alert(made, webhook=True))
+
+    @router.delete("/{monitor}/alerts/{alert}", status_code=204)
+    def remove(dataset: str, monitor: str, alert: str, caller: Caller = curator) -> None:
+        """Say nothing more, and forget what was said."""
+        with opened(caller, dataset, monitor) as found:
+            if not found.remove_alert(alert):
+                raise missing("alert")
+
+    @router.get("/{monitor}/alarms", responses=described_by(list[AlarmDocument]))
+    def alarms(dataset: str, monitor: str, caller: Caller = reader, after: After = 0, limit: Most = 100) -> Response:
+        """List when alerts began and ended, by ticks."""
+        with opened(caller, dataset, monitor) as found:
+            return json_response(
+                [alarm.to_record() for alarm, _ in zip(found.alarms(after), range(limit), strict=False)]
+            )
+
     return router
+
+
+def _alert(alert: Alert, *, webhook: bool) -> AlertDocument:
+    threshold = float(alert.threshold)
+    return {
+        "name": alert.name,
+        "column": alert.column,
+        "above": threshold if alert.above else None,
+        "below": None if alert.above else threshold,
+        "ticks": alert.ticks,
+        "surely": alert.surely,
+        "webhook": alert.webhook if webhook else None,
+    }
 
 
 def _events(body: bytes) -> list[dict[str, Any]]:
@@ -214,6 +315,10 @@ async def _streamed(opening: Any, after: int, *, consistent: bool) -> AsyncItera
                 newest = tick.number
                 data = to_json(_tick(tick, consistent=consistent), inf_nan_mode="null").decode()
                 parts.append(f"id: {newest}\nevent: tick\ndata: {data}\n\n".encode())
+            said = found.alarms(seen) if newest > seen and found.alerts() else ()
+            for alarm in said:
+                if alarm.tick <= newest:
+                    parts.append(f"event: alarm\ndata: {to_json(alarm.to_record()).decode()}\n\n".encode())
             return parts, newest, newest >= found.schedule.ticks
 
     while not over and asyncio.get_running_loop().time() < until:
