@@ -10,13 +10,15 @@ from pathlib import Path
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.opening import open_session
-from lapwing.sources import fetch
+from lapwing.sources import fetch, tables_of
 
 
 def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: str | None = None) -> int:
     """Fetch what the sources of a catalog hold now, and make it the current version; return its number.
 
-    The curator's act. The number stays as it is if the rows are the same. Spending stays with the people.
+    The curator's act. The number stays as it is if the rows are the same, or no protected table comes from a source: of
+    public ones there are no versions, and whoever opens the catalog from then on has the new ones. Spending stays with
+    the people.
 
     Args: catalog: the path of a catalog, or one that was read. unreadable: "null" accepts values that are not of their
         declared type, which count as NULL or are rounded.
@@ -27,4 +29,6 @@ def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: 
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     fetch(described)
     with open_session(described) as session:
+        if not tables_of(described):
+            return session.budget(history=False).version
         return session.accept_data(unreadable=unreadable)

@@ -14,6 +14,7 @@ from lapwing.catalog.monitor_section import MonitorSection
 from lapwing.catalog.place import refuse
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.reference import Reference, check_references
+from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Column, Link, Table
 from lapwing.catalog.view import View
 from lapwing.privacy.calibration import loss_for
@@ -176,6 +177,12 @@ class Catalog:
     def ledger_path(self) -> Path:
         """The ledger's file; of one in PostgreSQL, the name under which this host keeps its mark."""
         return self.folder / place_of(self.ledger).file
+
+    @property
+    def from_sources(self) -> tuple[Table | PublicTable, ...]:
+        """Those tables, protected or public, that are not files, but come from databases and lakes."""
+        public = (table for table in self.public_tables if is_address(table.source))
+        return (*(table for table in self.tables if is_address(table.source)), *public)
 
     def source_path(self, table: Table | PublicTable) -> Path:
         """Return the file that holds a table's rows."""

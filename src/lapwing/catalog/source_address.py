@@ -105,6 +105,11 @@ def read_address(text: str) -> SourceAddress:
     return SourceAddress(door=door, place=place, options=options, table=names)
 
 
+def renewal(source: str) -> str:
+    """Return the command by which a curator takes data as they are now: of a source, they are fetched first."""
+    return "`lapwing data refresh`" if is_address(source) else "`lapwing data accept`"
+
+
 def with_table(source: str, table: str | None) -> str:
     """Return an address with the table that it is to name, if that is said beside it."""
     return source if table is None else f"{source.partition('#')[0]}#{table}"

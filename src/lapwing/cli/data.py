@@ -133,12 +133,15 @@ def refresh(
     rows are the same, the version stays.
     """
     described = load(catalog)
-    if not any(is_address(table.source) for table in described.tables):
+    if not described.from_sources:
         raise InvalidParameter(
             "No table of the catalog comes from a source: files are read where they are. `lapwing data accept` takes "
             "changed ones as a new version."
         )
     _fetch(described, whole=whole)
+    if not any(is_address(table.source) for table in described.tables):
+        print_text("Public tables were fetched; whoever opens the catalog from now on has them.\n")
+        return
     begun = is_begun(described.ledger, described.folder)
     with open_session(catalog, None, None) as session:
         before = session.budget().version if begun else 0
@@ -223,12 +226,14 @@ def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption |
 
 def _fetch(catalog: "Catalog", *, whole: bool = False) -> None:
     """Fetch what a catalog has from sources, if anything."""
-    if any(is_address(table.source) for table in catalog.tables):
+    if catalog.from_sources:
         from lapwing.sources import fetch  # here: with it come the clients of databases
 
-        for name, table in fetch(catalog, whole=whole).tables.items():
-            version = "" if table.version is None else f", version {table.version} of the source"
-            note("fetched", f"{visible(name)}: {table.rows:,} rows{version}")
+        snapshot = fetch(catalog, whole=whole)
+        for tables, kind in ((snapshot.tables, ""), (snapshot.public, ", public")):
+            for name, table in tables.items():
+                version = "" if table.version is None else f", version {table.version} of the source"
+                note("fetched", f"{visible(name)}: {table.rows:,} rows{version}{kind}")
 
 
 def _confirm(name: str) -> None:

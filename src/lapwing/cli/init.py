@@ -223,7 +223,10 @@ def command(
         people=said.people,
         unreadable=unreadable and unreadable.value,
         folder=folder,
-        public_tables=[public_draft(Path(source), folder) for source in public or ()],
+        public_tables=[
+            public_draft(source, folder, _offered(source, output) if is_address(source) else None)
+            for source in public or ()
+        ],
         text=None if address else said.text(Path(place)),
         offered=offered,
         where=where_of(where, kinds),

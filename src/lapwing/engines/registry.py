@@ -30,13 +30,45 @@ def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
         raise CatalogError(
             f'dataset.engine = "{catalog.engine}" is not available in this version; use "{FILE_ENGINE}".'
         )
-    public = PublicData(catalog)
-    return _engine(catalog, public), public
+    located, public = _public(catalog)
+    try:
+        return _engine(located, public), public
+    except BaseException:
+        public.close()
+        raise
 
 
 def open_public_tables(catalog: Catalog) -> PublicTables:
     """Return what the public tables of a catalog hold, without an engine for questions."""
-    return PublicData(catalog)
+    return _public(catalog)[1]
+
+
+def _public(catalog: Catalog) -> tuple[Catalog, PublicData]:
+    """Return the catalog with files in place of the sources of public tables, and what these hold.
+
+    Raises: DataFault if they were not fetched yet.
+    """
+    _check_conditions(catalog)
+    if not any(is_address(table.source) for table in catalog.public_tables):
+        return catalog, PublicData(catalog)
+    from lapwing.sources.snapshots import Snapshots, never_fetched  # here: most catalogs have files alone
+
+    hold = Snapshots.of_public(catalog).newest()
+    if hold is None:
+        raise never_fetched([table.name for table in catalog.public_tables if is_address(table.source)])
+    try:
+        located = hold.snapshot.public_located(catalog)
+        return located, PublicData(located, contents=hold.snapshot.digests, let_go=hold.let_go)
+    except BaseException:
+        hold.let_go()
+        raise
+
+
+def _check_conditions(catalog: Catalog) -> None:
+    for protected in catalog.tables:
+        check_from_source(protected)
+    for public_table in catalog.public_tables:
+        check_from_source(public_table)
 
 
 def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
@@ -46,6 +78,7 @@ def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" cannot be checked; only "{FILE_ENGINE}" can.')
+    _check_conditions(catalog)
     return _engine(catalog)
 
 
@@ -58,6 +91,7 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
         raise CatalogError(
             f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
         )
+    _check_conditions(catalog)
     return _engine(catalog)
 
 
@@ -75,10 +109,6 @@ def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion
 
 def _engine(catalog: Catalog, public: PublicData | None = None) -> "DuckDB | SnapshotEngine":
     """Return an engine over files, or if some tables come from sources, over snapshots of these."""
-    for protected in catalog.tables:
-        check_from_source(protected)
-    for public_table in catalog.public_tables:
-        check_from_source(public_table)
     if not any(is_address(table.source) for table in catalog.tables):
         return DuckDB(catalog, public=public)
     from lapwing.engines.snapshots import SnapshotEngine  # here: most catalogs have files alone

@@ -29,6 +29,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.model import Table
+from lapwing.catalog.source_address import renewal
 from lapwing.engines import FAILED, Engine, Exact
 from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
 from lapwing.exact.arrays import IntArray
@@ -226,21 +227,20 @@ def add_noise(terms: Sequence[NoisyMeasure], sums: Sequence[IntArray], entropy: 
 def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
     """Return the digests of tables by name, if the data of all are those of the ledger's current version.
 
-    Raises: DataChanged otherwise, or DataFault if there are no data to compare; what is said does not depend on what
-        the data hold, nor on columns that the catalog does not declare.
+    Raises: DataChanged otherwise, or DataFault if there are none; what is said follows from catalog and ledger alone.
     """
     digests = {table.name: _digest(table, engine, state) for table in tables}
-    for name, digest in digests.items():
-        if digest is None:
+    for table in tables:
+        if digests[table.name] is None:
             raise DataFault(
-                f"The data of {name} are missing, or cannot be read as the catalog describes them. Nothing was "
-                "charged. To the curator, `lapwing data accept` says what is wrong with them."
+                f"The data of {table.name} are missing, or cannot be read as the catalog describes them. Nothing was "
+                f"charged. To the curator, {renewal(table.source)} says what is wrong with them."
             )
-    for name, digest in digests.items():
-        if state.digests.get(name) != digest:
+    for table in tables:
+        if state.digests.get(table.name) != digests[table.name]:
             raise DataChanged(
-                f"The data of {name} are not those of version {state.version}. Nothing was charged. "
-                "If the change is meant, let the curator run `lapwing data accept`; spending stays with the people."
+                f"The data of {table.name} are not those of version {state.version}. Nothing was charged. "
+                f"If the change is meant, let the curator run {renewal(table.source)}; spending stays with the people."
             )
     return {name: digest for name, digest in digests.items() if digest is not None}
 

@@ -4,18 +4,19 @@ import errno
 import hashlib
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, final
 
 from lapwing.catalog.file_columns import FileColumn
-from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import SourceAddress, read_address
 from lapwing.errors import DataFault, Fault, InvalidParameter
 from lapwing.sources.content import digest_among
-from lapwing.sources.delivery import Before, deliver, meaning_of
+from lapwing.sources.delivery import AnyTable, Before, deliver, meaning_of
 from lapwing.sources.doors import door_of
-from lapwing.sources.snapshots import Fetched, Hold, Snapshot, Snapshots, file_digest, tables_of
+from lapwing.sources.snapshots import Fetched, Hold, Snapshot, Snapshots, file_digest, public_tables_of, tables_of
 
 SORTING: Final = "sorting"
 
@@ -29,47 +30,80 @@ def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
     Raises: DataFault if a source does not deliver; Fault if there is no room for it. InvalidParameter if no table of
         the catalog comes from a source.
     """
-    tables = tables_of(catalog)
-    if not tables:
+    if not catalog.from_sources:
         raise InvalidParameter("No table of the catalog comes from a source: files are read where they are.")
-    groups: dict[object, list[tuple[Table, SourceAddress]]] = {}
-    for table in tables:
+    groups: dict[object, list[tuple[AnyTable, SourceAddress]]] = {}
+    for table in catalog.from_sources:
         address = read_address(table.source)
         groups.setdefault(address.state, []).append((table, address))
     _require_one_state(catalog, list(groups.values()))
-    snapshots = Snapshots.of(catalog)
-    former = None if whole else snapshots.newest()
-    with snapshots.fetching() as folder, _held(former):
-        content = folder / "content"
-        content.mkdir(mode=0o700)
-        fetched: dict[str, Fetched] = {}
+    fetched: dict[str, Fetched] = {}
+    with ExitStack() as until_end:
+        places = [until_end.enter_context(_place(*kept, whole=whole)) for kept in _kept(catalog)]
+        place_of = {table.name: place for place in places for table in place.tables}
         try:
             for group in groups.values():
-                fetched |= _fetched(group, catalog.folder, content, folder / SORTING, former and former.snapshot)
-            if former is not None:
-                former.let_go()  # so that it may be removed when there is a newer one
-            return snapshots.publish(content, {table.name: fetched[table.name] for table in tables})
+                fetched |= _fetched(group, catalog, place_of)
+            taken = [place.publish(fetched) for place in places]
         except OSError as error:
             full = "the disk is full" if error.errno == errno.ENOSPC else "look at the rights of its folder"
             raise Fault(f"What was fetched could not be written: {full}. Nothing was taken.") from None
+    public = {table.name: fetched[table.name] for table in public_tables_of(catalog)}
+    return replace(taken[0], tables=taken[0].tables if tables_of(catalog) else {}, public=public)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where tables are fetched to, and what was fetched of them before."""
+
+    snapshots: Snapshots
+    tables: Sequence[AnyTable]
+    former: Hold | None
+    folder: Path
+
+    @property
+    def content(self) -> Path:
+        """The folder that becomes a snapshot."""
+        return self.folder / "content"
+
+    def publish(self, fetched: Mapping[str, Fetched]) -> Snapshot:
+        """Make the newest snapshot of what was fetched."""
+        if self.former is not None:
+            self.former.let_go()  # so that it may be removed when there is a newer one
+        return self.snapshots.publish(self.content, {table.name: fetched[table.name] for table in self.tables})
+
+
+def _kept(catalog: Catalog) -> Sequence[tuple[Snapshots, Sequence[AnyTable]]]:
+    """Return where the tables of a catalog are kept that come from sources: the protected ones first."""
+    kinds: Sequence[tuple[Snapshots, Sequence[AnyTable]]] = (
+        (Snapshots.of(catalog), tables_of(catalog)),
+        (Snapshots.of_public(catalog), public_tables_of(catalog)),
+    )
+    return [(snapshots, tables) for snapshots, tables in kinds if tables]
 
 
 @contextmanager
-def _held(hold: Hold | None) -> Iterator[None]:
+def _place(snapshots: Snapshots, tables: Sequence[AnyTable], *, whole: bool) -> Iterator[_Place]:
+    former = None if whole else snapshots.newest()
     try:
-        yield
+        with snapshots.fetching() as folder:
+            place = _Place(snapshots=snapshots, tables=tables, former=former, folder=folder)
+            place.content.mkdir(mode=0o700)
+            yield place
     finally:
-        if hold is not None:
-            hold.let_go()
+        if former is not None:
+            former.let_go()
 
 
 def fetch_if_never(catalog: Catalog) -> None:
     """Fetch what the sources of a catalog hold, if nothing was fetched before."""
-    hold = Snapshots.of(catalog).newest()
-    if hold is None:
+    holds = [snapshots.newest() for snapshots, _ in _kept(catalog)]
+    for hold in holds:
+        if hold is not None:
+            hold.let_go()
+    if None in holds:
         fetch(catalog)
-    else:
-        hold.let_go()
 
 
 def offered_at(address: str, folder: Path) -> Sequence[FileColumn]:
@@ -87,22 +121,25 @@ def offered_at(address: str, folder: Path) -> Sequence[FileColumn]:
 
 
 def _fetched(
-    group: Sequence[tuple[Table, SourceAddress]], folder: Path, content: Path, sorting: Path, former: Snapshot | None
+    group: Sequence[tuple[AnyTable, SourceAddress]], catalog: Catalog, places: Mapping[str, _Place]
 ) -> Mapping[str, Fetched]:
     """Fetch tables of one source in one state of it."""
     first = group[0][1]
     found = {}
-    with door_of(first)(first, folder) as state:
-        if len(group) > 1 and not state.holds_several and any(table.link is not None for table, _ in group):
+    with door_of(first)(first, catalog.folder) as state:
+        if len(group) > 1 and not state.holds_several and _belong_together([table for table, _ in group], catalog):
             names = ", ".join(table.name for table, _ in group)
             raise DataFault(
                 f"The source of {names} reads each table in a state of its own, so that rows of linked tables may not "
-                "belong together; take them from a database, or link none of them"
+                "belong together; take them from a database, or let none lead to another"
             )
         for table, address in group:
+            place = places[table.name]
+            content, sorting = place.content, place.folder / SORTING
             name = f"{hashlib.sha256(table.name.encode()).hexdigest()[:16]}.parquet"
             sorting.mkdir(mode=0o700, exist_ok=True)
-            mark, before = state.mark(address.table), former and _before(former, table)
+            mark = state.mark(address.table)
+            before = None if place.former is None else _before(place.former.snapshot, table)
             delivered = deliver(state, address.table, table, content / name, sorting, before)
             shutil.rmtree(sorting, ignore_errors=True)
             digest = file_digest(content / name)
@@ -118,7 +155,14 @@ def _fetched(
     return found
 
 
-def _before(former: Snapshot, table: Table) -> Before | None:
+def _belong_together(tables: Sequence[AnyTable], catalog: Catalog) -> bool:
+    """Tell whether one of the tables leads to another one, by a link or a reference."""
+    names = {table.name for table in tables}
+    links = {table.name for table in catalog.tables if table.link is not None}
+    return bool(names & links) or any({one.table, one.to} <= names for one in catalog.references)
+
+
+def _before(former: Snapshot, table: AnyTable) -> Before | None:
     """Return what a former snapshot has of a table, if its columns were taken as they are now, and are still there."""
     known = former.tables.get(table.name)
     if known is None or known.mark is None or known.meaning != meaning_of(table):
@@ -130,7 +174,7 @@ def _before(former: Snapshot, table: Table) -> Before | None:
         return None
 
 
-def _require_one_state(catalog: Catalog, groups: Sequence[Sequence[tuple[Table, SourceAddress]]]) -> None:
+def _require_one_state(catalog: Catalog, groups: Sequence[Sequence[tuple[AnyTable, SourceAddress]]]) -> None:
     """Refuse links between tables of different sources: no state is common to them."""
     place = {table.name: number for number, group in enumerate(groups) for table, _ in group}
     for table in catalog.tables:
@@ -138,4 +182,10 @@ def _require_one_state(catalog: Catalog, groups: Sequence[Sequence[tuple[Table, 
             raise DataFault(
                 f"Table {table.name} is linked to {table.link.parent.name}, which comes from another place, so that "
                 "there is no state in which both are; take both from the same source"
+            )
+    for reference in catalog.references:
+        if place.get(reference.table) != place.get(reference.to):
+            raise DataFault(
+                f"Table {reference.table} refers to {reference.to}, which comes from another place, so that there is "
+                "no state in which both are; take both from the same source"
             )

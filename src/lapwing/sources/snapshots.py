@@ -11,6 +11,9 @@ question keeps the files that it began with. Whoever uses a snapshot holds a sha
 system releases when the process ends. A snapshot is removed only by who can take that lock alone.
 
 The folder may be a link to one that several hosts share: then what one of them has fetched is there for all.
+
+Public tables have snapshots of their own, as no version of protected data says which of them are meant. Whoever opens a
+catalog takes the newest, and keeps it: facts about it may be told, and must be of one table.
 """
 
 import fcntl
@@ -18,21 +21,22 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self, final
 from urllib.parse import quote
 
 from lapwing import scratch
-from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.source_address import is_address
 from lapwing.errors import DataFault, Fault
 
 FORMAT: Final = 1
 SUFFIX: Final = ".lapwing.snapshots"
+PUBLIC: Final = ".lapwing.public"
 FETCHING: Final = ".fetching-"
 MANIFEST: Final = "manifest.json"
 NEWEST: Final = "newest"
@@ -41,8 +45,13 @@ LOCK: Final = "lock"
 
 
 def tables_of(catalog: Catalog) -> tuple[Table, ...]:
-    """Return the tables of a catalog that come from sources."""
+    """Return the protected tables of a catalog that come from sources."""
     return tuple(table for table in catalog.tables if is_address(table.source))
+
+
+def public_tables_of(catalog: Catalog) -> tuple[PublicTable, ...]:
+    """Return the public tables of a catalog that come from sources."""
+    return tuple(table for table in catalog.public_tables if is_address(table.source))
 
 
 @final
@@ -67,11 +76,15 @@ class Fetched:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The tables of one fetch, by name, and where they are; `taken` is when, in UTC."""
+    """The tables of one fetch, by name, and where they are; `taken` is when, in UTC.
+
+    `public` has the public tables that were fetched in the same go.
+    """
 
     folder: Path
     tables: Mapping[str, Fetched]
     taken: str
+    public: Mapping[str, Fetched] = field(default_factory=dict)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -88,16 +101,37 @@ class Snapshot:
                 raise DataFault(
                     f"Table {table.name} was never fetched; run `lapwing data check`, or `lapwing data refresh`"
                 )
-            file = self.folder / self.tables[table.name].file
-            catalog = catalog.with_table(_at(catalog, table.name, str(file.absolute())))
+            (now,) = (one for one in catalog.tables if one.name == table.name)  # whose link may lead to a file already
+            catalog = catalog.with_table(replace(now, source=self._file(table.name)))
         return catalog
 
+    def public_located(self, catalog: Catalog) -> Catalog:
+        """Return the catalog with the files of a snapshot of public tables in place of sources.
 
-def _at(catalog: Catalog, name: str, source: str) -> Table:
-    from dataclasses import replace
+        Raises: DataFault if it lacks a table, or holds other bytes than were fetched.
+        """
+        missing = [table.name for table in public_tables_of(catalog) if table.name not in self.tables]
+        if missing:
+            raise never_fetched(missing)
+        for name, table in self.tables.items():
+            if file_digest(self.folder / table.file) != table.file_digest:
+                raise DataFault(f"The snapshot of the public table {name} is not what was fetched; {_AGAIN}")
+        public = (
+            replace(table, source=self._file(table.name)) if is_address(table.source) else table
+            for table in catalog.public_tables
+        )
+        return replace(catalog, public_tables=tuple(public))
 
-    (table,) = (table for table in catalog.tables if table.name == name)
-    return replace(table, source=source)
+    def _file(self, name: str) -> str:
+        return str((self.folder / self.tables[name].file).absolute())
+
+
+_AGAIN: Final = "run `lapwing data refresh`"
+
+
+def never_fetched(names: Sequence[str]) -> DataFault:
+    """Return the fault of public tables that come from a source and are not here."""
+    return DataFault(f"The public data of {', '.join(names)} come from a source, and were not fetched yet: {_AGAIN}")
 
 
 @final
@@ -119,13 +153,18 @@ class Hold:
 class Snapshots:
     """The snapshots of one catalog."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._folder = catalog.folder / f"{quote(catalog.name, safe=' ')}{SUFFIX}"
+    def __init__(self, catalog: Catalog, *, public: bool = False) -> None:
+        self._folder = catalog.folder / f"{quote(catalog.name, safe=' ')}{PUBLIC if public else SUFFIX}"
 
     @classmethod
     def of(cls, catalog: Catalog) -> Self:
-        """Return the snapshots of a catalog."""
+        """Return the snapshots of a catalog's protected tables."""
         return cls(catalog)
+
+    @classmethod
+    def of_public(cls, catalog: Catalog) -> Self:
+        """Return the snapshots of a catalog's public tables."""
+        return cls(catalog, public=True)
 
     def find(self, digests: Mapping[str, str]) -> Hold | None:
         """Return the snapshot whose tables have these digests, held; None if there is none."""

@@ -12,7 +12,7 @@ with these bounds, and questions clean by it. Every cleaned value lies inside th
 infinities, which are left out when bounds are computed, become the bounds themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from lapwing.catalog.model import Catalog, PublicTable
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.patterns import files_of
 from lapwing.catalog.public import completed
+from lapwing.engines.base import NOTHING
 from lapwing.engines.duckdb import files, source_reading, stamps
 from lapwing.engines.duckdb.cleaned import Location, clean
 from lapwing.engines.duckdb.combinations import combinations, constants, is_showable
@@ -72,13 +73,23 @@ class PublicData:
 
     Args: memory: the most memory that a fact may take, in bytes.
         threads: 0 for one a core.
+        contents: digests of tables that say what they hold, whatever their files are.
+        let_go: ends the use of the files.
 
     Raises: DataFault, from every method, if a file is missing, unreadable, without a declared column, protected by
         another name, or not what it was when it was first read.
     """
 
-    def __init__(self, catalog: Catalog, *, memory: int = MEMORY, threads: int = 0) -> None:
-        self._catalog = catalog
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        memory: int = MEMORY,
+        threads: int = 0,
+        contents: Mapping[str, str] = NOTHING,
+        let_go: Callable[[], None] | None = None,
+    ) -> None:
+        self._catalog, self._contents, self._let_go = catalog, contents, let_go
         self._memory = memory
         self._threads = threads
         self._tables = {table.name: table for table in catalog.public_tables}
@@ -149,8 +160,9 @@ class PublicData:
             return known[0]
 
     def digest(self, table: PublicTable) -> str:
-        """Return a fingerprint of the data (SHA-256 of the file, hexadecimal): a part of what identifies an answer."""
-        return self._opened(table).digest
+        """Return a fingerprint of the data (SHA-256 of file or content, hexadecimal), which answers are kept by."""
+        found = self._opened(table).digest
+        return self._contents.get(table.name, found)
 
     def source(self, table: PublicTable) -> Location:
         """Return where the engine finds the table, and the engine's types of its columns."""
@@ -162,6 +174,8 @@ class PublicData:
             if self._database is not None:
                 self._database.close()
             self._database = None
+            if self._let_go is not None:
+                self._let_go()
 
     # ---- the facts ---------------------------------------------------------------------------------------------------
 
