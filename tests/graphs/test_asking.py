@@ -208,7 +208,7 @@ def test_the_budget_of_people_says_what_it_covers(
     ("statistic", "said", "words"),
     [
         ("diameter", {}, "no statistic 'diameter'"),
-        ("max_degree", {}, "a node is protected"),
+        ("degree_sequence", {}, "a node is protected"),
         ("edge_count", {"up_to": 3}, "takes no 'up_to'"),
         ("edge_count", {"level": 0}, "from 1 to 1,000"),
         ("edge_count", {"level": True}, "from 1 to 1,000"),
@@ -216,7 +216,10 @@ def test_the_budget_of_people_says_what_it_covers(
         ("mixing_matrix", {}, "listed values"),
         ("mixing_matrix", {"by": "id"}, "one of: town"),
         ("reciprocity", {}, "directed graphs"),
-        ("degree_histogram", {"up_to": 4}, "up_to"),
+        ("degree_histogram", {"up_to": 4}, "takes no 'up_to'"),
+        ("most_connected", {}, "listed values"),
+        ("most_connected", {"by": "town", "count": 3}, "from 1 to 2"),
+        ("max_degree", {"direction": "in"}, "takes no 'direction'"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_and_costs_nothing(
@@ -374,3 +377,49 @@ def test_large_graphs_are_not_cut_where_it_takes_longest(rows: int, lowest: int)
     search = recipe_of(catalog(rows=rows).graphs[0], "edge_count", {}).search
     assert search is not None
     assert search.levels[0] == lowest
+
+
+# ---- quantiles, largest degrees, groups ------------------------------------------------------------------------------
+
+STAR: Pairs = RING | frozenset((0, i) for i in range(3, 30) if i % 2)
+"""The ring, and a node that knows many in the south: the north has half of the nodes, the south most edges' ends."""
+
+
+def test_quantiles_of_degrees(tmp_path: Path) -> None:
+    edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
+    with lw.graphs.connect(written(tmp_path, 40, STAR, graph=edges, public=True)) as graph:
+        rows = graph.ask("degree_quantiles", epsilon=10_000, at="0.5, 0.99, 1").rows()
+        assert rows == [{"at": 0.5, "degree": 4.0}, {"at": 0.99, "degree": 18.0}, {"at": 1.0, "degree": 18.0}]
+        assert graph.ask("degree_quantiles", epsilon=1, at=[0.5, 0.99, 1]).stored
+        assert [row["at"] for row in graph.ask("degree_quantiles", epsilon=10).rows()] == [0.25, 0.5, 0.75]
+        assert graph.sql("SELECT GRAPH_DEGREE_QUANTILES(friends, at => '0.5')", epsilon=1).rows()[0]["at"] == 0.5
+        for at in ("", "half", "0", "1.1", [], [True], [None], "0.5,,1"):
+            with pytest.raises(QueryRefused, match="shares of the nodes"):
+                graph.ask("degree_quantiles", epsilon=1, at=at)
+
+
+def test_a_level_that_hardly_a_node_is_above(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=10**6)) as graph:
+        answer = graph.ask("max_degree", epsilon=10_000, level=4)
+        assert answer.rows() == [{"max_degree": 4, "full_nodes": 40}]
+        found = graph.ask("max_degree", epsilon=10_000).rows()[0]
+        assert found["max_degree"] in (4, 8, 16)
+        assert "one of them is an end" in answer.notes[0]
+
+
+@pytest.mark.parametrize(("promise", "public"), [(NODES, False), (EDGES, True)])
+def test_the_groups_with_most_edges(tmp_path: Path, promise: str, public: bool) -> None:
+    # All of the south know each other.
+    spoke: Pairs = frozenset((i, j) for i in range(1, 40, 2) for j in range(i + 2, 40, 2))
+    generous = promise.replace("epsilon = 20", "epsilon = 1000000")
+    with lw.graphs.connect(written(tmp_path, 40, spoke, graph=generous, public=public, epsilon=10**6)) as graph:
+        said: dict[str, object] = {} if public else {"level": 64}
+        answer = graph.ask("most_connected", epsilon=10_000, by="town", **said)
+        assert answer.rows() == [{"rank": 1, "town": "south"}]
+        assert answer.interval() == {}
+        assert "fewer than the best" in answer.notes[0]
+        both_of_them = graph.ask("most_connected", epsilon=10_000, by="town", count=2, **said)
+        assert [row["town"] for row in both_of_them.rows()] == ["south", "north"]
+        assert graph.ask("most_connected", epsilon=10_000, by="town", **said).stored
+        assert graph.explain("most_connected", epsilon=1, by="town", **said).numbers[0].mechanism == "permute-and-flip"
+        assert answer.describe()[1].measures == ()

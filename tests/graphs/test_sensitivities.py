@@ -13,7 +13,7 @@ import pytest
 from lapwing.catalog.graph import EDGE, NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused
-from lapwing.graphs.recipe import LadderCount, NoisyVector, Number, Recipe
+from lapwing.graphs.recipe import BestOf, LadderCount, NoisyVector, Number, Recipe
 from lapwing.graphs.statistics import STATISTICS, recipe_of
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.packing import SharedRows
@@ -61,7 +61,7 @@ def edge_pairs(*, directed: bool = False) -> Iterator[Pair]:
 def recipes(privacy: str, *, directed: bool) -> Iterator[tuple[str, Recipe]]:
     graph = graph_of(privacy, directed=directed, public=privacy == EDGE)
     for name in STATISTICS:
-        said = {"by": "town"} if name == "mixing_matrix" else {}
+        said = {"by": "town"} if name in ("mixing_matrix", "most_connected") else {}
         try:
             yield name, recipe_of(graph, name, said)
         except QueryRefused:
@@ -84,6 +84,10 @@ def held(number: Number, pair: Pair) -> bool:
         return (
             apart <= min(ladder(0) for ladder in ladders) and abs(number.base(one) - number.base(other)) <= 1 and rise
         )
+    if isinstance(number, BestOf):  # it compares scores: how far their differences move
+        scores = zip(number.scores(one), number.scores(other), strict=True)
+        differences = [0, *(a - b for a, b in scores)]
+        return max(differences) - min(differences) <= number.range
     return number.exact(one) == number.exact(other)
 
 
@@ -212,3 +216,29 @@ def test_one_program_for_all_cells_would_not_be_stable() -> None:
     half = replace(number, sensitivity=Sensitivity.from_l1(number.sensitivity.l1 // 2))
     everywhere = ((rows_of(5, pairs), without_node(5, pairs, node)) for pairs in all_graphs(5) for node in range(5))
     assert not all(held(half, pair) for pair in everywhere)
+
+
+def test_a_quantile_that_is_measured_twice_is_found() -> None:
+    """A planted error: of two nodes, the lower degree is three quantiles of four; measured as such it moves thrice."""
+    recipe = recipe_of(graph_of(EDGE, public=True), "degree_quantiles", {"at": "0.1, 0.2, 0.3, 0.9"})
+    number = recipe.numbers(None)[0]
+    assert isinstance(number, NoisyVector)
+    assert all(held(number, pair) for pair in edge_pairs())
+
+    def repeated(rows: GraphRows) -> list[int]:
+        degrees = sorted(rows.graph.degrees().tolist())
+        return [degrees[max(-(-share * len(degrees) // 10), 1) - 1] for share in (1, 2, 3, 9)]
+
+    assert not all(held(claims(repeated, number.sensitivity), pair) for pair in edge_pairs())
+
+
+def test_a_choice_that_is_charged_too_little_is_found() -> None:
+    """A planted error: a node moves the score of a group by the level, and not by one."""
+    (number,) = recipe_of(graph_of(NODE), "most_connected", {"by": "town", "level": 3}).numbers(3)
+    assert isinstance(number, BestOf)
+    assert all(held(number, pair) for pair in node_pairs())
+    assert not all(held(replace(number, range=2), pair) for pair in node_pairs())
+    (number,) = recipe_of(graph_of(EDGE, public=True), "most_connected", {"by": "town"}).numbers(None)
+    assert isinstance(number, BestOf)
+    assert number.range == 1
+    assert not all(held(replace(number, range=0), pair) for pair in edge_pairs())

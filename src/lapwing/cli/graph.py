@@ -1,6 +1,9 @@
 """`lapwing graph`: statistics of graphs, with an edge or a node with all its edges protected."""
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,8 +17,6 @@ from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, 
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lapwing.graphs import GraphAnswer, GraphSession
 
 EXAMPLE: Final = options.examples(
@@ -33,22 +34,6 @@ Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing
 Price = Annotated[
     Fraction, options.amount(options.above_zero("--epsilon"), "The price of the statistic.", show_default=False)
 ]
-By = Annotated[str | None, typer.Option(metavar="COLUMN", help="The groups of a mixing_matrix.", show_default=False)]
-ByOther = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Those of the second table of nodes, if there are two.", show_default=False),
-]
-Level = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="What each node adds at most; chosen unless given.", show_default=False),
-]
-Leaves = Annotated[int | None, typer.Option(metavar="N", help="Of stars.", show_default=False)]
-UpTo = Annotated[
-    int | None, typer.Option(metavar="N", help="The last cell of a histogram of its own.", show_default=False)
-]
-Direction = Annotated[
-    str | None, typer.Option(metavar="in|out", help="Which degrees, of a directed graph.", show_default=False)
-]
 Confidence = Annotated[
     Fraction | None,
     options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
@@ -60,6 +45,37 @@ Form = Annotated[
     typer.Option("--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")]
+ARGUMENTS: Final = {
+    "by": (str, "COLUMN", "The groups of a mixing_matrix, or of most_connected."),
+    "by_other": (str, "COLUMN", "Those of the second table of nodes, if there are two."),
+    "level": (int, "N", "What each node adds at most; chosen unless given."),
+    "leaves": (int, "N", "Of stars."),
+    "up_to": (int, "N", "The last cell of a histogram of its own."),
+    "direction": (str, "in|out", "Which degrees, of a directed graph."),
+    "at": (str, "SHARES", 'Of degree_quantiles, like "0.5, 0.9".'),
+    "count": (int, "N", "How many groups, of most_connected."),
+}
+"""What statistics take, by name: the type, what stands for it in the help, and what it is."""
+
+
+def takes_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each argument of a statistic; it gets what was said as one mapping."""
+
+    @wraps(command)
+    def called(**given: object) -> None:
+        said = {name: given.pop(name) for name in ARGUMENTS}
+        command(said=said, **given)
+
+    more = {
+        name: Annotated[kind | None, typer.Option(metavar=stands, help=about, show_default=False)]
+        for name, (kind, stands, about) in ARGUMENTS.items()
+    }
+    own = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(command).parameters.values()]
+    kept = [one for one in own if one.name != "said"]
+    added = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in more.items()]
+    called.__signature__ = Signature([*kept, *added])  # type: ignore[attr-defined]  # which typer reads
+    called.__annotations__ = {one.name: one.annotation for one in [*kept, *added]}
+    return called
 
 
 @app.callback()
@@ -85,16 +101,12 @@ def show_list(catalog: options.CatalogFile = options.DEFAULT_CATALOG) -> None:
 
 
 @app.command(epilog=EXAMPLE, short_help="Pay for a statistic and show it.")
+@takes_arguments
 def ask(
     statistic: Asked,
     epsilon: Price,
+    said: Mapping[str, object],
     name: Name = None,
-    by: By = None,
-    by_other: ByOther = None,
-    level: Level = None,
-    leaves: Leaves = None,
-    up_to: UpTo = None,
-    direction: Direction = None,
     confidence: Confidence = None,
     form: Form = None,
     output: Output = None,
@@ -103,7 +115,6 @@ def ask(
     """Ask for a statistic, charge its price, and write the noisy answer. The same again is free."""
     from lapwing.graphs import connect  # here, so that `lapwing --help` loads no engine
 
-    said = _arguments(by, by_other, level, leaves, up_to, direction)
     form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise InvalidParameter(f"{output} cannot be written; choose a file in a folder that exists.")
@@ -114,25 +125,19 @@ def ask(
 
 
 @app.command(epilog=EXAMPLE, short_help="Show price and promised error, free of charge.")
+@takes_arguments
 def explain(
     statistic: Asked,
     epsilon: Price,
+    said: Mapping[str, object],
     name: Name = None,
-    by: By = None,
-    by_other: ByOther = None,
-    level: Level = None,
-    leaves: Leaves = None,
-    up_to: UpTo = None,
-    direction: Direction = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
     """Show what a statistic would cost and promise. Costs nothing, reads no row."""
     from lapwing.graphs import connect  # here, as above
 
     with connect(catalog, name) as session:
-        preview = session.explain(
-            statistic, epsilon=epsilon, **_arguments(by, by_other, level, leaves, up_to, direction)
-        )
+        preview = session.explain(statistic, epsilon=epsilon, **said)
         total = session.budget().total
     facts = [
         ("asks", preview.question),
@@ -200,24 +205,6 @@ def answer_sql(
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         _say(answer, session)
     return True
-
-
-def _arguments(
-    by: str | None,
-    by_other: str | None,
-    level: int | None,
-    leaves: int | None,
-    up_to: int | None,
-    direction: str | None,
-) -> "Mapping[str, object]":
-    return {
-        "by": by,
-        "by_other": by_other,
-        "level": level,
-        "leaves": leaves,
-        "up_to": up_to,
-        "direction": direction,
-    }
 
 
 def _say(answer: "GraphAnswer", session: "GraphSession") -> None:

@@ -7,12 +7,14 @@ from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped
 from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_answer
 from lapwing.graphs.opened import OpenGraph
-from lapwing.graphs.pricing import CONFIDENCE, Priced, levels, priced
-from lapwing.graphs.recipe import PublicNumber, Recipe
+from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, priced
+from lapwing.graphs.recipe import BestOf, PublicNumber, Recipe
 from lapwing.ledger.allowances import rooms
 from lapwing.ledger.state import State
 from lapwing.mechanisms.graphs.ladder import Ladder
 from lapwing.mechanisms.packing import require_solver
+from lapwing.mechanisms.selection import PermuteAndFlip
+from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
@@ -117,6 +119,14 @@ def _fits(held: OpenGraph, asked: Priced) -> int:
     return min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in left)
 
 
+def _half_width(one: PricedNumber) -> int | None:
+    if isinstance(one.mechanism, Ladder) or one.mechanism is None:
+        return None
+    if isinstance(one.mechanism, PermuteAndFlip | TopK):
+        return one.mechanism.shortfall(one.number.candidates, CONFIDENCE) if isinstance(one.number, BestOf) else None
+    return one.mechanism.half_width(CONFIDENCE)
+
+
 def _searching(asked: Priced) -> tuple[str, ...]:
     if asked.chooser is None:
         return ()
@@ -134,7 +144,7 @@ def _numbers(asked: Priced, level: int | None) -> tuple[NumberPreview, ...]:
             mechanism=one.mechanism.name,
             sensitivity=one.sensitivity.l1,
             scale=float(one.mechanism.scale),
-            half_width=None if isinstance(one.mechanism, Ladder) else one.mechanism.half_width(CONFIDENCE),
+            half_width=_half_width(one),
             because=one.number.because,
             level=level,
         )

@@ -22,35 +22,41 @@ from lapwing.mechanisms.graphs import simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
 
 
+def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[list[str], tuple[str, str]]:
+    """Return the groups of nodes by a column with listed values, and the table and the column.
+
+    Raises: QueryRefused for another column, and where what is said of nodes is protected with people in whose budget
+        the question does not count.
+    """
+    table = graph.nodes[side if graph.bipartite else 0]
+    column = table.column(str(name)) if name is not None else None
+    if column is None or column.values is None:
+        listed = ", ".join(one.name for one in table.columns if one.values is not None) or "none has any"
+        raise QueryRefused(
+            f"{statistic} needs a column of {table.name} with listed values, and not {name!r:.40}",
+            remedy=f"Say {'by_other' if side and graph.bipartite else 'by'}; one of: {listed}.",
+        )
+    if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
+        raise QueryRefused(
+            f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and how many edges "
+            "one of them has is not said",
+            remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask for edges alone.",
+        )
+    return [*map(str, column.values), *([] if column.other is None else [column.other])], (table.name, column.name)
+
+
 def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
     """Return how edges between groups are made."""
     names = [arguments.get("by"), arguments.get("by_other") if graph.bipartite else arguments.get("by")]
     if not graph.bipartite and arguments.get("by_other") is not None:
         raise QueryRefused("by_other is of graphs between two tables", remedy="Say by alone.")
-    groups: list[list[str]] = []
-    places: list[tuple[str, str]] = []
-    for side, name in enumerate(names):
-        table = graph.nodes[side if graph.bipartite else 0]
-        column = table.column(str(name)) if name is not None else None
-        if column is None or column.values is None:
-            listed = ", ".join(one.name for one in table.columns if one.values is not None) or "none has any"
-            raise QueryRefused(
-                f"mixing_matrix needs a column of {table.name} with listed values, and not {name!r:.40}",
-                remedy=f"Say {'by_other' if side and graph.bipartite else 'by'}; one of: {listed}.",
-            )
-        groups.append([*map(str, column.values), *([] if column.other is None else [column.other])])
-        places.append((table.name, column.name))
+    sides = [groups_of(graph, "mixing_matrix", side, name) for side, name in enumerate(names)]
+    groups, places = [labels for labels, _ in sides], [place for _, place in sides]
     ordered = graph.directed or graph.bipartite
     cells = [(i, j) for i in range(len(groups[0])) for j in range(len(groups[1])) if ordered or i <= j]
     if len(cells) > MOST_CELLS:
         raise QueryRefused(
             f"mixing_matrix would have {len(cells):,} cells", remedy=f"At most {MOST_CELLS:,} are answered."
-        )
-    if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
-        raise QueryRefused(
-            f"mixing_matrix reads {places[0][1]}, which is protected with the people of {places[0][0]}, and how many "
-            "edges one of them has is not said",
-            remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask for edges alone.",
         )
     touched = max(map(len, groups)) if graph.bipartite else 2 * len(groups[0]) - 1 if graph.directed else len(groups[0])
     search = edge_search(graph) if graph.privacy == NODE else None

@@ -18,13 +18,16 @@ from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.graphs.recipe import LadderCount, LevelSearch, NoisyVector, Number, PublicNumber, Recipe, Released
+from lapwing.graphs.recipe import BestOf, LadderCount, LevelSearch, NoisyVector, Number, PublicNumber, Recipe, Released
 from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.graphs.ladder import Ladder
 from lapwing.mechanisms.graphs.truncation import LEVEL_SHARE
 from lapwing.mechanisms.noisy import Sensitivity
-from lapwing.privacy.measures import Loss, measure_of
+from lapwing.mechanisms.scores import ScoreSensitivity
+from lapwing.mechanisms.selection import PermuteAndFlip
+from lapwing.mechanisms.top_k import TopK
+from lapwing.privacy.measures import Loss, PureDP, measure_of
 from lapwing.query.quote import MECHANISMS
 
 CONFIDENCE: Final = Fraction(95, 100)
@@ -40,7 +43,7 @@ class PricedNumber:
     """A number with its mechanism, None of a public one; of a ladder also that of its base."""
 
     number: Number
-    mechanism: "Mechanism | Ladder | None"
+    mechanism: "Mechanism | Ladder | PermuteAndFlip | TopK | None"
     sensitivity: Sensitivity
     base: Mechanism | None = None
 
@@ -51,6 +54,8 @@ class PricedNumber:
         if isinstance(self.mechanism, Ladder):
             beside = self.base.loss(self.sensitivity, kind) if self.base is not None else None
             return self.mechanism.loss(kind) if beside is None else self.mechanism.loss(kind) + beside
+        if isinstance(self.mechanism, PermuteAndFlip | TopK):
+            return self.mechanism.loss(_range_of(self.sensitivity), kind)
         return self.mechanism.loss(self.sensitivity, kind)
 
     def release(self, rows: GraphRows, entropy: Entropy) -> Released:
@@ -58,9 +63,14 @@ class PricedNumber:
         number, mechanism = self.number, self.mechanism
         if isinstance(number, PublicNumber):
             return restored(self, [number.exact(rows)], None)
+        if isinstance(number, BestOf):
+            if not isinstance(mechanism, PermuteAndFlip | TopK):
+                raise InvalidParameter("candidates are chosen among; this is a bug in Lapwing")
+            chosen = mechanism.release(np.array(number.scores(rows), dtype=np.int64), entropy)
+            return restored(self, [int(place) for place in np.atleast_1d(chosen)], None)
         if isinstance(number, NoisyVector):
-            if mechanism is None or isinstance(mechanism, Ladder):
-                raise InvalidParameter("a vector has no ladder; this is a bug in Lapwing")
+            if mechanism is None or isinstance(mechanism, Ladder | PermuteAndFlip | TopK):
+                raise InvalidParameter("a vector gets noise; this is a bug in Lapwing")
             return restored(self, [int(value) for value in mechanism.release(number.exact(rows), entropy)], None)
         if not isinstance(mechanism, Ladder) or self.base is None:
             raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
@@ -84,6 +94,11 @@ def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> R
             return mechanism.half_width(steps(max(0, known + noise.half_width(apart))), apart)
 
         return Released(values=list(values), base=base, half_width=half_width)
+    if isinstance(mechanism, PermuteAndFlip | TopK):
+        if not isinstance(number, BestOf):
+            raise InvalidParameter("candidates are chosen among; this is a bug in Lapwing")
+        candidates, choice = number.candidates, mechanism
+        return Released(values=list(values), half_width=lambda confidence: choice.shortfall(candidates, confidence))
     return Released(values=list(values), half_width=mechanism.half_width)
 
 
@@ -177,7 +192,7 @@ def _require_usable(priced: Priced) -> None:
                 continue
             if not isinstance(one.number, NoisyVector) or one.number.most is None:
                 return
-            if one.mechanism is None or isinstance(one.mechanism, Ladder):
+            if one.mechanism is None or isinstance(one.mechanism, Ladder | PermuteAndFlip | TopK):
                 return
             widths.append((one.mechanism.half_width(CONFIDENCE), one.number.most, one.number.name))
     if widths and all(width >= most for width, most, _ in widths):
@@ -193,10 +208,25 @@ def _mechanism(number: Number, loss: Loss, factor: int) -> PricedNumber:
     if isinstance(number, NoisyVector):
         moved = Sensitivity(l1=factor * number.sensitivity.l1, l2_squared=factor**2 * number.sensitivity.l2_squared)
         return PricedNumber(number=number, mechanism=_narrowest(loss, moved), sensitivity=moved)
+    if isinstance(number, BestOf):
+        moved = Sensitivity.from_l1(factor * number.range)
+        return PricedNumber(number=number, mechanism=_chooser(number, loss, moved), sensitivity=moved)
     part = loss.from_amount(loss.amount * BASE_SHARE)
     moved = Sensitivity.from_l1(factor)
     ladder = Ladder.for_loss(loss.from_amount(loss.amount - part.amount), factor)
     return PricedNumber(number=number, mechanism=ladder, sensitivity=moved, base=_narrowest(part, moved))
+
+
+def _range_of(moved: Sensitivity) -> ScoreSensitivity:
+    """Return the sensitivity of scores whose differences move by so much."""
+    return ScoreSensitivity(bound=Fraction(moved.l1), monotonic=True)
+
+
+def _chooser(number: BestOf, loss: Loss, moved: Sensitivity) -> PermuteAndFlip | TopK:
+    """Return what chooses: of one candidate in a pure ledger, permute-and-flip errs least."""
+    if number.count == 1 and isinstance(loss, PureDP):
+        return PermuteAndFlip.for_loss(loss, _range_of(moved))
+    return TopK.for_loss(loss, _range_of(moved), number.count)
 
 
 def _narrowest(loss: Loss, sensitivity: Sensitivity) -> Mechanism:

@@ -66,7 +66,26 @@ class PublicNumber:
     weight: int = 0
 
 
-Number = NoisyVector | LadderCount | PublicNumber
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestOf:
+    """The best of some candidates, which are public, by scores that are not: which they are is released, no score.
+
+    Args: range: the most that the difference of two scores moves by one addition or removal of an edge or a node; it is
+        that of a single score if all scores move in one direction. scores: of the private graph; candidates: how many
+        there are; count: how many are chosen, the best first.
+    """
+
+    name: str
+    range: int
+    because: str
+    scores: Callable[[GraphRows], Sequence[int]]
+    candidates: int
+    count: int = 1
+    weight: int = 1
+
+
+Number = NoisyVector | LadderCount | PublicNumber | BestOf
 
 
 @final

@@ -9,9 +9,11 @@ from lapwing.errors import QueryRefused
 from lapwing.graphs.arguments import Arguments
 from lapwing.graphs.clustering import clustering
 from lapwing.graphs.components import components
-from lapwing.graphs.degrees import degree_sequence, max_degree
+from lapwing.graphs.connected import most_connected
+from lapwing.graphs.degrees import degree_quantiles, degree_sequence
 from lapwing.graphs.edges import density, edge_count, node_count
 from lapwing.graphs.histograms import degree_histogram
+from lapwing.graphs.max_degree import max_degree
 from lapwing.graphs.mixing import mixing_matrix
 from lapwing.graphs.recipe import Recipe
 from lapwing.graphs.reciprocity import reciprocity
@@ -33,11 +35,8 @@ class Statistic:
 
 def statistics_of(graph: Graph) -> tuple[Statistic, ...]:
     """Return the statistics that a graph's promise allows, with the arguments that they take there."""
-    idle: tuple[str, ...] = ("up_to",) if graph.privacy == NODE else ("level",)
-    idle += () if graph.directed else ("direction",)
-    idle += () if graph.bipartite else ("by_other",)
     return tuple(
-        replace(one, arguments=tuple(name for name in one.arguments if name not in idle))
+        replace(one, arguments=_arguments(graph, one))
         for one in STATISTICS.values()
         if graph.privacy in one.promises
         and (graph.directed or one.name != "reciprocity")
@@ -45,6 +44,14 @@ def statistics_of(graph: Graph) -> tuple[Statistic, ...]:
         and not (graph.directed and one.name in UNDIRECTED)
         and not (graph.privacy == EDGE and not graph.public_nodes and one.name in OF_KNOWN_NODES)
     )
+
+
+def _arguments(graph: Graph, statistic: Statistic) -> tuple[str, ...]:
+    """Return what a statistic takes of a graph: a level where nodes are hidden, a direction where edges have one."""
+    idle: tuple[str, ...] = ("up_to",) if graph.privacy == NODE else ("level",)
+    idle += () if graph.directed else ("direction",)
+    idle += () if graph.bipartite else ("by_other",)
+    return tuple(name for name in statistic.arguments if name not in idle)
 
 
 def described(graph: Graph) -> dict[str, object]:
@@ -77,10 +84,13 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
             remedy="See docs/how-to/graphs.md for what is.",
         )
     said = {name: value for name, value in arguments.items() if value is not None}
+    taken = _arguments(graph, found)
     for name in said:
-        if name not in found.arguments:
-            allowed = ", ".join(found.arguments) or "none"
-            raise QueryRefused(f"{found.name} takes no {name!r:.40}", remedy=f"It takes: {allowed}.")
+        if name not in taken:
+            raise QueryRefused(
+                f"{found.name} of {graph.name} takes no {name!r:.40}",
+                remedy=f"It takes {', '.join(taken)}." if taken else "It takes nothing but the price.",
+            )
     return found.recipe(graph, said)
 
 
@@ -90,7 +100,7 @@ BIPARTITE: Final = ("edge_count", "node_count", "mixing_matrix")
 UNDIRECTED: Final = ("triangles", "wedges", "stars", "clustering")
 
 
-OF_KNOWN_NODES: Final = ("density", "degree_sequence", "components")
+OF_KNOWN_NODES: Final = ("density", "degree_sequence", "degree_quantiles", "components")
 
 
 BOTH: Final = (NODE, EDGE)
@@ -139,10 +149,24 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
         ),
         Statistic(
             name="max_degree",
-            summary="the most edges of a node",
-            promises=(EDGE,),
-            arguments=("direction",),
+            summary="the most edges of a node; with a node hidden, a level that hardly any is above",
+            promises=BOTH,
+            arguments=("direction", "level"),
             recipe=max_degree,
+        ),
+        Statistic(
+            name="degree_quantiles",
+            summary="the degrees that shares of the nodes do not exceed",
+            promises=(EDGE,),
+            arguments=("at", "direction"),
+            recipe=degree_quantiles,
+        ),
+        Statistic(
+            name="most_connected",
+            summary="the groups of nodes that are ends of most edges, without their numbers",
+            promises=BOTH,
+            arguments=("by", "count", "level"),
+            recipe=most_connected,
         ),
         Statistic(
             name="reciprocity",
