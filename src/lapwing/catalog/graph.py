@@ -21,6 +21,7 @@ from lapwing.catalog.checks import KEY_TYPES, check_text, one_of
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Table
 
 if TYPE_CHECKING:  # the catalog holds graphs
@@ -224,6 +225,10 @@ def check_graphs(graphs: tuple[Graph, ...], tables: tuple[Table, ...], ledger: s
     ledgers: dict[str, str] = {ledger: "dataset.ledger"} if tables else {}
     for graph in graphs:
         place = f"graphs.{spelling.key(graph.name)}"
+        for table in (*graph.nodes, graph.edges):
+            if is_address(table.source):
+                reason = "comes from a source; graphs are read from files: export it, and name the file"
+                refuse(f"tables.{spelling.key(table.name)}.source", reason)
         for table in graph.nodes:
             if not graph.public_nodes and table not in tables:
                 refuse(f"{place}.nodes", f"leads to another {spelling.text(table.name)} than the one of this catalog")
