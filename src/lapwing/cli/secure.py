@@ -187,6 +187,10 @@ def send(
             above_zero("--limit"), "The most that this device may reveal in all, kept for later.", show_default=False
         ),
     ] = None,
+    relay: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send sealed parts through this relay.", show_default=False),
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Send what a server did not get.")] = False,
     people: Annotated[
         Path | None,
@@ -201,13 +205,64 @@ def send(
 
     task = _task(file)
     if people is not None:
+        if relay is not None:
+            raise InvalidParameter("--people sends to the servers themselves: leave out --relay.")
         answers = people.read_text(encoding="utf-8").splitlines()
         sending.send_all(task, answers)
         note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
         return
     note("promise", task.promise)  # before anybody types an answer
-    sending.send(task, None if again else _asked_for(task), device, limit=limit)
-    note("sent", f"a part to each of {', '.join(server.name for server in task.servers)}")
+    sending.send(task, None if again else _asked_for(task), device, limit=limit, relay=relay)
+    names = ", ".join(server.name for server in task.servers)
+    note("sent", f"a part to each of {names}" if relay is None else f"a sealed part for each of {names} to the relay")
+
+
+@app.command(
+    epilog=examples("lapwing secure relay task.json --listen 0.0.0.0:8480 --tls-cert cert.pem --tls-key key.pem"),
+    short_help="Pass sealed parts on to the servers.",
+)
+def relay(
+    file: TaskFile,
+    listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where envelopes are kept.")] = Path("relay"),
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with clients.")
+    ] = False,
+) -> None:
+    """Take sealed parts from clients, also from browsers, and pass them on to the servers, which nobody else can read.
+
+    Ends with Ctrl-C; what was acknowledged is passed on when it is begun again.
+    """
+    from lapwing.cli.local.collect import is_loopback, place_of
+    from lapwing.secure.relay import Relay
+
+    try:
+        from lapwing.secure.relay_service import configured, run
+    except ImportError:
+        raise InvalidParameter(
+            "A relay needs packages that are not installed: `pip install 'lapwing[server]'`."
+        ) from None
+    host, port = place_of(listen)
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
+    if not (tls_cert or behind_proxy or is_loopback(host)):
+        raise InvalidParameter(
+            f"Without TLS, whoever is between a client and {host} could change the module that browsers load. Give "
+            "--tls-cert and --tls-key; or, if a proxy on this machine speaks TLS, --behind-proxy."
+        )
+    passing = Relay(folder, _task(file))
+    try:
+        scheme = "https" if tls_cert or behind_proxy else "http"
+        note("relaying", f"{scheme}://{listen}/secure/{passing.task.digest}/: {passing.task.question}")
+        run(configured(passing, host=host, port=port, certificate=tls_cert, key=tls_key))
+    except KeyboardInterrupt:  # how a service is told to end
+        note("ended", "all that was acknowledged is kept, and passed on the next time")
+    finally:
+        passing.close()
 
 
 @app.command(epilog=examples("lapwing secure close task.json"), short_help="Take no more answers; release totals.")

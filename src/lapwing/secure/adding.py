@@ -40,6 +40,7 @@ from lapwing.secure.checking import (
     summands,
 )
 from lapwing.secure.field import AT_ZERO, MODULUS
+from lapwing.secure.sealing import Opener, sealed_bytes
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import NEIGHBOURING, Task
 from lapwing.secure.wire import ID_BYTES, Release, clients_in, records_in, set_digest
@@ -71,6 +72,8 @@ class AddingServer:
         self.task = task
         self._entropy = entropy
         self._releasing = threading.Lock()
+        self._folder = folder
+        self._opener: Opener | None = None
         self._place = place_of(folder, task) if task.checked else 0
         self._share = AT_ZERO[self._place] if task.checked else 1
         self._masks = masks_of(folder, task) if task.checked else None
@@ -93,6 +96,33 @@ class AddingServer:
         Raises: InvalidParameter if it is no body of records; QueryRefused if the task is closed.
         """
         return self._store.take(records_in(body, self.task.width))
+
+    def take_sealed(self, body: bytes) -> tuple[int, int]:
+        """Keep what was sealed for this server, durably; return how many records were new, and how many wrong.
+
+        Those that do not open, are no record of the task, or are not what is held of their client are left out alone:
+        whoever relays them could not tell.
+
+        Raises: InvalidParameter if the body is not made of whole sealed records, or the folder has no key for them;
+            QueryRefused if the task is closed.
+        """
+        size, records, wrong = ID_BYTES + sealed_bytes(self.task), dict[bytes, bytes](), 0
+        if not body or len(body) % size:
+            raise InvalidParameter(f"A body has {len(body)} bytes; it must hold whole records of {size} bytes each.")
+        if self._opener is None:
+            name = self.task.servers[place_of(self._folder, self.task)].name
+            self._opener = Opener(self._folder, self.task, name)
+        for at in range(0, len(body), size):
+            client = body[at : at + ID_BYTES]
+            cells = self._opener.opened(client, body[at + ID_BYTES : at + size])
+            if (
+                cells is None
+                or any(cell >= MODULUS for cell in wire.cells_of(cells))
+                or records.setdefault(client, cells) != cells
+            ):
+                wrong += 1
+        new, conflicts = self._store.take_each(records)
+        return new, wrong + conflicts
 
     def freeze(self) -> bytes:
         """Take nothing from now on, and return the set of clients."""

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from lapwing.errors import InvalidParameter
+from lapwing.secure.sealing import make_sealing_key
 from lapwing.secure.task import require_address, require_name
 
 KEY: Final = "server.key"
@@ -44,7 +45,13 @@ def make_identity(folder: Path, name: str, address: str) -> Path:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + _LIFE)
         .add_extension(
-            x509.SubjectAlternativeName([_host(host), x509.UniformResourceIdentifier(f"{_NAMESPACE}{name}/{address}")]),
+            x509.SubjectAlternativeName(
+                [
+                    _host(host),
+                    x509.UniformResourceIdentifier(f"{_NAMESPACE}{name}/{address}"),
+                    x509.UniformResourceIdentifier(make_sealing_key(folder)),
+                ]
+            ),
             critical=False,
         )
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -82,9 +89,8 @@ def read_identity(text: str) -> tuple[str, str]:
     try:
         certificate = x509.load_pem_x509_certificate(text.encode("ascii"))
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        (place,) = names.get_values_for_type(x509.UniformResourceIdentifier)
-        if not place.startswith(_NAMESPACE):
-            raise ValueError
+        each = names.get_values_for_type(x509.UniformResourceIdentifier)
+        (place,) = (one for one in each if one.startswith(_NAMESPACE))
         name, address = place.removeprefix(_NAMESPACE).split("/")
     except (ValueError, UnicodeError, x509.ExtensionNotFound):
         raise InvalidParameter("This is no certificate of a server; `lapwing secure join` makes one.") from None

@@ -1,15 +1,21 @@
-"""Send an answer to all servers of a task: each gets its own part, once, whatever fails in between."""
+"""Send an answer to all servers of a task, or through a relay: each gets its own part, once, whatever fails."""
 
+import http.client
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.secure.device import acknowledged_on_device, answer_on_device, records_of, waiting_on_device
+from lapwing.secure.sealing import envelope_of
 from lapwing.secure.task import Task
-from lapwing.secure.transport import SECONDS, Line, lines
+from lapwing.secure.transport import SECONDS, Line, lines, refused
 
 _BODY: Final = 1 << 20
 """Bytes of a body, about; servers take sixteen times as many, and one record in any case."""
@@ -21,15 +27,20 @@ def send(
     device: Path,
     *,
     limit: Fraction | None = None,
+    relay: str | None = None,
     entropy: Entropy = SYSTEM,
     seconds: float = SECONDS,
 ) -> None:
     """Answer a task from a device; or, without an answer, go on sending the one that some server did not get.
 
-    Args: device: its file, which is written before anything is sent; limit: the ε that it is not to exceed.
-    Raises: ServiceFault if a server is missing, after all others got their parts: send again then. QueryRefused if the
-        device answered already, or may not reveal so much. InvalidParameter if that may not be answered.
+    Args: device: its file, which is written before anything is sent; limit: the ε that it is not to exceed; relay: the
+        address of one, which gets a sealed part for each server in their stead.
+    Raises: ServiceFault if a server, or the relay, is missing, after all others got their parts: send again then.
+        QueryRefused if the device answered already, or may not reveal so much. InvalidParameter if that may not be
+        answered, or the relay's address is none.
     """
+    if relay is not None:
+        require_relay(relay)
     if answer is not None:
         waiting = answer_on_device(device, task, answer, limit=limit, entropy=entropy)
     else:
@@ -37,6 +48,15 @@ def send(
         if found is None:
             raise InvalidParameter("This device has not answered the task yet; give an answer.")
         waiting = found
+    if relay is not None:
+        if waiting:
+            whole = len(waiting) == len(task.servers)
+            if not whole:
+                raise InvalidParameter("Some servers have their parts already; send the others theirs without a relay.")
+            post(task, relay, envelope_of(task, dict(waiting)), seconds)
+            for name in waiting:
+                acknowledged_on_device(device, task, name)
+        return
     missing: list[ServiceFault] = []
     with lines(task, seconds) as each:
         for line in each:
@@ -49,6 +69,36 @@ def send(
                     acknowledged_on_device(device, task, line.server.name)
     if missing:
         raise missing[0]
+
+
+def require_relay(relay: str) -> None:
+    """Refuse what is no address of a relay: over TLS, unless it is on this machine.
+
+    Without TLS whoever listens learns what the relay does, who sends and when, and no more.
+    """
+    parts = urlsplit(relay)
+    near = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.scheme not in ("https", "http") or not parts.hostname or (parts.scheme == "http" and not near):
+        raise InvalidParameter("A relay's address begins with https://, like https://relay.example.org.")
+
+
+def post(task: Task, relay: str, envelopes: bytes, seconds: float = SECONDS) -> int:
+    """Bring envelopes to a relay, and return how many were new once it holds them durably.
+
+    Raises: ServiceFault if it cannot be reached; what it refuses.
+    """
+    address = f"{relay.rstrip('/')}/secure/{task.digest}/answers"
+    require_relay(relay)  # so that no other scheme is opened
+    headers = {"Content-Type": "application/octet-stream"}
+    request = urllib.request.Request(address, envelopes, headers, method="POST")  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as response:  # noqa: S310
+            return int(json.loads(response.read(1 << 16))["new"])
+    except urllib.error.HTTPError as error:
+        with error:
+            raise refused("the relay", error.read(1 << 16)) from None
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        raise ServiceFault("The relay cannot be reached. Try again later: nothing is counted twice.") from None
 
 
 def send_all(task: Task, answers: Sequence[str], *, entropy: Entropy = SYSTEM, seconds: float = SECONDS) -> None:

@@ -40,6 +40,11 @@ def application(server: AddingServer, close_key: str) -> Starlette:
         body = await _body(request, MOST_BODY)
         return _json({"new": await run_in_threadpool(server.take, body)})
 
+    async def sealed(request: Request) -> Response:
+        body = await _body(request, MOST_BODY)
+        new, wrong = await run_in_threadpool(server.take_sealed, body)
+        return _json({"new": new, "wrong": wrong})
+
     async def progress(_: Request) -> Response:
         clients, frozen = await run_in_threadpool(server.progress)
         return _json({"clients": clients, "closed": frozen})
@@ -74,6 +79,7 @@ def application(server: AddingServer, close_key: str) -> Starlette:
         routes=[
             Route(base, _told(progress), methods=["GET"]),
             Route(f"{base}/parts", _told(parts), methods=["POST"]),
+            Route(f"{base}/sealed", _told(sealed), methods=["POST"]),
             Route(f"{base}/freeze", _told(freeze), methods=["POST"]),
             Route(f"{base}/nonce", _told(nonce), methods=["POST"]),
             Route(f"{base}/test", _told(test), methods=["POST"]),

@@ -56,19 +56,33 @@ class ShareStore:
             one that is held. What was held stays.
         """
         with self._transaction() as cursor:
-            if cursor.execute("SELECT frozen FROM task").fetchone()[0]:
-                raise QueryRefused("The task is closed", remedy="Nothing was taken.")
-            new = 0
-            for client, cells in records.items():
-                held = cursor.execute("SELECT cells FROM part WHERE client = ?", (client,)).fetchone()
-                if held is None:
-                    cursor.execute("INSERT INTO part VALUES (?, ?)", (client, cells))
-                    new += 1
-                elif held[0] != cells:
-                    raise InvalidParameter("A client's record is not the one that is held; the first one stays.")
-            if new and cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0] > self._most:
-                raise QueryRefused("The task has no room for more clients", remedy="Nothing was taken.")
+            new, conflicts = self._take(cursor, records)
+            if conflicts:
+                raise InvalidParameter("A client's record is not the one that is held; the first one stays.")
         return new
+
+    def take_each(self, records: Mapping[bytes, bytes]) -> tuple[int, int]:
+        """Keep records durably; return how many were new, and of how many clients another one is held, which stays.
+
+        Raises: QueryRefused as `take`.
+        """
+        with self._transaction() as cursor:
+            return self._take(cursor, records)
+
+    def _take(self, cursor: sqlite3.Cursor, records: Mapping[bytes, bytes]) -> tuple[int, int]:
+        if cursor.execute("SELECT frozen FROM task").fetchone()[0]:
+            raise QueryRefused("The task is closed", remedy="Nothing was taken.")
+        new = conflicts = 0
+        for client, cells in records.items():
+            held = cursor.execute("SELECT cells FROM part WHERE client = ?", (client,)).fetchone()
+            if held is None:
+                cursor.execute("INSERT INTO part VALUES (?, ?)", (client, cells))
+                new += 1
+            elif held[0] != cells:
+                conflicts += 1
+        if new and cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0] > self._most:
+            raise QueryRefused("The task has no room for more clients", remedy="Nothing was taken.")
+        return new, conflicts
 
     def freeze(self) -> bytes:
         """Take nothing from now on, durably, and return the ids of all clients, ascending."""

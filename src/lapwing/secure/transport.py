@@ -37,6 +37,10 @@ class Line:
         """Send records, and return how many were new once the server holds them durably."""
         return int(json.loads(self._ask("POST", "/parts", body))["new"])
 
+    def send_sealed(self, body: bytes) -> int:
+        """Send sealed records, as a relay, and return how many were new once the server holds them durably."""
+        return int(json.loads(self._ask("POST", "/sealed", body))["new"])
+
     def progress(self) -> tuple[int, bool]:
         """Return how many clients the server has, and whether it takes no more."""
         document = json.loads(self._ask("GET", ""))
@@ -93,7 +97,7 @@ class Line:
             self._connection.close()
             raise ServiceFault(f"The server {self.server.name} at {self.server.address} {_why(error)}") from None
         if response.status != 200:
-            raise _refused(self.server, answer)
+            raise refused(self.server.name, answer)
         return answer
 
 
@@ -116,12 +120,12 @@ def _why(error: Exception) -> str:
     return "cannot be reached. Try again when it is back: nothing is counted twice."
 
 
-def _refused(server: Server, answer: bytes) -> LapwingError:
-    """Return the error that a server told, of the kind that it says, with the server's name."""
+def refused(name: str, answer: bytes) -> LapwingError:
+    """Return the error that a server or relay told, of the kind that it says, with its name."""
     try:
         document = json.loads(answer)
         code, detail = str(document["code"]), str(document["detail"])[:500]
     except (ValueError, TypeError, KeyError):
-        return ServiceFault(f"The server {server.name} gave an answer that is none of Lapwing's.")
-    said = f"{server.name}: {detail}"
+        return ServiceFault(f"The answer of {name} is none of Lapwing's.")
+    said = f"{name}: {detail}"
     return QueryRefused(said.rstrip(".")) if code == QueryRefused.code else _KINDS.get(code, ServiceFault)(said)

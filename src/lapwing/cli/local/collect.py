@@ -85,10 +85,10 @@ def collect(
         raise InvalidParameter(
             f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
         ) from None
-    host, port = _place(listen)
+    host, port = place_of(listen)
     if (tls_cert is None) != (tls_key is None):
         raise InvalidParameter("TLS takes both, --tls-cert and --tls-key; give the other one too.")
-    if not (tls_cert or behind_proxy or _is_loopback(host)):
+    if not (tls_cert or behind_proxy or is_loopback(host)):
         raise InvalidParameter(
             f"Without TLS, whoever is between a respondent and {host} can change the page, and take the true answers. "
             "Give --tls-cert and --tls-key; or, if a proxy on this machine speaks TLS, --behind-proxy."
@@ -150,14 +150,16 @@ def collecting(
                 say("released", place)
 
 
-def _place(listen: str) -> tuple[str, int]:
+def place_of(listen: str) -> tuple[str, int]:
+    """Return the address and port of an option such as 127.0.0.1:8700."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidParameter(f"--listen is {listen!r:.60}; it must be an address and a port, like 127.0.0.1:{PORT}.")
     return host.strip("[]"), int(port)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether an address is this machine's own."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -1,0 +1,247 @@
+// Lapwing's client for secure sums: splits an answer into parts, and seals each for its server, so that a relay sees none.
+// The same parts from the same random bytes as lapwing.secure in Python, which has the proofs. No dependency.
+
+export class Refused extends Error { // kind: task, answer, limit or device; nothing was sent
+  constructor(kind, text) { super(text); this.kind = kind }
+}
+const refuse = (kind, text) => { throw new Refused(kind, `${text} Nothing was sent.`) };
+const need = (good, text) => good || refuse("task", text);
+
+const MODULUS = (1n << 61n) - 1n, ID_BYTES = 16, MARK = "lapwing://sealing/1/", SEAL = "lapwing secure seal 1\n";
+const system = (size) => {
+  const bytes = new Uint8Array(size);
+  for (let at = 0; at < size; at += 65536) crypto.getRandomValues(bytes.subarray(at, at + 65536)); // the most that it fills
+  return bytes;
+};
+const utf8 = (text) => new TextEncoder().encode(text);
+const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+const bytesOf = (digits) => Uint8Array.from(digits.match(/../g), (pair) => parseInt(pair, 16));
+function joined(...parts) {
+  const all = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) all.set(part, at), at += part.length;
+  return all;
+}
+
+// Exact numbers: texts such as 12, -0.5 or 1/3 as fractions [n, d].
+
+function fraction(text) {
+  const found = /^(-?)([0-9]{1,40})(?:\.([0-9]{1,40})|\/([1-9][0-9]{0,40}))?$/.exec(text);
+  if (!found) return null;
+  const [, sign, whole, places = "", below] = found;
+  const n = BigInt(whole + places) * (sign ? -1n : 1n);
+  return [n, below ? BigInt(below) : 10n ** BigInt(places.length)];
+}
+const minus = ([a, b], [c, d]) => [a * d - c * b, b * d];
+const plus = ([a, b], [c, d]) => [a * d + c * b, b * d];
+const over = ([a, b], [c, d]) => [a * d, b * c];
+const below = ([a, b], [c, d]) => a * d < c * b;
+const same = ([a, b], [c, d]) => a * d == c * b;
+const nearest = ([n, d]) => (2n * n + d) / (2n * d); // of two the upper one; n is not below 0
+function root(n) { // ⌊√n⌋
+  if (n < 2n) return n;
+  let x = 1n << BigInt((n.toString(2).length + 1) >> 1);
+  for (let y = (x + n / x) >> 1n; y < x; y = (x + n / x) >> 1n) x = y;
+  return x;
+}
+
+// What may be answered, as the cells of an answer.
+
+const integer = (n, least, most) => Number.isInteger(n) && n >= least && n <= most;
+const texts = (list) => Array.isArray(list) && list.length > 1 && list.length <= 10000 && new Set(list).size == list.length && list.every((text) => typeof text == "string" && text.length);
+const inside = (x, low, high) => below(x, low) ? low : below(high, x) ? high : x;
+const KINDS = {
+  values: (values) => {
+    need(texts(values), "There must be 2 to 10,000 values, no two the same.");
+    const encode = (answer) => values.includes(answer) ? values.map((value) => BigInt(value == answer)) : refuse("answer", "The answer is none of those that are asked for.");
+    return { width: values.length, l1: 2n, encode };
+  },
+  number: ({ lower, upper, steps }) => {
+    const low = fraction(lower), high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0);
+    need(low && high && below(low, high) && n, "A number has bounds and steps.");
+    const step = over(minus(high, low), [n, 1n]);
+    const encode = (answer) => [nearest(over(minus(inside(fraction(String(answer).trim()) ?? refuse("answer", "The answer is not a number such as 12 or 0.5."), low, high), low), step))];
+    return { width: 1, l1: n, encode, steps: n };
+  },
+  vector: ({ names, upper, steps, norm, bound }) => {
+    const high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0), width = names?.length, most = /^[1-9][0-9]{0,18}$/.test(bound) ? BigInt(bound) : 0n;
+    need(texts(names) && high && high[0] > 0n && n && most && ["l1", "l2"].includes(norm), "A vector has names, an upper bound, steps, and a bound of l1 or l2.");
+    const size = (cells) => cells.reduce((sum, cell) => sum + (norm == "l1" ? cell : cell * cell), 0n);
+    const smaller = (x, y) => x < y ? x : y, all = BigInt(width);
+    const square = smaller(2n * most, all * n * n), l1 = norm == "l1" ? smaller(2n * most, all * n) : smaller(root(all * square), square);
+    const encode = (answer) => {
+      const numbers = String(answer).split(",").map((text) => fraction(text.trim()));
+      if (numbers.length != width || numbers.includes(null)) refuse("answer", `The answer is not ${width} numbers between commas, such as 1, 0.5 for two.`);
+      const cells = numbers.map((number) => nearest(over(inside(number, [0n, 1n], high), over(high, [n, 1n])))), whole = size(cells);
+      if (whole <= most) return cells;
+      return cells.map((cell) => norm == "l1" ? cell * most / whole : root(cell * cell * most / whole));
+    };
+    return { width, l1, encode, steps: n, slack: (cells) => most - size(cells), most };
+  },
+};
+function weightsUpTo(most) { // powers of two and a rest, of which every whole number up to most is a sum
+  const powers = Array.from({ length: (most + 1n).toString(2).length - 1 }, (_, place) => 1n << BigInt(place));
+  const rest = most - powers.reduce((sum, power) => sum + power, 0n);
+  return rest ? [...powers, rest] : powers;
+}
+function bitsOf(number, weights) { // the largest first, whenever the others cannot do without it
+  const chosen = weights.map(() => 0n);
+  for (const place of weights.map((_, place) => place).sort((x, y) => weights[x] == weights[y] ? x - y : weights[x] < weights[y] ? 1 : -1)) {
+    if (weights[place] <= number) chosen[place] = 1n, number -= weights[place];
+  }
+  return chosen;
+}
+
+// A task, from its JSON: refused if its noise is not what its promise takes.
+
+const sorted = (value) => Array.isArray(value) ? value.map(sorted) : value && typeof value == "object"
+  ? Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])])) : value;
+function sealingKey({ name, certificate }) { // in the certificate, as a name of it
+  const der = atob(certificate.replace(/-----[^-]+-----|\s/g, "")), at = der.indexOf(MARK), digits = der.substr(at + MARK.length, 130);
+  need(at >= 0 && /^04[0-9a-f]{128}$/.test(digits), `The server ${name} has no key for sealed parts.`);
+  return bytesOf(digits);
+}
+
+export async function readTask(text) {
+  let document;
+  try { document = JSON.parse(text) } catch { refuse("task", "The task is no JSON.") }
+  const kinds = Object.keys(KINDS).filter((kind) => document && typeof document == "object" && kind in document);
+  need(document?.format === "lapwing secure task 1" && kinds.length == 1, "This is no secure task, or one of another version.");
+  const known = ["format", "question", kinds[0], "epsilon", "delta", "noise", "least_clients", "servers", ...document.checked === true ? ["checked"] : []];
+  need(Object.keys(document).sort().join() == known.sort().join(), "The task has unknown or missing parts.");
+  const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}), epsilon = fraction(document.epsilon), { servers, noise } = document, checked = document.checked === true;
+  need(epsilon && epsilon[0] > 0n, "The task's epsilon is no number above 0.");
+  need(document.delta === "0", "The task has a delta: this module can check the noise of tasks without one.");
+  const scale = fraction(noise?.scale);
+  need(noise.mechanism == "discrete Laplace" && scale && same(scale, over([asked.l1, 1n], epsilon)), "The task states other noise than its promise takes.");
+  need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!checked || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers, a checked one three.");
+  const keys = servers.map(sealingKey), plain = JSON.stringify(sorted(document));
+  const digest = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(plain))));
+  return { document, digest, asked, epsilon, checked, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
+}
+
+// Parts of an answer.
+
+function uniform(count, read) { // numbers below the modulus: words of its length, those beyond it dropped
+  const numbers = [];
+  while (numbers.length < count) {
+    const data = read(8 * (count - numbers.length));
+    if (data.length != 8 * (count - numbers.length)) refuse("device", "The source of randomness gave too few bytes.");
+    const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+    for (let at = 0; at < data.length; at += 8) {
+      const word = view.getBigUint64(at, true) & MODULUS;
+      if (word < MODULUS) numbers.push(word);
+    }
+  }
+  return numbers;
+}
+const modulo = (number) => (number % MODULUS + MODULUS) % MODULUS;
+export function cellsOf(task, answer) {
+  const cells = task.asked.encode(answer), { steps, slack, most } = task.asked;
+  if (!task.checked || !steps) return cells;
+  const weights = weightsUpTo(steps), sent = cells.flatMap((cell) => bitsOf(cell, weights));
+  return slack ? [...sent, ...bitsOf(slack(cells), weightsUpTo(most))] : sent;
+}
+function parts(values, servers, checked, read) {
+  const width = values.length;
+  if (checked) {
+    const slopes = uniform(width, read);
+    return [1n, 2n, 3n].map((point) => values.map((value, i) => modulo(value + slopes[i] * point)));
+  }
+  const drawn = uniform((servers - 1) * width, read), masks = Array.from({ length: servers - 1 }, (_, i) => drawn.slice(i * width, (i + 1) * width));
+  return [...masks, values.map((value, i) => modulo(value - masks.reduce((sum, mask) => sum + mask[i], 0n)))];
+}
+
+// A fresh client's id, and its part for each server, as bytes.
+export function recordsOf(task, answer, read = system) {
+  const cells = cellsOf(task, answer), client = read(ID_BYTES);
+  return { client, parts: parts(cells, task.servers.length, task.checked, read).map((part) => {
+    const view = new DataView(new ArrayBuffer(8 * part.length));
+    part.forEach((cell, i) => view.setBigUint64(8 * i, cell, true));
+    return new Uint8Array(view.buffer);
+  }) };
+}
+
+// HPKE (RFC 9180) in base mode: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
+
+const KEM = joined(utf8("KEM"), Uint8Array.of(0, 16)), SUITE = joined(utf8("HPKE"), Uint8Array.of(0, 16, 0, 1, 0, 1)), NONE = new Uint8Array();
+async function hmac(key, data) {
+  const held = await crypto.subtle.importKey("raw", key.length ? key : new Uint8Array(32), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  return new Uint8Array(await crypto.subtle.sign("HMAC", held, data));
+}
+const extract = (suite, salt, label, secret) => hmac(salt, joined(utf8("HPKE-v1"), suite, utf8(label), secret));
+async function expand(suite, key, label, info, size) { // 32 bytes at most: one block
+  return (await hmac(key, joined(Uint8Array.of(size >> 8, size & 255), utf8("HPKE-v1"), suite, utf8(label), info, Uint8Array.of(1)))).slice(0, size);
+}
+export async function seal(publicKey, info, plain, pair = null) { // pair: for vectors; a fresh one is drawn for each message
+  const curve = { name: "ECDH", namedCurve: "P-256" }, theirs = await crypto.subtle.importKey("raw", publicKey, curve, false, []);
+  const own = pair ?? await crypto.subtle.generateKey(curve, true, ["deriveBits"]);
+  const enc = new Uint8Array(await crypto.subtle.exportKey("raw", own.publicKey));
+  const dh = new Uint8Array(await crypto.subtle.deriveBits({ name: "ECDH", public: theirs }, own.privateKey, 256));
+  const shared = await expand(KEM, await extract(KEM, NONE, "eae_prk", dh), "shared_secret", joined(enc, publicKey), 32);
+  const context = joined(Uint8Array.of(0), await extract(SUITE, NONE, "psk_id_hash", NONE), await extract(SUITE, NONE, "info_hash", info));
+  const secret = await extract(SUITE, shared, "secret", NONE);
+  const key = await crypto.subtle.importKey("raw", await expand(SUITE, secret, "key", context, 16), "AES-GCM", false, ["encrypt"]);
+  const iv = await expand(SUITE, secret, "base_nonce", context, 12);
+  return joined(enc, new Uint8Array(await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, plain)));
+}
+
+// What a relay gets of one client: the id, and a sealed part for each server.
+export async function envelopeOf(task, answer, read = system) {
+  const { client, parts } = recordsOf(task, answer, read);
+  const sealed = await Promise.all(task.servers.map(({ name, key }, i) => seal(key, joined(utf8(SEAL), bytesOf(task.digest), client, utf8(name)), parts[i])));
+  return joined(client, ...sealed);
+}
+
+// What this device answered, in IndexedDB: each task once, what all cost together, and what no relay has yet.
+
+const asked = (request) => new Promise((resolve, reject) => { request.onsuccess = () => resolve(request.result); request.onerror = () => reject(request.error) });
+export async function openDevice(name = "lapwing-secure") {
+  const opening = indexedDB.open(name, 1);
+  opening.onupgradeneeded = () => { opening.result.createObjectStore("sent", { keyPath: "task" }); opening.result.createObjectStore("limit") };
+  const database = await asked(opening);
+  const store = (name, mode) => database.transaction(name, mode, { durability: "strict" }).objectStore(name);
+  const finished = (transaction) => new Promise((resolve, reject) => { transaction.oncomplete = resolve; transaction.onabort = () => reject(transaction.error ?? transaction.refused) });
+  const sum = (all) => all.reduce((total, { epsilon }) => plus(total, fraction(epsilon)), [0n, 1n]);
+  return {
+    // Keep an answer to a task, sealed, to be sent to its relay; and count it, before it may leave.
+    async answer(task, answer, url) {
+      const envelope = await envelopeOf(task, answer), transaction = database.transaction(["sent", "limit"], "readwrite", { durability: "strict" });
+      const done = finished(transaction), sent = transaction.objectStore("sent");
+      let wrong = null;
+      const [all, limit] = await Promise.all([asked(sent.getAll()), asked(transaction.objectStore("limit").get("epsilon"))]);
+      if (all.some(({ task: digest }) => digest == task.digest)) wrong = "This device answered the task already.";
+      else if (limit && below(fraction(limit), plus(sum(all), task.epsilon))) wrong = `With this answer the device would reveal more than its limit of ${limit}.`;
+      else sent.put({ task: task.digest, epsilon: task.document.epsilon, url, envelope });
+      await done;
+      if (wrong) refuse("limit", wrong);
+    },
+    // Bring what waits to its relay; what is not acknowledged stays, and counts once however often it is sent.
+    async send() {
+      const results = [];
+      for (const one of await asked(store("sent", "readonly").getAll())) {
+        if (!one.envelope) continue;
+        let status = 0;
+        try { status = (await fetch(one.url, { method: "POST", body: one.envelope, headers: { "content-type": "application/octet-stream" }, credentials: "omit" })).status } catch { /* no connection */ }
+        if (status == 200) {
+          const held = store("sent", "readwrite"), done = finished(held.transaction);
+          held.put({ ...one, envelope: null });
+          await done;
+        }
+        results.push({ task: one.task, status });
+      }
+      return results;
+    },
+    async answered({ digest }) { return (await asked(store("sent", "readonly").get(digest))) !== undefined },
+    async waiting() { return (await asked(store("sent", "readonly").getAll())).filter(({ envelope }) => envelope).map(({ task }) => task) },
+    // ε of all answers together, as a number for people.
+    async revealed() { const [n, d] = sum(await asked(store("sent", "readonly").getAll())); return Number(n) / Number(d) },
+    async setLimit(epsilon) {
+      if (epsilon !== null && !(fraction(epsilon)?.[0] > 0n)) refuse("limit", "A limit is a number above 0, or null.");
+      const held = store("limit", "readwrite"), done = finished(held.transaction);
+      held.put(epsilon, "epsilon");
+      await done;
+    },
+    close() { database.close() },
+  };
+}

@@ -1,0 +1,264 @@
+"""The browser's module for secure sums: the parts of the Python client, sealed so that its servers open them."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import lapwing.secure
+from lapwing import secure
+from lapwing.errors import InvalidParameter
+from lapwing.secure.device import records_of
+from lapwing.secure.relay import Relay
+from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
+from lapwing.secure.task import Asked, Task, Values, Vector, number_between
+from lapwing.secure.wire import ID_BYTES
+from tests.local.test_module import needs_chromium, needs_node
+from tests.secure.conftest import NAMES, write_task
+from tests.secure.test_relay import relaying, wait_until
+from tests.secure.test_road import free_ports, serving
+from tests.secure.test_views import Recorded
+from tests.support.browser.accessibility import findings
+from tests.support.browser.chromium import Browser, find_chromium, running
+from tests.support.browser.places import in_node
+
+MODULE = Path(lapwing.secure.__file__).parent / "browser" / "lapwing-secure.mjs"
+RUNS = Path(__file__).parent / "module" / "runs.mjs"
+VALUES = Values(("walk", "bus", "bike"))
+NUMBER = number_between("-2.5:120", 1000)
+THIRDS = number_between("1/3:7", 9)
+SUM = Vector(("a", "b", "c"), Fraction(24), 96, "l1", 96)
+LENGTH = Vector(("a", "b", "c"), Fraction(1), 100, "l2", 10_000)
+ANSWERS: dict[Asked, list[str]] = {
+    VALUES: ["walk", "bike"],
+    NUMBER: ["-3", "12", "0.06125", "1000", " 7.5 ", "119.99"],
+    THIRDS: ["1/3", "5", "6.9", "0"],
+    SUM: ["8, 7.5, 1", "24,24,24", "0,0,0.1", "1/3, 2/3, 99"],
+    LENGTH: ["1,1,1", "0.5, 0.5, 0", "0,0,0"],
+}
+
+
+def node(job: str, given: object) -> Any:
+    return in_node(RUNS, {"job": job, "given": given}, MODULE)
+
+
+@pytest.fixture(scope="module")
+def each(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
+    """A task of every kind, plain and checked, all of the same servers."""
+    folder = tmp_path_factory.mktemp("servers")
+    first = write_task(folder, VALUES)[0]
+    made = []
+    for asked in ANSWERS:
+        for checked in (False, True):
+            made.append(replace(first, asked=asked, checked=checked))
+    return made
+
+
+@needs_node
+def test_parts_are_those_of_python_byte_for_byte(each: list[Task]) -> None:
+    """From the same random bytes, words beyond the modulus among them."""
+    given, expected = [], []
+    for task in each:
+        for number, answer in enumerate(ANSWERS[task.asked]):
+            stream = bytearray(hashlib.shake_256(f"{task.digest} {number}".encode()).digest(40_000))
+            stream[ID_BYTES : ID_BYTES + 8] = b"\xff" * 8  # dropped
+            entropy = Recorded(bytes(stream))
+            expected.append([record.hex() for record in records_of(task, answer, entropy).values()])
+            given.append({"task": task.to_text(), "answer": answer, "random": stream.hex()})
+    found = node("records", given)
+    assert [one.get("records", one) for one in found] == expected
+    assert [one["digest"] for one in found] == [task.digest for task in each for _ in ANSWERS[task.asked]]
+
+
+@needs_node
+def test_answers_that_are_none_are_refused_alike(each: list[Task]) -> None:
+    for task in each[::2]:
+        wrongs = ["", "x", "1e3", "0x1", "nan", "1,2", "--1", "1/0", "1.5.5"]
+        for wrong, found in zip(wrongs, node("cells", {"task": task.to_text(), "answers": wrongs}), strict=True):
+            try:
+                expected: object = [str(cell) for cell in task.encode(wrong)]
+            except InvalidParameter:
+                assert found["kind"] == "answer"
+                assert "Nothing was sent" in found["text"]
+            else:
+                assert found == expected, wrong
+
+
+@needs_node
+def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
+    lies: list[Any] = [None, 5, "x", [], {}]
+    for task in each[::2]:
+        document = task.document
+        noise: Any = document["noise"]
+        lies += [
+            {**document, "epsilon": "2"}, {**document, "noise": {**noise, "scale": "1/2"}}, {**document, "more": 1},
+            {**document, "noise": {**noise, "mechanism": "none"}}, {**document, "delta": "1/1000000"},
+            {**document, "servers": document["servers"][:1]}, {**document, "checked": "yes"},  # type: ignore[index]
+            {**document, "format": "lapwing secure task 2"}, {key: document[key] for key in document if key != "noise"},
+        ]  # fmt: skip
+    lies.append({**each[0].document, "values": ["a", "a"]})
+    for lie, found in zip(lies, node("tasks", [json.dumps(lie) for lie in lies]), strict=True):
+        assert isinstance(found, dict), lie
+        assert found["kind"] == "task", (lie, found)
+    recorded = (Path(__file__).parents[1] / "fixtures" / "secure" / "task.json").read_text("utf-8")
+    (found,) = node("tasks", [recorded])
+    assert "no key for sealed parts" in found["text"]
+
+
+# RFC 9180, A.3.1: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM in base mode; its first message has aad, so the
+# vector here is what follows from its keys and its info for a message without: Python's HPKE opens it below.
+SECRET = "f3ce7fdae57e1a310d87f1ebbde6f328be0a99cdbcadf4d6589cf29de4b8ffd2"
+OWN = "4995788ef4b9d6132b249ce59a77281493eb39af373d236a1fe415cb0c2d7beb"
+
+
+@needs_node
+def test_what_it_seals_is_hpke() -> None:
+    """With the keys of the standard's vectors the encapsulated key is theirs, and another implementation opens it."""
+    from cryptography.hazmat.primitives import hpke, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, own = (ec.derive_private_key(int(secret, 16), ec.SECP256R1()) for secret in (SECRET, OWN))
+    points = [
+        each.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint).hex()
+        for each in (key, own)
+    ]
+    assert points[0].startswith("04fe8c19ce0905191ebc298a9245792531f26f0cece2460639e8bc39cb7f706a82")
+    assert points[1].startswith("04a92719c6195d5085104f469a8b9814d5838ff72b60501e2c4466e5e67b325ac9")
+    info, plain = b"Ode on a Grecian Urn", b"Beauty is truth, truth beauty"
+    given = {"theirs": points[0], "own": {"point": points[1], "secret": OWN}, "info": info.hex(), "plain": plain.hex()}
+    sealed = bytes.fromhex(node("seal", given))
+    assert sealed[:65].hex() == points[1]
+    suite = hpke.Suite(hpke.KEM.P256, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)
+    assert suite.decrypt(sealed, key, info=info) == plain
+
+
+@needs_node
+def test_servers_open_what_it_seals(tmp_path: Path) -> None:
+    task = write_task(tmp_path)[0]
+    size = sealed_bytes(task)
+    answers = ["walk"] * 3 + ["bus"]
+    cells = []
+    for envelope in map(bytes.fromhex, node("envelopes", {"task": task.to_text(), "answers": answers})):
+        client = envelope[:ID_BYTES]
+        opened = [
+            Opener(tmp_path / name, task, name).opened(client, envelope[ID_BYTES + i * size :][:size])
+            for i, name in enumerate(NAMES)
+        ]
+        assert None not in opened
+        cells.append(
+            secure.joined([[int.from_bytes(part[at : at + 8], "little") for at in (0, 8)] for part in opened if part])
+        )
+    assert cells == [[1, 0]] * 3 + [[0, 1]]
+
+
+# In Chromium, against a real relay and real servers
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium() or "") as found:
+        yield found
+
+
+START = """
+    const { openDevice, readTask } = await import(`${location.pathname}lapwing-secure.mjs`);
+    const task = await readTask(await (await fetch("task")).text()), url = new URL("answers", location.href).href;
+    const device = await openDevice();
+    const told = async (act) => { try { return await act() } catch (error) { return error.kind ?? String(error) } };
+"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+def test_from_a_browser_to_a_total(tmp_path: Path, browser: Browser, checked: bool) -> None:
+    """Answered once, kept while there is no connection, sent again, counted once; a limit is held."""
+    task, key = write_task(tmp_path, ports=free_ports(), least=2, checked=checked)
+    with ExitStack() as stack:
+        for name in NAMES:
+            stack.enter_context(serving(tmp_path, task, name))
+        relay = Relay(tmp_path / "relay", task)
+        stack.callback(relay.close)
+        address = stack.enter_context(relaying(relay))
+        page = browser.page()
+        page.go(f"{address}/secure/{task.digest}/")
+        assert (
+            page.run(START + "await device.setLimit('0.5'); return told(() => device.answer(task, 'walk', url))")
+            == "limit"
+        )
+        assert page.run(START + "return [await device.revealed(), await device.waiting()]") == [0, []]
+        assert (
+            page.run(START + "await device.setLimit('1'); return told(() => device.answer(task, 'fly', url))")
+            == "answer"
+        )
+        page.run(START + "await device.answer(task, 'walk', 'http://127.0.0.1:1/answers')")
+        assert page.run(START + "return (await device.send())[0].status") == 0
+        assert page.run(START + "return [await device.revealed(), (await device.waiting()).length]") == [1, 1]
+        assert page.run(START + "return told(() => device.answer(task, 'bus', url))") == "limit"
+        # Another person, in a profile of their own, sends at once; and a retry of the same bytes counts once.
+        sent = (
+            START.replace("openDevice()", "openDevice('another')")
+            + """
+            await device.answer(task, 'bus', url);
+            const first = (await device.send())[0].status;
+            return [first, await device.send(), await device.waiting()]"""
+        )
+        assert page.run(sent) == [200, [], []]
+        people = [secure.records_of(task, "walk") for _ in range(5)]
+        relay.take(b"".join(envelope_of(task, person) for person in people))
+        wait_until(lambda: not any(relay.progress().values()))
+        found = secure.close(task, key)
+        assert (found.clients, found.dropped) == (6, 0 if checked else None)
+        assert page.events("Runtime.exceptionThrown") == []
+
+
+@needs_chromium
+def test_the_page_asks_says_who_could_see_and_sends(tmp_path: Path, browser: Browser) -> None:
+    """By its form; with what axe-core says of it, at 320 pixels, in light and dark; answered once."""
+    task, _ = write_task(tmp_path, ports=free_ports(), least=2)
+    relay = Relay(tmp_path / "relay", task)
+    with relaying(relay) as address:
+        where = f"{address}/secure/{task.digest}/"
+        for dark in (False, True):
+            page = browser.page()
+            page.size(320, 800, dark=dark)
+            page.go(where)
+            page.wait("document.querySelector('#send')")
+            page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+            found = findings(page)
+            assert (found["violations"], found["unsure"]) == ([], [])
+            assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+        assert "all of north, south and west put together" in page.run("return document.body.innerText")
+        page.run("document.querySelector('#send').click()")
+        page.wait("document.querySelector('[role=alert]').textContent == 'Please answer first.'")
+        assert relay.progress()["north"] == 0
+        page.offline(True)
+        page.run("document.querySelector('input[value=bus]').click(); document.querySelector('#send').click()")
+        page.wait("document.body.innerText.includes('There is no connection')")
+        page.offline(False)
+        page.wait("document.body.innerText.includes('Sent: a sealed part')")
+        assert relay.progress() == {"north": 1, "south": 1, "west": 1}
+        page.go(where)
+        page.wait("document.body.innerText.includes('has answered this question')")
+        assert [event for event in page.events("Log.entryAdded") if "ERR_INTERNET" not in json.dumps(event)] == []
+        assert page.run("return document.cookie") == ""
+    relay.close()
+
+
+@needs_chromium
+def test_a_task_that_lies_is_refused_on_the_page(tmp_path: Path, browser: Browser) -> None:
+    task, _ = write_task(tmp_path, ports=free_ports(), least=2)
+    relay = Relay(tmp_path / "relay", task)
+    lie = json.dumps({**task.document, "epsilon": "0.1"})
+    with patch.object(Task, "to_text", lambda self: lie), relaying(relay) as address:
+        page = browser.page()
+        page.go(f"{address}/secure/{task.digest}/")
+        page.wait("document.body.innerText.includes('This question is refused')")
+        assert not page.run("return document.querySelector('input, button, form')")
+    relay.close()
