@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
+from lapwing.mechanisms import BandedToeplitz, ContinualGaussian, HonakerTree
 from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monitor
 from lapwing.monitors.exporting import export_ticks
 from lapwing.monitors.tick import TickNoise
@@ -62,6 +63,29 @@ def test_people_are_counted_where_they_are(city: Path, within: int | None) -> No
     clause = f"WITHIN '{10 * within} minutes'" if within else ""
     with with_small_halves(made(city, f"SELECT cell, COUNT(*) AS n {BY_CELL} {EVERY} PRESENT {clause}")) as monitor:
         assert truth.off_by(truth.told(monitor.run(replay=True)), truth.present(events, within)) <= 2
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_windows_are_told_by_other_mechanisms(tmp_path: Path, delta: float) -> None:
+    """Bands, and in a pure ledger a tree in which each count is told several times; across restarts."""
+    city, events = make_city(tmp_path, delta=delta), events_of()
+    write_events(tmp_path, "a", events)
+    clauses = "EVERY '1 minute' FOR '2 hours' STARTING '2026-03-02' OVER '48 minutes'"
+    with made(city, f"SELECT cell, COUNT(*) AS n {BY_CELL} {clauses}") as monitor:
+        mechanism = monitor.plan.streams[0].mechanism
+        inner = mechanism.matrix if isinstance(mechanism, ContinualGaussian) else mechanism.tree
+        assert isinstance(inner, BandedToeplitz if delta else HonakerTree)
+        for _ in range(7):
+            ticks = monitor.run(replay=True, commit=19)
+            next(ticks)
+            ticks.close()  # type: ignore[attr-defined]
+        told = truth.told(monitor)
+        assert len(told) == 120
+    listed = [event for event in events if event.cell in CELLS]
+    for tick, table in enumerate(told, 1):
+        for cell, n in table.items():
+            inside = [e for e in listed if e.cell == cell and (tick - 48) * 60 <= e.at < tick * 60]
+            assert abs(n - len(inside)) <= 2
 
 
 def test_sums_means_conditions_and_limits(city: Path) -> None:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.additive import Mechanism as Mechanism
     from lapwing.mechanisms.clipping import RaceToTheTop as RaceToTheTop
     from lapwing.mechanisms.clipping import UnboundedQuantile as UnboundedQuantile
+    from lapwing.mechanisms.continual.banded import BandedToeplitz as BandedToeplitz
     from lapwing.mechanisms.continual.buffered import BufferedToeplitz as BufferedToeplitz
     from lapwing.mechanisms.continual.gaussian import ContinualGaussian as ContinualGaussian
+    from lapwing.mechanisms.continual.honaker import HonakerTree as HonakerTree
     from lapwing.mechanisms.continual.participation import Events as Events
     from lapwing.mechanisms.continual.participation import OncePerCell as OncePerCell
     from lapwing.mechanisms.continual.participation import Stays as Stays
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AboveThreshold": "sparse_vector",
     "AdaptiveDegree": "adaptive_degree",
+    "BandedToeplitz": "continual.banded",
     "BufferedToeplitz": "continual.buffered",
     "ContinualGaussian": "continual.gaussian",
     "ContinualLaplace": "continual.tree",
@@ -65,6 +68,7 @@ _HOMES = {
     "FixedSizeSample": "subsampling",
     "GeneralisedExponential": "generalised",
     "GroupView": "group",
+    "HonakerTree": "continual.honaker",
     "IntervalExponential": "interval_exponential",
     "Mechanism": "additive",
     "OncePerCell": "continual.participation",

@@ -91,9 +91,8 @@ def _noise(name: str, stream: "Stream", ticks: int) -> str:
 
 def fresh_half_width(mechanism: ContinualMechanism) -> float | None:
     """Return the half-width at the last tick with uncorrelated noise at the same loss; None if it is that."""
-    if not isinstance(mechanism, ContinualGaussian) or not mechanism.matrix.decays:
+    if not isinstance(mechanism, ContinualGaussian) or mechanism.matrix.is_plain:
         return None
     matrix, participation = mechanism.matrix, mechanism.participation
     plain = BufferedToeplitz(matrix.ticks, matrix.window)
-    errors = [one.error(participation) for one in (plain, matrix)]
-    return mechanism.half_width(matrix.ticks, 0.05) * errors[0] / errors[1]
+    return mechanism.half_width(matrix.ticks, 0.05) * plain.error(participation) / matrix.error(participation)

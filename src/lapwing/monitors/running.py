@@ -26,6 +26,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.mark import Mark
 from lapwing.mechanisms.continual.gaussian import ContinualSums
+from lapwing.mechanisms.continual.honaker import NodeCounts
 from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
 from lapwing.mechanisms.continual.tree import TreeSums
 from lapwing.monitors.counting import KINDS, Arrivals, Counting, Integers, Range, Rows, Tree
@@ -238,7 +239,7 @@ def _form(stream: Stream) -> Range | Tree:
     return Range(*stream.range)
 
 
-def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums]:
+def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums | NodeCounts]:
     """Return the mechanisms where they were.
 
     Args: tick: of the horizon.

@@ -83,8 +83,8 @@ def _(noise: TickNoise, weight: Fraction, tail: Fraction) -> int:
         rounding = mechanism.rounding(noise.tick)
         normal, moved = mechanism.half_width(noise.tick, tail) - rounding, rounding + 0.5
         return ceil(sqrt(weight) * (normal + moved * sqrt(noise.entries)) * UPWARDS)
-    nodes = int(mechanism.tree.nodes([noise.tick])[0])
-    reach: int = sum_half_width(DiscreteLaplace(scale=mechanism.scale), weight * nodes, tail)
+    nodes = weight * mechanism.weight(noise.tick)
+    reach: int = sum_half_width(DiscreteLaplace(scale=mechanism.scale), nodes, tail)
     return reach
 
 

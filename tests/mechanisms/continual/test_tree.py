@@ -108,6 +108,7 @@ def test_twin_noise_that_is_drawn_anew_is_noticed(monkeypatch: pytest.MonkeyPatc
 
     def forgetful(self: ContinualLaplace, data: bytes) -> module.TreeSums:
         sums = restored(self, data)
+        assert isinstance(sums, module.TreeSums)
         sums._walked = np.zeros_like(sums._walked)
         return sums
 

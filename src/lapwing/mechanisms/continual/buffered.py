@@ -33,6 +33,7 @@ from typing import Final, final
 import numpy as np
 
 from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.continual.mixtures import UPWARDS, Floats, Mixture
 from lapwing.mechanisms.continual.parameters import require_ticks
 from lapwing.mechanisms.continual.participation import Participation
@@ -88,6 +89,17 @@ class BufferedToeplitz:
         others = (weight / -zero for weight, zero in zip(_weights(zeros, poles), zeros, strict=True))
         return Mixture(_floats((first, *others)), _floats((Fraction(0), *zeros)))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is kept from tick to tick."""
+        return not self.decays
+
+    @cached_property
+    def drift(self) -> Fraction:
+        """How far rounding can take a cell's value at one tick, in units of the grid (`gaussian`)."""
+        reaches = (min(Fraction(self.ticks), 1 / (1 - theta)) for theta in self.thetas)
+        return 1 + sum((omega * reach for omega, reach in zip(self.omegas, reaches, strict=True)), Fraction(0))
+
     def inner(self, earlier: Floats, later: Floats) -> Floats:
         """Return the inner products of columns i ≤ j: c_0·c_(j−i) + Σ_{1≤k<n−j} c_k·c_(k+j−i)."""
         earlier, later = np.broadcast_arrays(np.asarray(earlier, float), np.asarray(later, float))
@@ -113,6 +125,37 @@ class BufferedToeplitz:
         """Return the standard deviation of the last estimate, for a loss of μ = 1 and events that change 1."""
         changed = participation.sensitivity_squared(self.inner, self.ticks, roughly=roughly)
         return float(np.sqrt(changed * self.weight(self.ticks)))
+
+    # ---- products, tick by tick ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _steps(self) -> tuple[IntArray, IntArray]:
+        """θ_i and ω_i in units of 2^−BITS."""
+        thetas, omegas = (
+            np.array([[int(number * (1 << BITS))] for number in numbers], dtype=object)
+            for numbers in (self.thetas, self.omegas)
+        )
+        return thetas, omegas
+
+    def begun(self, cells: int) -> IntArray:
+        """Return what is kept before the first tick: the buffers, one a row."""
+        return np.zeros((len(self.thetas), cells), dtype=object)
+
+    def advanced(self, kept: IntArray, changes: IntArray) -> tuple[IntArray, IntArray]:
+        """Return Cx at the next tick, rounded down, and what is kept then."""
+        thetas, omegas = self._steps
+        values: IntArray = ((omegas * kept).sum(axis=0) >> BITS) + changes
+        return values, (thetas * kept >> BITS) + changes
+
+    def reading_begun(self, cells: int) -> Floats:
+        """Return what a reader keeps before the first tick: the sums of which the estimate is made."""
+        return np.zeros((len(self.estimating.weights), cells))
+
+    def read(self, kept: Floats, released: Floats) -> tuple[Floats, Floats]:
+        """Return the count so far, and what a reader keeps then."""
+        weights, decays = self.estimating
+        kept = (1 - decays)[:, np.newaxis] * kept + released
+        return weights @ kept, kept
 
 
 def _weights(poles: Sequence[Fraction], zeros: Sequence[Fraction]) -> list[Fraction]:

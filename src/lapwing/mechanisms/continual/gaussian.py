@@ -1,8 +1,9 @@
 """Counts over time with Gaussian noise that is correlated from tick to tick, so that sums of many need little of it.
 
 Theory of operation. `ContinualSums` holds the curator's side: at each tick it takes what changed in each cell, and
-returns Cx + z in units of 2^−fraction_bits, with fresh rounded Gaussian noise z (`buffered` has C). `Estimates` makes
-counts of what was released, and needs nothing else: all noise that later ticks rest on is in what was released before.
+returns Cx + z in units of 2^−fraction_bits, with fresh rounded Gaussian noise z; `buffered` and `banded` have C.
+`Estimates` makes counts of what was released, and needs nothing else: all noise that later ticks rest on is in what was
+released before.
 
 Proof. Let two streams differ by one unit, and each later event depend on what was released so far, in any way. At each
 tick, given what was released, the vectors before noise differ by a shift that the events so far determine. With what
@@ -11,12 +12,12 @@ shifts are C times a difference that is bounded like that (`participation`, `buf
 an adaptive sequence of Gaussian mechanisms, rounded, whose Σμ_t² ≤ Δ²/σ² on every path, and together (Δ/σ)-GDP (Smith
 and Thakurta 2022, fully adaptive composition) and Δ²/(2σ²)-zCDP.
 
-Rounding. The buffers are rounded down to the grid of 2^−fraction_bits. Two streams' roundings differ by less than one
-unit of it a buffer and tick, and not at all before the first difference; a difference in buffer i fades by θ_i a tick,
-so it never passes r_i = min(n, 1/(1 − θ_i)) units in n ticks, and enters what is released times ω_i. That sum is
-rounded down once more. So a cell's value is at most `drift` = (1 + Σ ω_i·r_i) units away from what the exact matrix
-would make of it, in difference, and all cells that the unit touches at all ticks at most √(cells · ticks) · drift, in
-L2. It is added to Δ.
+Rounding. The product with a band is rounded down once (`banded`). Buffers are rounded down to the grid of
+2^−fraction_bits. Two streams' roundings differ by less than one unit of it a buffer and tick, and not at all before the
+first difference; a difference in buffer i fades by θ_i a tick, so it never passes r_i = min(n, 1/(1 − θ_i)) units in n
+ticks, and enters what is released times ω_i. That sum is rounded down once more. So a cell's value is at most `drift` =
+(1 + Σ ω_i·r_i) units away from what the exact matrix would make of it, in difference, and all cells that the unit
+touches at all ticks at most √(cells · ticks) · drift, in L2. It is added to Δ.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.mechanisms.continual.buffered import BITS, BufferedToeplitz
+from lapwing.mechanisms.continual.banded import BandedToeplitz
+from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.mixtures import Floats
 from lapwing.mechanisms.continual.parameters import changes_of, in_window, norm_of
 from lapwing.mechanisms.continual.participation import Participation
@@ -41,6 +43,7 @@ from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 
+Matrix = BufferedToeplitz | BandedToeplitz
 _FINE = 1 << 15
 """How much finer than the sensitivity the drift of all roundings together is to be."""
 
@@ -57,7 +60,7 @@ class ContinualGaussian:
     """
 
     name: ClassVar[str] = "correlated Gaussian"
-    matrix: BufferedToeplitz
+    matrix: Matrix
     participation: Participation
     norm: Fraction
     sigma: Fraction
@@ -67,9 +70,7 @@ class ContinualGaussian:
         object.__setattr__(self, "sigma", scale_of_noise(self.sigma, "sigma"))
 
     @classmethod
-    def for_loss(
-        cls, loss: Loss, matrix: BufferedToeplitz, participation: Participation, norm: Number | Fraction = 1
-    ) -> Self:
+    def for_loss(cls, loss: Loss, matrix: Matrix, participation: Participation, norm: Number | Fraction = 1) -> Self:
         """Return the least noise whose loss is at most `loss`.
 
         Raises: InvalidParameter for a pure loss, which no Gaussian noise keeps.
@@ -85,17 +86,15 @@ class ContinualGaussian:
             sigma=square_root_up(unscaled.sensitivity_squared / mu_squared),
         )
 
-    @cached_property
+    @property
     def drift(self) -> Fraction:
         """How far rounding can take a cell's value at one tick, in units of the grid."""
-        matrix = self.matrix
-        reaches = (min(Fraction(matrix.ticks), 1 / (1 - theta)) for theta in matrix.thetas)
-        return 1 + sum((omega * reach for omega, reach in zip(matrix.omegas, reaches, strict=True)), Fraction(0))
+        return self.matrix.drift
 
     @cached_property
     def fraction_bits(self) -> int:
         """The grid's digits after the point: so many that the drift is a small part of the sensitivity."""
-        if not self.matrix.thetas:
+        if self.matrix.is_plain:
             return 0
         return max(0, int(self._drift_at(0) * _FINE / self._exact).bit_length())
 
@@ -110,7 +109,7 @@ class ContinualGaussian:
     @cached_property
     def sensitivity_squared(self) -> Fraction:
         """Δ², in squares of steps: of what one unit changes of all that is released, before noise."""
-        if not self.matrix.thetas:
+        if self.matrix.is_plain:
             return self._exact**2
         return (self._exact + self._drift_at(self.fraction_bits)) ** 2
 
@@ -125,13 +124,12 @@ class ContinualGaussian:
 
     def start(self, cells: int) -> "ContinualSums":
         """Return the curator's side before the first tick."""
-        buffers = np.zeros((len(self.matrix.thetas), cells), dtype=object)
-        return ContinualSums(self, 0, buffers)
+        return ContinualSums(self, 0, self.matrix.begun(cells))
 
     def restored(self, data: bytes) -> "ContinualSums":
         """Return the curator's side that wrote these bytes."""
-        tick, buffers = from_bytes(data)
-        return ContinualSums(self, int(tick[0]), buffers)
+        tick, kept = from_bytes(data)
+        return ContinualSums(self, int(tick[0]), kept)
 
     def estimates(self, cells: int) -> "Estimates":
         """Return what reads the releases, before the first."""
@@ -153,7 +151,7 @@ class ContinualGaussian:
 
     def rounding(self, tick: int) -> float:
         """Return how far roundings can move an estimate at a tick (`half_width`), to floating-point accuracy."""
-        rounded = float(Fraction(1, 2) + (self.drift if self.matrix.thetas else 0)) / (1 << self.fraction_bits)
+        rounded = float(Fraction(1, 2) + (0 if self.matrix.is_plain else self.drift)) / (1 << self.fraction_bits)
         return rounded * float(np.sqrt(tick * self.matrix.weight(tick)))
 
 
@@ -161,18 +159,15 @@ class ContinualGaussian:
 class ContinualSums:
     """The curator's side of one stream; secret, as it holds what the counts are made of."""
 
-    def __init__(self, mechanism: ContinualGaussian, tick: int, buffers: IntArray) -> None:
+    def __init__(self, mechanism: ContinualGaussian, tick: int, kept: IntArray) -> None:
         self.mechanism = mechanism
         self.tick = tick
-        self._buffers = buffers
-        matrix = mechanism.matrix
-        self._thetas = np.array([[int(theta * (1 << BITS))] for theta in matrix.thetas], dtype=object)
-        self._omegas = np.array([[int(omega * (1 << BITS))] for omega in matrix.omegas], dtype=object)
+        self._kept = kept
 
     @property
     def cells(self) -> int:
         """Of how many cells."""
-        return int(self._buffers.shape[1])
+        return int(self._kept.shape[1])
 
     def advance(self, changes: Sequence[int] | IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Take what changed in each cell, in steps, and return what is to be released of the next tick.
@@ -180,18 +175,16 @@ class ContinualSums:
         Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
         """
         x = changes_of(changes, self.cells, self.tick, self.mechanism.matrix.ticks)
-        if len(self._thetas):
+        values = x
+        if not self.mechanism.matrix.is_plain:
             shifted = x.astype(object) << self.mechanism.fraction_bits
-            values: IntArray = ((self._omegas * self._buffers).sum(axis=0) >> BITS) + shifted
-            self._buffers = (self._thetas * self._buffers >> BITS) + shifted
-        else:
-            values = x
+            values, self._kept = self.mechanism.matrix.advanced(self._kept, shifted)
         self.tick += 1
         return self.mechanism.noise.release(integer_array(values.tolist()), entropy)
 
     def to_bytes(self) -> bytes:
         """Return all that is needed to go on, for `ContinualGaussian.restored`; as secret as the data."""
-        return to_bytes((np.array([self.tick]), self._buffers))
+        return to_bytes((np.array([self.tick]), self._kept))
 
 
 @final
@@ -201,14 +194,12 @@ class Estimates:
     def __init__(self, mechanism: ContinualGaussian, cells: int) -> None:
         self.mechanism = mechanism
         self.tick = 0
-        weights, decays = mechanism.matrix.estimating
-        self._weights, self._ratios = weights, (1 - decays)[:, np.newaxis]
-        self._sums = np.zeros((len(weights), cells))
+        self._kept = mechanism.matrix.reading_begun(cells)
         self._earlier: list[Floats] = []  # of the last ticks of a window
 
     def advance(self, released: IntArray) -> Floats:
         """Take what was released of the next tick, and return the estimates, in steps."""
-        self._sums = self._ratios * self._sums + released.astype(np.float64) / (1 << self.mechanism.fraction_bits)
-        so_far: Floats = self._weights @ self._sums
+        steps = released.astype(np.float64) / (1 << self.mechanism.fraction_bits)
+        so_far, self._kept = self.mechanism.matrix.read(self._kept, steps)
         self.tick += 1
         return in_window(so_far, self._earlier, self.mechanism.matrix.window)

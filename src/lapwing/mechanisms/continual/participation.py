@@ -10,7 +10,7 @@ products are 0.
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import ClassVar, Protocol, final
 
 import numpy as np
 
@@ -36,6 +36,16 @@ class Participation(Hashable, Protocol):
         """Σ over its ticks of the L1 norm of what it changes, at most."""
         ...
 
+    @property
+    def needs_convexity(self) -> bool:
+        """Whether what is proven of it holds for columns alone that fall ever less."""
+        ...
+
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """For how many ticks in a row there is one event of it at most, if that is said."""
+        ...
+
     def sensitivity_squared(self, inner: Inner, ticks: int, *, roughly: bool = False) -> float:
         """Return the largest squared L2 norm of what it changes of Cx, to floating-point accuracy.
 
@@ -58,6 +68,7 @@ class Events:
     Args: most: from 1; per_tick: from 1, by default all of them; spacing: ticks between two ticks of a unit, from 1.
     """
 
+    needs_convexity: ClassVar[bool] = False
     most: int
     per_tick: int | None = None
     spacing: int = 1
@@ -76,6 +87,11 @@ class Events:
     def steps(self) -> int:
         """Each event is one."""
         return self.most
+
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """For how many ticks in a row there is one tick with events of it at most."""
+        return (self.spacing,) if self.spacing > 1 else ()
 
     def sensitivity_squared(self, inner: Inner, ticks: int, *, roughly: bool = False) -> float:
         """Return Σ_ab w_a·w_b·G(a·spacing, b·spacing); for many ticks, G(0, (b − a)·spacing) as an upper bound of G."""
@@ -99,6 +115,8 @@ class OncePerCell:
     Columns of different cells have inner product 0, so squares add up, and each is largest at tick 0.
     """
 
+    needs_convexity: ClassVar[bool] = False
+    gaps: ClassVar[tuple[int, ...]] = ()
     most: int
 
     def __post_init__(self) -> None:
@@ -136,6 +154,8 @@ class Stays:
     A stay is longest in L2 if it begins at tick 0; how long it lasts is tried, up to all of the horizon.
     """
 
+    needs_convexity: ClassVar[bool] = True
+    gaps: ClassVar[tuple[int, ...]] = ()
     most: int
 
     def __post_init__(self) -> None:

@@ -1,14 +1,18 @@
 """The mechanism with the least error for sums over time, by the measure of the loss that they may have."""
 
 from fractions import Fraction
+from typing import Final
 
+from lapwing.mechanisms.continual.banded import best_banded
 from lapwing.mechanisms.continual.fitting import MOST_BUFFERS, fitted
-from lapwing.mechanisms.continual.gaussian import ContinualGaussian
+from lapwing.mechanisms.continual.gaussian import ContinualGaussian, Matrix
 from lapwing.mechanisms.continual.participation import Participation
 from lapwing.mechanisms.continual.tree import ContinualLaplace, best_tree
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
 
+_WORTH: Final = 0.999
+"""A band is taken whose error is so much of that of buffers, as it keeps more."""
 ContinualMechanism = ContinualGaussian | ContinualLaplace
 
 
@@ -30,4 +34,8 @@ def continual_mechanism(
     """
     if isinstance(loss, PureDP):
         return ContinualLaplace.for_loss(loss, best_tree(ticks, window), participation, norm)
-    return ContinualGaussian.for_loss(loss, fitted(ticks, window, participation, buffers), participation, norm)
+    matrix: Matrix = fitted(ticks, window, participation, buffers)
+    band = best_banded(ticks, window, participation)
+    if band is not None and band.error(participation) < _WORTH * matrix.error(participation):
+        matrix = band
+    return ContinualGaussian.for_loss(loss, matrix, participation, norm)

@@ -31,7 +31,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array, total
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.exact.samplers import discrete_laplace
-from lapwing.mechanisms.continual.mixtures import Floats
+from lapwing.mechanisms.continual.honaker import HonakerTree, NodeCounts, NodeEstimates
+from lapwing.mechanisms.continual.mixtures import UPWARDS, Floats
 from lapwing.mechanisms.continual.parameters import changes_of, in_window, norm_of, require_ticks
 from lapwing.mechanisms.continual.participation import Participation
 from lapwing.mechanisms.continual.saved import from_bytes, to_bytes
@@ -43,6 +44,7 @@ from lapwing.privacy.measures import Loss, PureDP
 
 _MOST_BRANCHES = 33
 _EXACTLY = 1 << 14
+_LONGEST = 1 << 12
 
 
 @final
@@ -53,6 +55,7 @@ class SubtractiveTree:
     Args: branches: k, odd, from 3; levels: h, from 1, which is fresh noise at each tick.
     """
 
+    name: ClassVar[str] = "tree of discrete Laplace"
     ticks: int
     window: int | None = None
     branches: int = 3
@@ -96,11 +99,34 @@ class SubtractiveTree:
         """Σ of the variances of a node's noise in the worst estimate, where one level would have 1, as a root."""
         return float(self.levels * np.sqrt(self.most_nodes))
 
+    def start(self, mechanism: "ContinualLaplace", cells: int) -> "TreeSums":
+        """Return the curator's side before the first tick."""
+        nothing, shape = np.zeros(cells, dtype=np.int64), (self.levels, self.branches // 2, cells)
+        return TreeSums(mechanism, self, 0, nothing, np.zeros(shape[::2], dtype=np.int64), np.zeros(shape, np.int64))
+
+    def restored(self, mechanism: "ContinualLaplace", data: bytes) -> "TreeSums":
+        """Return the curator's side that wrote these bytes."""
+        tick, *arrays = from_bytes(data)
+        return TreeSums(mechanism, self, int(tick[0]), *arrays)
+
+    def estimates(self, cells: int) -> "TreeEstimates":
+        """Return what reads the releases, before the first."""
+        return TreeEstimates(self.window)
+
+
+Tree = SubtractiveTree | HonakerTree
+
 
 @lru_cache(maxsize=64)
-def best_tree(ticks: int, window: int | None = None) -> SubtractiveTree:
-    """Return the tree whose worst estimate has the least noise."""
-    trees = [SubtractiveTree(ticks, window)]
+def best_tree(ticks: int, window: int | None = None) -> Tree:
+    """Return the tree whose worst estimate has the least noise: with subtraction, or with each count told again."""
+    trees: list[Tree] = [SubtractiveTree(ticks, window)]
+    if window is not None and window <= _LONGEST:  # of counts so far, subtraction always has less
+        for branches in range(2, _MOST_BRANCHES + 1):
+            levels = 2
+            while branches ** (levels - 1) <= window:
+                trees.append(HonakerTree(ticks, window, branches, levels))
+                levels += 1
     for branches in range(3, _MOST_BRANCHES + 1, 2):
         levels = 2
         while branches ** (levels - 1) // 2 < (window or ticks):
@@ -120,8 +146,7 @@ class ContinualLaplace:
     Args: tree: for the number of ticks and the window; norm: in steps, from 1; scale: in steps.
     """
 
-    name: ClassVar[str] = "tree of discrete Laplace"
-    tree: SubtractiveTree
+    tree: Tree
     participation: Participation
     norm: Fraction
     scale: Fraction
@@ -130,10 +155,13 @@ class ContinualLaplace:
         object.__setattr__(self, "norm", norm_of(self.norm))
         object.__setattr__(self, "scale", scale_of_noise(self.scale))
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.tree.name
+
     @classmethod
-    def for_loss(
-        cls, loss: Loss, tree: SubtractiveTree, participation: Participation, norm: Number | Fraction = 1
-    ) -> Self:
+    def for_loss(cls, loss: Loss, tree: Tree, participation: Participation, norm: Number | Fraction = 1) -> Self:
         """Return the least noise whose loss is at most `loss`, which has to be pure."""
         if not isinstance(loss, PureDP):
             raise InvalidParameter("This noise is for a pure loss; ContinualGaussian is better for others.")
@@ -144,20 +172,22 @@ class ContinualLaplace:
         """Return the loss in a measure."""
         return PureDP(self.tree.levels * self.participation.steps * self.norm / self.scale).to_kind(kind)
 
-    def start(self, cells: int) -> "TreeSums":
+    def start(self, cells: int) -> "TreeSums | NodeCounts":
         """Return the curator's side before the first tick."""
-        nothing = np.zeros(cells, dtype=np.int64)
-        shape = self.tree.levels, self.tree.branches // 2, cells
-        return TreeSums(self, 0, nothing, np.zeros(shape[::2], dtype=np.int64), np.zeros(shape, dtype=np.int64))
+        return self.tree.start(self, cells)
 
-    def restored(self, data: bytes) -> "TreeSums":
+    def restored(self, data: bytes) -> "TreeSums | NodeCounts":
         """Return the curator's side that wrote these bytes."""
-        tick, *arrays = from_bytes(data)
-        return TreeSums(self, int(tick[0]), *arrays)
+        return self.tree.restored(self, data)
 
-    def estimates(self, cells: int) -> "TreeEstimates":
+    def estimates(self, cells: int) -> "TreeEstimates | NodeEstimates":
         """Return what reads the releases, before the first."""
-        return TreeEstimates(self, cells)
+        return self.tree.estimates(cells)
+
+    def weight(self, tick: int) -> Fraction:
+        """Return Σc² of an estimate at a tick, of noise with weights |c| ≤ 1, or a bound for it."""
+        nodes = Fraction(float(self.tree.nodes([tick])[0]))
+        return nodes if nodes.denominator == 1 else nodes * Fraction(UPWARDS)
 
     def standard_deviation(self, tick: int) -> float:
         """Return that of an estimate at a tick, from 1, in steps, or a bound for one of a window."""
@@ -165,8 +195,7 @@ class ContinualLaplace:
 
     def half_width(self, tick: int, tail: Number) -> float:
         """Return an h with P(|estimate − truth| > h) ≤ tail at a tick."""
-        weight = Fraction(int(self.tree.nodes([tick])[0]))
-        return float(sum_half_width(DiscreteLaplace(scale=self.scale), weight, probability(tail, "tail")))
+        return float(sum_half_width(DiscreteLaplace(scale=self.scale), self.weight(tick), probability(tail, "tail")))
 
 
 @final
@@ -179,9 +208,15 @@ class TreeSums:
     """
 
     def __init__(
-        self, mechanism: ContinualLaplace, tick: int, counts: IntArray, walked: IntArray, ahead: IntArray
+        self,
+        mechanism: ContinualLaplace,
+        tree: SubtractiveTree,
+        tick: int,
+        counts: IntArray,
+        walked: IntArray,
+        ahead: IntArray,
     ) -> None:
-        self.mechanism = mechanism
+        self.mechanism, self._tree = mechanism, tree
         self.tick = tick
         self._counts, self._walked, self._ahead = counts, walked, ahead
 
@@ -195,7 +230,7 @@ class TreeSums:
 
         Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
         """
-        tree = self.mechanism.tree
+        tree = self._tree
         x = changes_of(changes, self.cells, self.tick, tree.ticks)
         walked, ahead, counts = list(self._walked), list(self._ahead), total(self._counts, x)
         half, place = tree.branches // 2, self.tick
@@ -227,12 +262,12 @@ class TreeSums:
 class TreeEstimates:
     """What was released, as counts; knows nothing else."""
 
-    def __init__(self, mechanism: ContinualLaplace, cells: int) -> None:
-        self.mechanism = mechanism
+    def __init__(self, window: int | None) -> None:
+        self._window = window
         self.tick = 0
         self._earlier: list[Floats] = []
 
     def advance(self, released: IntArray) -> Floats:
         """Take what was released of the next tick, and return the estimates, in steps."""
         self.tick += 1
-        return in_window(released.astype(np.float64), self._earlier, self.mechanism.tree.window)
+        return in_window(released.astype(np.float64), self._earlier, self._window)
