@@ -79,6 +79,10 @@ def _in_steps(values: Any, people: int, low: Fraction, high: Fraction) -> NDArra
 
 
 def _first(data: Any, size: int) -> Any:
-    """Return the first rows: Arrow has its own word for it."""
-    is_arrow = type(data).__module__.startswith("pyarrow")
-    return data.slice(0, size) if is_arrow else data[:size]
+    """Return the first rows: Arrow has its own word for it, and pandas may take a slice for labels of its index."""
+    match type(data).__module__.partition(".")[0]:
+        case "pyarrow":
+            return data.slice(0, size)
+        case "pandas":
+            return data.iloc[:size]
+    return data[:size]
