@@ -74,7 +74,9 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_exact_answers_in_lapwings_place_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = cycle([1, 0])
     monkeypatch.setattr(
-        differencing, "_differences", lambda session, secret, price, many: np.full(many, next(worlds) * secret.value)
+        differencing,
+        "_differences",
+        lambda session, bob, secret, price, many: np.full(many, next(worlds) * secret.value),
     )
     found = differencing.run(Settings(short=True, against="lapwing"))
     wrong = [check.what for check in found.checks if not check.holds]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lapwing.lab import Settings, one_query
+from lapwing.lab.first_student import FirstStudent
 from lapwing.lab.guesses import at_most
 from lapwing.lab.naive import exact_count
 from lapwing.lab.students import BOBS_BIRTHDAY
@@ -71,15 +72,17 @@ def test_exact_counts_in_the_place_of_the_engine_are_noticed(monkeypatch: pytest
 
     def exact(session: Session, question: str, epsilon: Fraction, count: int) -> np.ndarray:
         table = next(worlds)
-        if question == one_query.BOB_ALONE:
+        if question == bob.alone:
             answer = exact_count(table, "Notepad", born=BOBS_BIRTHDAY)
-        elif question == one_query.USERS:
+        elif question == bob.group:
             answer = exact_count(table, "Notepad")
         else:
             answer = exact_count(table, "Notepad", not_born=BOBS_BIRTHDAY)
         return np.full(count, answer)
 
-    worlds = iter([table for table in one_query._worlds() for _ in range(3)])
+    bob = FirstStudent.of(None)
+    assert bob.alone == one_query.BOB_ALONE
+    worlds = iter([table for table in (bob.table, bob.without) for _ in range(3)])
     monkeypatch.setattr(one_query, "fresh_answers", exact)
     found = one_query.run(Settings(against="lapwing"))
     assert [row["right, observed"] for row in found.rows[:2]] == [1.0, 1.0]

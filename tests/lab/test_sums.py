@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lapwing.lab import Finding, Settings, sums
@@ -65,8 +66,8 @@ def test_noise_for_a_sensitivity_of_one_in_the_place_of_lapwings_is_noticed(monk
 def test_bounds_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the curator's public bounds end below Bob's scholarship."""
 
-    def narrow(epsilon: Fraction) -> object:
-        return protected_students(epsilon, bounds={"scholarship": (0, 600)})
+    def narrow(epsilon: Fraction, table: pa.Table) -> object:
+        return protected_students(epsilon, table, bounds={"scholarship": (0, 600)})
 
     monkeypatch.setattr(sums, "protected_students", narrow)
     assert not sums.run(Settings(against="lapwing", short=True)).holds

@@ -28,8 +28,8 @@ from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean
 from lapwing.lab.chance import generator
 from lapwing.lab.drawing import chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
+from lapwing.lab.first_student import FirstStudent
 from lapwing.lab.naive import exact_count, hidden_if_small
-from lapwing.lab.students import BOBS_BIRTHDAY, students
 from lapwing.plots import Plot
 
 PEOPLE: Final = 20
@@ -39,7 +39,7 @@ SMALL, SUMS, LARGEST, SIMULATABLE = "small sets", "sums", "largest", "simulatabl
 def run(settings: Settings) -> Finding:
     """Attack each rule."""
     people, tries = settings.n or PEOPLE, settings.times(2_000, 300)
-    parts = [_small_sets(), _sums(people, tries), *_largest(people, tries)]
+    parts = [_small_sets(FirstStudent.of(settings.data)), _sums(people, tries), *_largest(people, tries)]
     rows = [row for row, _ in parts]
     return Finding.of(
         parts,
@@ -53,13 +53,12 @@ def run(settings: Settings) -> Finding:
     )
 
 
-def _small_sets() -> Part:
+def _small_sets(bob: FirstStudent) -> Part:
     """Ask for two large sets that differ by Bob, where one of Bob alone is refused."""
-    table = students()
-    alone = hidden_if_small(exact_count(table, "Notepad", born=BOBS_BIRTHDAY))
+    alone = hidden_if_small(exact_count(bob.table, bob.editor, born=bob.born))
     with_bob, without = (
         hidden_if_small(count)
-        for count in (exact_count(table, "Notepad"), exact_count(table, "Notepad", not_born=BOBS_BIRTHDAY))
+        for count in (exact_count(bob.table, bob.editor), exact_count(bob.table, bob.editor, not_born=bob.born))
     )
     found = (with_bob or 0) - (without or 0)
     checks = [
@@ -158,4 +157,5 @@ EXPERIMENT: Final = Experiment(
     title="What does a refusal give away?",
     run=run,
     sizes={"n": range(3, 61), "repetitions": range(50, 50_001)},
+    takes_data=True,
 )

@@ -32,14 +32,25 @@ DOMAINS: Final = {"editor": EDITORS, "gender": GENDERS}
 def protected_students(epsilon: Number, table: pa.Table | None = None, **named: Any) -> Iterator[Session]:
     """Give a session of the students, or of others like them, with a budget of its own; all is gone at the end.
 
+    The keys of others are those that are in them, which no curator may say: the lesson says it for all who run it.
+
     Args: named: what else `lapwing.protect` takes, such as `delta`; a budget of pure ε unless said otherwise.
     """
     with TemporaryDirectory(prefix="lapwing-lab-") as folder:
         file = Path(folder) / "students.parquet"
         pq.write_table(students() if table is None else table, file)
-        settings = {"bounds": BOUNDS, "domains": DOMAINS, "max_rows_per_unit": 1, **named}
+        settings = {"bounds": BOUNDS, "domains": _domains(table), "max_rows_per_unit": 1, **named}
         with protect(file, privacy_unit="id", epsilon=epsilon, **settings) as session:
             yield session
+
+
+def _domains(table: pa.Table | None) -> dict[str, tuple[str, ...]]:
+    """Return the keys of the course, and those of a table that are others."""
+    if table is None or not set(DOMAINS) <= set(table.column_names):
+        return DOMAINS
+    return {
+        name: (*known, *sorted(set(table[name].unique().to_pylist()) - set(known))) for name, known in DOMAINS.items()
+    }
 
 
 def wordings(question: str, count: int) -> list[str]:

@@ -32,15 +32,14 @@ from lapwing.lab.agreement import CONFIDENCE, exactly, share
 from lapwing.lab.course import fresh_answers, noise_of, protected_students
 from lapwing.lab.drawing import chart, data, guesses_with_bounds
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
+from lapwing.lab.first_student import FirstStudent
 from lapwing.lab.guesses import at_most
 from lapwing.lab.naive import exact_total
-from lapwing.lab.students import BOB, BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
+from lapwing.lab.students import BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
 from lapwing.session import Session
 
-IS_BOB: Final = f"(editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}')"
-GROUP: Final = "editor = 'Notepad'"
 MANY: Final = 5
 
 
@@ -77,9 +76,10 @@ def run(settings: Settings) -> Finding:
     """Subtract totals to find out two secrets of Bob: exact totals, and Lapwing's at one total price."""
     epsilon = settings.at(Fraction(1))
     repeats, draws = settings.asked(100, 20), settings.times(1_000_000, 200_000)
-    parts = _naive() if settings.tries("naive") else []
+    bob = FirstStudent.of(settings.data)
+    parts = _naive(bob) if settings.tries("naive") else []
     if settings.tries("lapwing"):
-        parts += [each for secret, pairs in ATTACKS for each in _lapwing(secret, pairs, epsilon, repeats, draws)]
+        parts += [each for secret, pairs in ATTACKS for each in _lapwing(bob, secret, pairs, epsilon, repeats, draws)]
     return Finding.of(
         parts,
         plot=_plot([row for row, _ in parts], float(epsilon)),
@@ -121,10 +121,10 @@ def sum_law(pairs: int, scale: float, d: int) -> float:
     return float((c ** (noises - 1) * np.cos(d * t)).mean() * -expm1(-1 / scale) / (1 + r) ** (2 * noises - 1))
 
 
-def _worlds(secret: Secret) -> tuple[pa.Table, pa.Table]:
+def _worlds(bob: FirstStudent, secret: Secret) -> tuple[pa.Table, pa.Table]:
     """Return the students where it is so, and where it is not."""
-    table = students()
-    others = table[secret.column].to_pylist()[BOB + 1 :]
+    table = bob.table
+    others = bob.without[secret.column].to_pylist()
     place, kind = table.schema.get_field_index(secret.column), table[secret.column].type
     yes, no = (
         table.set_column(place, secret.column, pa.array([value, *others], kind))
@@ -133,43 +133,43 @@ def _worlds(secret: Secret) -> tuple[pa.Table, pa.Table]:
     return yes, no
 
 
-def _naive() -> list[Part]:
+def _naive(bob: FirstStudent) -> list[Part]:
     """Subtract exact totals of large groups."""
     parts: list[Part] = []
     for secret in (CHEATED, SCHOLARSHIP):
         right = 0
-        for value, table in zip((secret.value, 0), _worlds(secret), strict=True):
-            whole = exact_total(table, secret.column, "Notepad")
-            rest = exact_total(table, secret.column, "Notepad", without=BOB)
+        for value, table in zip((secret.value, 0), _worlds(bob, secret), strict=True):
+            whole = exact_total(table, secret.column, bob.editor)
+            rest = exact_total(table, secret.column, bob.editor, without=table["id"][0].as_py())
             right += whole is not None and rest is not None and whole - rest == value
         row = _row("exact totals", secret.name, 1, 2, 1.0, right / 2, 1.0)
         parts.append((row, [exactly(f"guesses right, exact totals, {secret.name}", 1, right / 2)]))
     return parts
 
 
-def _lapwing(secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws: int) -> list[Part]:
+def _lapwing(bob: FirstStudent, secret: Secret, pairs: int, epsilon: Fraction, repeats: int, draws: int) -> list[Part]:
     """Guess by answers of the real engine, where one pair is asked for, and by draws from its mechanism."""
     price, asked = epsilon / (2 * pairs), repeats if pairs == 1 else 0
     seen, parts = [], []
-    for table in _worlds(secret):
+    for table in _worlds(bob, secret):
         with protected_students((asked + 1) * epsilon, table) as session:
             if asked:
-                seen.append(_differences(session, secret, price, asked))
-            noise = noise_of(session, f"SELECT {secret.figure} AS n FROM students WHERE {GROUP}", price)
+                seen.append(_differences(session, bob, secret, price, asked))
+            noise = noise_of(session, f"SELECT {secret.figure} AS n FROM students WHERE {bob.uses_editor}", price)
     if asked:
         parts.append(_guessed("Lapwing", secret, pairs, (seen[0], seen[1]), epsilon))
-    drawn = [_sums(noise, bob * pairs, pairs, draws) for bob in (secret.value, 0)]
+    drawn = [_sums(noise, value * pairs, pairs, draws) for value in (secret.value, 0)]
     row, checks = _guessed("Lapwing's noise", secret, pairs, (drawn[0], drawn[1]), epsilon)
     expected = scale_of(secret, pairs, float(epsilon))
     checks.append(exactly(f"scale of noise, {_what(secret, pairs)}", expected, float(noise.scale), expected * 1e-9))
     return [*parts, (row, checks)]
 
 
-def _differences(session: Session, secret: Secret, price: Fraction, repeats: int) -> Integers:
+def _differences(session: Session, bob: FirstStudent, secret: Secret, price: Fraction, repeats: int) -> Integers:
     """Ask for a group with Bob and without him, and subtract; with answers of its own for each guess."""
-    question = f"SELECT {secret.figure} AS n FROM students WHERE {GROUP}"
+    question = f"SELECT {secret.figure} AS n FROM students WHERE {bob.uses_editor}"
     whole = fresh_answers(session, question, price, repeats)
-    return whole - fresh_answers(session, f"{question} AND NOT {IS_BOB}", price, repeats)
+    return whole - fresh_answers(session, f"{question} AND NOT {bob.is_bob}", price, repeats)
 
 
 def _sums(noise: DiscreteLaplace, bob: int, pairs: int, draws: int) -> Integers:
@@ -230,6 +230,7 @@ EXPERIMENT: Final = Experiment(
     name="differencing",
     title="Do the totals of two groups give away their difference?",
     run=run,
+    takes_data=True,
     attack=True,
     sizes={"repetitions": range(10_000, 10_000_001)},
 )

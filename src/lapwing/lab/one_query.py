@@ -18,21 +18,21 @@ from math import exp
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.lab.agreement import CONFIDENCE, exactly, share
 from lapwing.lab.course import drawn, fresh_answers, noise_of, protected_students
 from lapwing.lab.drawing import chart, data, guesses_with_bounds, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
+from lapwing.lab.first_student import FirstStudent
 from lapwing.lab.guesses import at_most
 from lapwing.lab.naive import HIDDEN_BELOW, exact_count, hidden_if_small
-from lapwing.lab.students import BOBS_BIRTHDAY, students
+from lapwing.lab.students import BOBS_BIRTHDAY
 from lapwing.plots import Plot
 
-USERS: Final = "SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad'"
-BOB_ALONE: Final = f"{USERS} AND birth_date = DATE '{BOBS_BIRTHDAY}'"
-ALL_BUT_BOB: Final = f"{USERS} AND birth_date <> DATE '{BOBS_BIRTHDAY}'"
+BOB_ALONE: Final = (
+    f"SELECT COUNT(*) AS n FROM students WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
+)
 ONE, TWO = "one question", "two questions"
 DRAWS: Final = 2_000_000
 """Guesses with Bob, and as many without: enough to see noise that is a tenth too small."""
@@ -46,10 +46,11 @@ def run(settings: Settings) -> Finding:
     """Guess whether Bob is in the data, by one question and by two."""
     epsilon = settings.at(Fraction(1, 10))
     repeats = settings.asked(100, 10)
-    parts = _naive() if settings.tries("naive") else []
+    bob = FirstStudent.of(settings.data)
+    parts = _naive(bob) if settings.tries("naive") else []
     if settings.tries("lapwing"):
-        parts += _attacked("Lapwing", _asked(epsilon, repeats), epsilon)
-        parts += _attacked("Lapwing's noise", _drawn(epsilon), epsilon)
+        parts += _attacked("Lapwing", _asked(bob, epsilon, repeats), epsilon)
+        parts += _attacked("Lapwing's noise", _drawn(bob, epsilon), epsilon)
     return Finding.of(
         parts,
         exactly("advantage over a coin at ε = 0.1", 0.025, at_most(0.1) - 0.5, 0.0005),
@@ -65,13 +66,13 @@ def predicted(attack: str, epsilon: float) -> float:
     return 1 / (1 + r) if attack == ONE else 0.5 + (1 - r) * (1 + r**2) / (1 + r) ** 3 / 2
 
 
-def _naive() -> list[Part]:
+def _naive(bob: FirstStudent) -> list[Part]:
     """Attack exact counts, and exact counts of which the small ones are hidden."""
     shown: dict[str, list[object]] = {"exact": [], "hidden": [], "difference": []}
-    for table in _worlds():
-        alone = exact_count(table, "Notepad", born=BOBS_BIRTHDAY)
-        users = hidden_if_small(exact_count(table, "Notepad"))
-        others = hidden_if_small(exact_count(table, "Notepad", not_born=BOBS_BIRTHDAY))
+    for table in (bob.table, bob.without):
+        alone = exact_count(table, bob.editor, born=bob.born)
+        users = hidden_if_small(exact_count(table, bob.editor))
+        others = hidden_if_small(exact_count(table, bob.editor, not_born=bob.born))
         shown["exact"].append(alone)
         shown["hidden"].append(hidden_if_small(alone))
         shown["difference"].append(None if users is None or others is None else users - others)
@@ -91,28 +92,24 @@ def _certain(target: str, attack: str, shown: list[object], expected: float) -> 
     return _row(target, attack, 2, expected, right, 1.0), [check]
 
 
-def _worlds() -> tuple[pa.Table, pa.Table]:
-    """Return the students with Bob, who comes first, and without him."""
-    return students(), students().slice(1)
-
-
-def _asked(epsilon: Fraction, repeats: int) -> Seen:
+def _asked(bob: FirstStudent, epsilon: Fraction, repeats: int) -> Seen:
     """Ask the real engine, with Bob and without; each guess goes by answers of its own."""
     one, two = [], []
-    for table in _worlds():
+    for table in (bob.table, bob.without):
         with protected_students(3 * repeats * epsilon, table) as session:
-            one.append(fresh_answers(session, BOB_ALONE, epsilon, repeats))
-            users = fresh_answers(session, USERS, epsilon, repeats)
-            two.append(users - fresh_answers(session, ALL_BUT_BOB, epsilon, repeats))
+            one.append(fresh_answers(session, bob.alone, epsilon, repeats))
+            users = fresh_answers(session, bob.group, epsilon, repeats)
+            two.append(users - fresh_answers(session, bob.others, epsilon, repeats))
     return {ONE: (one[0], one[1]), TWO: (two[0], two[1])}
 
 
-def _drawn(epsilon: Fraction) -> Seen:
+def _drawn(bob: FirstStudent, epsilon: Fraction) -> Seen:
     """Draw from the mechanism of the engine's own answer."""
-    with protected_students(epsilon) as session:
-        mechanism = noise_of(session, BOB_ALONE, epsilon)
+    with protected_students(epsilon, bob.table) as session:
+        mechanism = noise_of(session, bob.alone, epsilon)
     one = drawn(mechanism, 1, DRAWS), drawn(mechanism, 0, DRAWS)
-    two = [drawn(mechanism, users, DRAWS) - drawn(mechanism, 54, DRAWS) for users in (55, 54)]
+    others = bob.users - 1
+    two = [drawn(mechanism, users, DRAWS) - drawn(mechanism, others, DRAWS) for users in (bob.users, others)]
     return {ONE: one, TWO: (two[0], two[1])}
 
 
@@ -176,5 +173,5 @@ def _plot(epsilon: float, rows: list[Row]) -> Plot:
 
 
 EXPERIMENT: Final = Experiment(
-    name="one-query", title="Can one answer tell whether Bob is in the data?", run=run, attack=True
+    name="one-query", title="Can one answer tell whether Bob is in the data?", run=run, attack=True, takes_data=True
 )

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lapwing.errors import InvalidParameter
 from lapwing.lab import (
@@ -161,4 +162,6 @@ def _table(data: pa.Table | None) -> pa.Table | None:
         raise InvalidParameter(f"The data's columns must be of the types {kinds}.") from None
     if any(table[column].null_count for column in like.names):
         raise InvalidParameter("The data have empty cells; every student needs all columns.")
+    if pc.count_distinct(table["id"]).as_py() < table.num_rows or pc.min(table["id"]).as_py() < 0:
+        raise InvalidParameter("The data have an id twice, or one below 0; a student has one row, and an id from 0 up.")
     return table

@@ -17,20 +17,22 @@ from math import exp, floor, sinh, sqrt
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from lapwing.errors import InvalidParameter
 from lapwing.lab.agreement import CONFIDENCE, Check, exactly, mean, share
 from lapwing.lab.course import drawn, noise_of, protected_students
 from lapwing.lab.drawing import LINE, chart, data, layer, nominal, numeric
 from lapwing.lab.experiment import Experiment, Finding, Row, Settings, columns
+from lapwing.lab.first_student import FirstStudent
 from lapwing.lab.guesses import at_most
 from lapwing.lab.naive import with_laplace
-from lapwing.lab.students import BOBS_BIRTHDAY, BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
+from lapwing.lab.students import BOBS_SCHOLARSHIP, LARGEST_SCHOLARSHIP, students
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot, Specification
 
 TOTAL: Final = "SELECT SUM(scholarship) AS n FROM students"
-BOBS: Final = f"{TOTAL} WHERE editor = 'Notepad' AND birth_date = DATE '{BOBS_BIRTHDAY}'"
 
 Answers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -48,10 +50,10 @@ def run(settings: Settings) -> Finding:
             f"{1 / float(epsilon):g} of Bob's {BOBS_SCHOLARSHIP:,}."
         )
     if settings.tries("lapwing"):
-        several, sentence = _lapwing(epsilon, draws)
+        several, sentence = _lapwing(FirstStudent.of(settings.data), epsilon, draws)
         parts += several
         said.append(sentence)
-    total = sum(students()["scholarship"].to_pylist())
+    total = total_of(students())
     textbook = [
         exactly("within ±10 by Lap(10)", 0.63, 1 - exp(-1), 0.005),
         exactly("mean error of the total at ε = 0.1, as a share", 0.05, mean_error(60_000) / total, 0.0005),
@@ -63,6 +65,11 @@ def run(settings: Settings) -> Finding:
         conclusion=" ".join(said),
         sample=f"{draws:,} draws of each noise; {CONFIDENCE}",
     )
+
+
+def total_of(table: pa.Table) -> int:
+    """Return the total of scholarships, of which each counts as the nearer bound beyond 0 and 6,000."""
+    return sum(min(max(one, 0), LARGEST_SCHOLARSHIP) for one in table["scholarship"].to_pylist())
 
 
 def told_apart(scale: float) -> float:
@@ -87,11 +94,13 @@ def _naive(epsilon: float, draws: int) -> list[tuple[Row, Check]]:
     return [_near(name, scale, answers, scale, 1 - exp(-1)), *_told_apart(name, scale, answers, without, 1.0)]
 
 
-def _lapwing(epsilon: Fraction, draws: int) -> tuple[list[tuple[Row, Check]], str]:
+def _lapwing(bob: FirstStudent, epsilon: Fraction, draws: int) -> tuple[list[tuple[Row, Check]], str]:
     """Ask the real engine for Bob's scholarship and for the total, and draw more from its noise."""
-    true = sum(students()["scholarship"].to_pylist())
-    with protected_students(2 * epsilon) as session:
-        noise = noise_of(session, BOBS, epsilon)
+    true = total_of(bob.table)
+    if not true:
+        raise InvalidParameter("Nobody in the data has a scholarship, so their total has no error as a share of it.")
+    with protected_students(2 * epsilon, bob.table) as session:
+        noise = noise_of(session, f"{TOTAL} WHERE {bob.is_bob}", epsilon)
         (answer,) = session.sql(TOTAL, epsilon=epsilon).rows()
     scale = float(noise.scale)
     sentence = (
@@ -170,6 +179,7 @@ EXPERIMENT: Final = Experiment(
     name="sum",
     title="What does noise hide of one scholarship, and leave of all?",
     run=run,
+    takes_data=True,
     attack=True,
     sizes={"repetitions": range(1_000, 10_000_001)},
 )
