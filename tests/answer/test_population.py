@@ -28,6 +28,7 @@ QUESTIONS = {
     "count": "SELECT COUNT(*) AS n FROM {}",
     "share": "SELECT COUNT_IF(half) / COUNT(*) AS n FROM {}",
     "sum": "SELECT SUM(x) AS n FROM {}",
+    "variance": "SELECT VAR_SAMP(x) AS n, STDDEV_POP(x) AS s FROM {}",
     "quantiles": "SELECT QUANTILE_CONT(x, 0.3) AS n, MEDIAN(x) AS m FROM {}",
 }
 
@@ -94,10 +95,10 @@ def grouped(leaves: np.ndarray, size: int, measure: Distribution) -> np.ndarray:
     return np.asarray(padded.reshape(len(leaves), size, each).sum(axis=2))
 
 
-def covers(answer: Answer, rows: NoisyCells, true: float, sampling: Any = None) -> int:
+def covers(answer: Answer, rows: NoisyCells, true: float, sampling: Any = None, column: str = "n") -> int:
     ends = population_intervals(
         answer.plan, rows, answer.mechanisms, Fraction(str(CONFIDENCE)), "population", sampling
-    )["n"]
+    )[column]
     return int(((ends[0] <= true) & (true <= ends[1])).sum())
 
 
@@ -166,6 +167,31 @@ def test_a_variance_that_is_paid_makes_means_narrower(
         cost=answer.cost,
     )
     assert not holds(covers(still, cells(still, x, x > 0), 1.0))
+
+
+def test_variances_hold(answers: dict[tuple[str, int], Answer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a law whose sample variance strays most; planted bug: the draw is left out."""
+    answer = answers["variance", 1]
+    x = 100 * (np.random.default_rng().random((DRAWS, PEOPLE)) < 0.05)
+    noisy = cells(answer, x, x > 0)
+    true = 0.05 * 0.95 * 100**2
+    assert holds(covers(answer, noisy, true))
+    assert holds(covers(answer, noisy, true**0.5, column="s"))
+    ends = population_intervals(answer.plan, noisy, answer.mechanisms, Fraction(9, 10), "population", None)["n"]
+    assert np.mean(ends[0]) > 0
+    assert (ends[1] < 2500).all()  # narrower than what every law between the bounds has
+    several = answers["variance", 2]
+    none = population_intervals(
+        several.plan, cells(several, *drawn(2, np.random.default_rng())), several.mechanisms, Fraction(9, 10),
+        "population", None,
+    )["n"]  # fmt: skip
+    assert np.isnan(none[0]).all()
+    quiet = {law: type(one)(sigma=Fraction(1)) for law, one in answer.mechanisms.items()}  # type: ignore[call-arg]
+    still = Answer(plan=answer.plan, mechanisms=list(quiet.values()), values=[[0]] * len(quiet), keys=(),
+                   cost=answer.cost)  # fmt: skip
+    assert holds(covers(still, cells(still, x, x > 0), true))
+    monkeypatch.setattr(population, "_OUTWARDS", 0.0)
+    assert not holds(covers(still, cells(still, x, x > 0), true))
 
 
 @pytest.mark.parametrize("name", ["mean", "quantiles"])

@@ -23,10 +23,14 @@ What is covered, K being the most rows of one unit in a cell:
   R·√(n·ln(2/β)/2), R the range of what one adds. A Poisson number of people, of whom each adds 0 or 1: the count is
   Poisson, and its expectation λ is where neither tail of the count has less than β/2, by P(X ≥ c) ≤ e^(−c·h(λ/c)) and
   its mirror image, h(x) = x − 1 − ln x (Chernoff).
-- What is computed of these, as a difference of means: by interval arithmetic.
+- A variance, where K is 1. The sample's standard deviation, of M − 1, is within (U − L)·√(2·ln(2/β)/(M − 1)) of the
+  population's but with probability β (Maurer and Pontil 2009, Theorem 10), whatever the law; M is known from below, and
+  the sample's through noise.
+- What is computed of these, as a difference of means or a standard deviation: by interval arithmetic.
 
-Of all else no interval follows: least and greatest values, numbers per unit, variances, one quantile that was chosen by
-itself, counts of which nothing is said, answers that are made of others.
+Of all else no interval follows. Of least and greatest values none can: whatever the sample, values beyond it may be as
+rare as one likes in the population. Of numbers per unit, variances with K above 1, one quantile that was chosen by
+itself, counts of which nothing is said, and answers that are made of others no theorem is used here.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,7 +74,8 @@ Sampling = int | str | None
 Floats = NDArray[np.float64]
 POISSON: Final = "poisson"
 
-_OUTWARDS: Final = 1 + 2.0**-40
+_ROUNDING: Final = 2.0**-40
+_OUTWARDS: Final = 1 + _ROUNDING
 """Square roots and logarithms in doubles are widened by this, far beyond what they err by."""
 
 
@@ -172,6 +177,8 @@ class _Drawn:
                 return self._mean(value, total, self._fewest(value.count))
             case KnownMean(total=Sum(clamp=None) as total, people=people):
                 return self._mean(value, total, np.full(self.rows.size, float(people)))
+            case Variance(total=Sum(clamp=None), squares=Sum(clamp=None), count=Count(clamp=None)):
+                return self._variance(value)
             case OrderStatistic():
                 return self._quantile(value)
             case MeasureValue(measure=Count(clamp=None) | CountUnits() | Sum(clamp=None) as measure):
@@ -208,6 +215,24 @@ class _Drawn:
         bound: Floats = _OUTWARDS * (np.sqrt(2 * most * level / rows) + 7 * width * level / (3 * (rows - 1)))
         bound[fewest < 2] = np.inf
         return bound
+
+    def _variance(self, value: Variance) -> Interval | None:
+        """Widen the interval of the sample's standard deviation by what the draw may have done, and square its ends."""
+        low, high = value.total.type.low, value.total.type.high
+        noisy = replace(value, sample=True).interval(self.rows, self.margins)
+        if self.most_rows > 1 or low is None or high is None or noisy is None:
+            return None
+        width, fewest = float((high - low) * value.total.step), self._fewest(value.count)
+        level = log(2 / (self.chance / 2))
+        strays = width * _OUTWARDS * np.sqrt(2 * level / (np.maximum(fewest, 2.0) - 1))
+        least, most = (np.sqrt(np.maximum(end.floats(self.rows.size), 0.0)) for end in noisy)
+        low_end = np.maximum(least - strays, 0.0) ** 2 * (1 - _ROUNDING)
+        high_end = (most + strays) ** 2 * (1 + _ROUNDING)
+        largest = (width / 2) ** 2 * (1 + _ROUNDING)  # of any law between two bounds
+        known = (fewest >= 2) & np.isfinite(low_end) & np.isfinite(high_end)
+        ends = np.where(known, low_end, 0.0), np.where(known, np.minimum(high_end, largest), largest)
+        first, last = (Ends(numbers=of_numbers([Fraction(float(x)) for x in end])) for end in ends)
+        return first, last
 
     def _fewest(self, count: Count) -> Floats:
         """Return how many rows there are at least in every cell, but with half of the chance."""
