@@ -160,3 +160,28 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     assert "Nothing was charged." in budget.text
     assert "< 0.1 % of the budget spent" in budget.text
     assert "carol" not in alice.go("/console/data/open/charges").text
+
+
+def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> None:
+    """Follow all links from the first page on, as far as they go, and look at where forms go."""
+    alice.submit(priced(alice), "/ask/answer")
+    seen, ahead, forms = set[str](), ["/console"], set[str]()
+    while ahead:
+        path = ahead.pop()
+        shown = alice.go(path)
+        assert shown.status == 200, path
+        seen.add(path)
+        if shown.headers["content-type"].startswith("text/html") and path.startswith("/console"):
+            page = shown.page
+            forms |= {form.action for form in page.forms}
+            ahead += [link for link in page.links if link.startswith("/") and link not in seen and link not in ahead]
+        assert len(seen) < 200
+    answers = [path for path in seen if "confidence=0.99" in path]
+    assert len(answers) == 1
+    assert forms == {
+        "/console/sign-out",
+        "/console/data/open/ask",
+        "/console/data/open/ask/answer",
+        "/console/account/password",
+        "/console/account/end-token",
+    }

@@ -134,9 +134,11 @@ def test_what_ends_tokens_ends_sessions(place: World) -> None:
 def test_a_role_that_is_taken_away_is_gone_at_once(place: World) -> None:
     somebody = visitor(place, "audrey")
     assert "closed" in somebody.go("/console").text
+    assert "Audit log" in somebody.go("/console").text
     assert "All charges" in somebody.go("/console/data/open/history").text
     place.service.people.change("audrey", role="analyst", by="carol")
     assert "closed" not in somebody.go("/console").text
+    assert "Audit log" not in somebody.go("/console").text
     assert somebody.go("/console/data/open/history").status == 404
 
 

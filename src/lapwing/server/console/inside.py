@@ -87,10 +87,27 @@ class Api:
         """
         if any("/" in part or part in ("", ".", "..") for part in path):
             raise Refusal(problem("not_found", 404, "There is nothing at this address."))
+        return await self._sent("/".join(("", "v1", *path)), method, body=body, query=query, headers=headers)
+
+    async def metrics(self) -> str:
+        """Return what the service counts.
+
+        Raises: Refusal.
+        """
+        return (await self._sent("/metrics", "GET")).content.decode()
+
+    async def _sent(
+        self,
+        where: str,
+        method: str,
+        *,
+        body: object = None,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
         content = b"" if body is None else json.dumps(body).encode()
         sent = {"accept": JSON, "content-type": JSON, "content-length": str(len(content)), **(headers or {})}
         asked = {name: value for name, value in (query or {}).items() if value is not None}
-        where = "/".join(("", "v1", *path))
         outer = self.request.scope
         scope = {
             "type": "http",

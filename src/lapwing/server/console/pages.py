@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from lapwing.server.console import answer, ask, budget, data, guarantee, history, home
+from lapwing.server.console import (
+    access,
+    account,
+    answer,
+    ask,
+    audit,
+    budget,
+    data,
+    guarantee,
+    health,
+    history,
+    home,
+    people,
+)
 from lapwing.server.console.visits import Page
 
 PAGES: Final[tuple[Page, ...]] = (
@@ -13,4 +26,9 @@ PAGES: Final[tuple[Page, ...]] = (
     *history.PAGES,
     *budget.PAGES,
     *guarantee.PAGES,
+    *access.PAGES,
+    *people.PAGES,
+    *audit.PAGES,
+    *health.PAGES,
+    *account.PAGES,
 )

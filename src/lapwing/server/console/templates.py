@@ -38,7 +38,7 @@ class Templates:
             lstrip_blocks=True,
         )
         self._environment.filters.update(
-            clip=clip, figure=figure, percent=percent, amount=amount, segment=segment, moment=moment
+            clip=clip, figure=figure, percent=percent, amount=amount, segment=segment, moment=moment, ratio=ratio
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
 
@@ -101,6 +101,15 @@ def amount(record: Mapping[str, str] | None) -> str:
     if record is None:
         return NOTHING
     return f"{MEASURES.get(record['measure'], record['measure'])} {short(Fraction(record['amount']))}"
+
+
+def ratio(text: str) -> float:
+    """Return a share, which may be written as a fraction, as a number.
+
+    >>> ratio("1/4"), ratio("0.2")
+    (0.25, 0.2)
+    """
+    return float(Fraction(text))
 
 
 def segment(text: str) -> str:

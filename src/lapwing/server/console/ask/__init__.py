@@ -4,6 +4,7 @@ The button stands in a form of its own, which holds the question that was priced
 bought unseen. It bears an idempotency key, so that a form which is sent twice is charged once.
 """
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
@@ -18,6 +19,7 @@ from lapwing.server.credentials import new_name
 
 QUERY: Final = ("sql", "by", "epsilon", "error", "label", "assuming")
 KEY: Final = "Idempotency-Key"
+KEYS: Final = re.compile("[0-9a-f]{32}")
 
 
 async def show(visit: Visit) -> Response:
@@ -39,7 +41,7 @@ async def preview(visit: Visit) -> Response:
 
 async def buy(visit: Visit) -> Response:
     """Ask the question, and lead to its answer."""
-    dataset, question = visit.part("dataset"), Question.read(visit.form)
+    dataset, question, key = visit.part("dataset"), Question.read(visit.form), visit.form.get("key", "")
     try:
         reply = await visit.api.send(
             "POST",
@@ -47,7 +49,7 @@ async def buy(visit: Visit) -> Response:
             dataset,
             "query",
             body=question.asked,
-            headers={KEY: visit.form.get("key", "") or new_name()},
+            headers={KEY: key if KEYS.fullmatch(key) else new_name()},
         )
     except Refusal as refusal:
         document = refusal.document

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.budget.spending import by_day, projection
 from lapwing.server.console.charts.answer_chart import chart_of
+from lapwing.server.console.templates import ratio
 from lapwing.server.console.visits import Page, Visit
 
 MOST_PAGES: Final = 10
@@ -39,7 +40,7 @@ async def show(visit: Visit) -> Response:
         allowances=[
             {
                 "holder": one["holder"],
-                "share": float(_ratio(one["share"])),
+                "share": ratio(one["share"]),
                 "left": float(one["remaining"]["amount"]) / total if total else 0.0,
             }
             for one in budget["allowances"]
@@ -68,11 +69,6 @@ def _chart(days: list[tuple[str, float]]) -> Any:
         "rows": [{"day": day, name: share} for day, share in days],
     }
     return chart_of(document)
-
-
-def _ratio(text: str) -> float:
-    top, _, bottom = text.partition("/")
-    return float(top) / float(bottom or 1)
 
 
 PAGES: Final = (Page(method="GET", path="/console/data/{dataset}/budget", handle=show),)

@@ -57,7 +57,7 @@ def _table(table: Mapping[str, Any], relation: Mapping[str, Any]) -> TableText:
     unit = table.get("privacy_unit") or relation.get("unit")
     columns = [_column(name, facts, unit) for name, facts in table["columns"].items()]
     if unit is not None and unit not in table["columns"] and unit in relation.get("columns", ()):
-        columns.insert(0, _column(unit, {"type": "the privacy unit"}, unit))
+        columns.insert(0, _column(unit, {}, unit))
     return TableText(
         name=table["name"],
         written=written(table["name"]),

@@ -1,0 +1,100 @@
+"""Who may ask a data set and how much, for its curators; and the switches: stop, faults, new data."""
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.acting import act, share_of
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import Problem
+
+HERE: Final = "/console/data/{dataset}/access"
+
+
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
+    """Show grants, policy and state."""
+    dataset = visit.part("dataset")
+    grants = await visit.api.get("datasets", dataset, "grants")
+    policy = await visit.api.get("datasets", dataset, "policy")
+    budget = await visit.api.get("datasets", dataset, "budget")
+    faults = await visit.api.get("datasets", dataset, "faults", limit=100)
+    return visit.show(
+        "access/page.html",
+        refused["status"] if refused else 200,
+        dataset=dataset,
+        grants=grants,
+        policy=policy,
+        budget=budget,
+        faults=faults,
+        refused=refused,
+        typed=visit.form if refused else {},
+    )
+
+
+def _back(visit: Visit, done: str) -> str:
+    return f"/console/data/{segment(visit.part('dataset'))}/access?done={done}"
+
+
+async def _put(visit: Visit, done: str, *path: str, body: Any, method: str = "PUT") -> Response:
+    """Send a change, and show the page again."""
+    change = visit.api.send(method, "datasets", visit.part("dataset"), *path, body=body)
+    return await act(visit, change, _back(visit, done), show)
+
+
+async def grant(visit: Visit) -> Response:
+    """Let somebody ask, or a team have a share."""
+    form, holder = visit.form, visit.form.get("name", "").strip()
+    try:
+        share = share_of(form.get("share", ""))
+    except Refusal as refusal:
+        return await show(visit, refusal.document)
+    if form.get("holder") == "team":
+        return await _put(visit, "granted", "teams", holder, body={"share": share})
+    body = {"share": share, "trusted_with_time": "trusted" in form}
+    return await _put(visit, "granted", "grants", holder, body=body)
+
+
+async def withdraw(visit: Visit) -> Response:
+    """Let somebody ask no more."""
+    return await _put(visit, "withdrawn", "grants", visit.form.get("name", ""), body=None, method="DELETE")
+
+
+async def set_policy(visit: Visit) -> Response:
+    """Say how the budget is shared out."""
+    form = visit.form
+    try:
+        least = share_of(form.get("least_share", ""))
+    except Refusal as refusal:
+        return await show(visit, refusal.document)
+    most = form.get("most_epsilon", "").strip() or None
+    body = {"division": form.get("division", "share"), "most_epsilon": most, "least_share": least}
+    return await _put(visit, "policy", "policy", body=body)
+
+
+async def stop(visit: Visit) -> Response:
+    """Stop the data set, or let it go on."""
+    stopped = visit.form.get("stopped") == "yes"
+    return await _put(visit, "stopped" if stopped else "resumed", "stop", body={"stopped": stopped})
+
+
+async def accept(visit: Visit) -> Response:
+    """Make the data as they are now the current version."""
+    return await _put(visit, "accepted", "accept", body=None, method="POST")
+
+
+async def resume(visit: Visit) -> Response:
+    """Say that the faults were looked at."""
+    return await _put(visit, "looked", "resume", body=None, method="POST")
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show, query=("done",)),
+    Page(method="POST", path=f"{HERE}/grant", handle=grant),
+    Page(method="POST", path=f"{HERE}/withdraw", handle=withdraw),
+    Page(method="POST", path=f"{HERE}/policy", handle=set_policy),
+    Page(method="POST", path=f"{HERE}/stop", handle=stop),
+    Page(method="POST", path=f"{HERE}/accept", handle=accept),
+    Page(method="POST", path=f"{HERE}/resume", handle=resume),
+)

@@ -1,0 +1,46 @@
+"""Forms that change something: what was done is told on the page that follows, and a refusal on the page itself."""
+
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+
+from starlette.responses import Response
+
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.visits import Visit, go
+from lapwing.server.problems import Problem, problem
+
+Again = Callable[[Visit, Problem], Awaitable[Response]]
+
+
+async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) -> Response:
+    """Do something, and lead to a page; or show the page again with why it was refused.
+
+    Args: done: where to; again: shows the page with a refusal, at its status.
+    """
+    try:
+        await change
+    except Refusal as refusal:
+        return await again(visit, refusal.document)
+    return go(done)
+
+
+def share_of(text: str) -> str | None:
+    """Return a share as the service takes it: exactly, and None for none.
+
+    Raises: Refusal.
+
+    >>> share_of("20 %"), share_of("0.2"), share_of("1/3"), share_of(" ")
+    ('1/5', '0.2', '1/3', None)
+    """
+    text = text.strip()
+    if not text.endswith("%"):
+        return text or None
+    try:
+        number = text.removesuffix("%").strip()
+        if len(number) > 20 or "e" in number.lower():
+            raise ValueError
+        return str(Fraction(number) / 100)
+    except (ValueError, ZeroDivisionError):
+        raise Refusal(
+            problem("invalid_request", 422, "A share is a number from 0 to 1, or a percentage such as 20 %.")
+        ) from None

@@ -1,0 +1,44 @@
+"""The audit log, the newest lines first, each time checked from its first line to its last."""
+
+import json
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from lapwing.server.audit_log import first_broken
+from lapwing.server.console.visits import Page, Visit
+
+LINES: Final = 100
+
+
+async def show(visit: Visit) -> Response:
+    """Show the log."""
+    reply = await visit.api.send("GET", "audit")
+    lines = await run_in_threadpool(lambda: [json.loads(line) for line in reply.content.splitlines()])
+    broken = await run_in_threadpool(lambda: first_broken(iter(lines)))
+    wanted, chosen = visit.asked("about").strip(), lines
+    if wanted:
+        chosen = [line for line in lines if wanted in (line["actor"], line["subject"], line["act"])]
+    before = visit.asked("before")
+    if before.isascii() and before.isdigit():
+        chosen = [line for line in chosen if line["sequence"] < int(before[:15])]
+    shown = chosen[: -LINES - 1 : -1]
+    return visit.show(
+        "audit/page.html",
+        lines=[{**line, "said": _said(line["details"])} for line in shown],
+        all_lines=len(lines),
+        last=lines[-1] if lines else None,
+        broken=broken,
+        about=wanted,
+        earlier=shown[-1]["sequence"] if len(chosen) > len(shown) else None,
+    )
+
+
+def _said(details: dict[str, Any]) -> str:
+    """Write what a line says beside who and what."""
+    values = ((name, value) for name, value in details.items() if value not in (None, False, [], ""))
+    return "; ".join(f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in values)
+
+
+PAGES: Final = (Page(method="GET", path="/console/audit", handle=show, query=("about", "before")),)

@@ -1,0 +1,50 @@
+"""How the service is: its data sets and ledgers, its queue, and what it counts; and a ledger checked entry by entry."""
+
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from lapwing.errors import LedgerFault
+from lapwing.ledger import exporting, reading
+from lapwing.server.console.visits import Page, Visit
+
+MOST: Final = 50
+
+
+async def show(visit: Visit) -> Response:
+    """Show data sets, the queue, and what is counted."""
+    names = [dataset["name"] for dataset in await visit.api.get("datasets")]
+    datasets = [(name, await visit.api.get("datasets", name, "budget")) for name in names[:MOST]]
+    metrics = await visit.api.metrics()
+    queue = await visit.api.get("queries", limit=MOST)
+    open_now = [job for job in queue if job["status"] in ("waiting", "running")]
+    return visit.show("health/page.html", datasets=datasets, counts=_counts(metrics), metrics=metrics, queue=open_now)
+
+
+async def verify(visit: Visit) -> Response:
+    """Read a whole ledger, and check each entry and the chain of their seals."""
+    dataset = visit.part("dataset")
+    reply = await visit.api.send("GET", "datasets", dataset, "ledger")
+
+    def verified() -> Any:
+        lines = reply.content.decode().splitlines(keepends=True)
+        return len(lines), reading.verified(exporting.read(lines))
+
+    try:
+        (entries, state), fault = await run_in_threadpool(verified), ""
+    except LedgerFault as error:
+        entries, state, fault = 0, None, str(error)
+    return visit.show("health/ledger.html", dataset=dataset, entries=entries, whole=state is not None, fault=fault)
+
+
+def _counts(metrics: str) -> list[tuple[str, str]]:
+    """Return the numbers of the metrics that have no labels, but for those of the interpreter."""
+    lines = (line.rpartition(" ") for line in metrics.splitlines() if line and not line.startswith("#"))
+    return [(name, value) for name, _, value in lines if name.startswith("lapwing_") and "_created" not in name][:200]
+
+
+PAGES: Final = (
+    Page(method="GET", path="/console/health", handle=show),
+    Page(method="GET", path="/console/data/{dataset}/ledger", handle=verify),
+)

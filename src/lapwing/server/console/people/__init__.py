@@ -1,0 +1,111 @@
+"""People, for curators: who there is, their roles and teams, and their tokens, of which each is shown once."""
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import Problem, problem
+
+HERE: Final = "/console/people"
+PERSON: Final = f"{HERE}/{{name}}"
+MOST: Final = 200
+DAYS: Final = "30"
+
+
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
+    """List everybody."""
+    query = {"limit": MOST, "after": visit.asked("after") or None}
+    reply = await visit.api.send("GET", "people", query=query)
+    people = reply.document
+    return visit.show(
+        "people/page.html",
+        refused["status"] if refused else 200,
+        people=people,
+        refused=refused,
+        typed=visit.form,
+        following=people[-1]["name"] if people and reply.following else None,
+    )
+
+
+async def add(visit: Visit) -> Response:
+    """Add somebody."""
+    form = visit.form
+    body = {"name": form.get("name", ""), "role": form.get("role", "analyst")}
+    body |= {name: form[name] for name in ("team", "password") if form.get(name)}
+    change = visit.api.send("POST", "people", body=body)
+    return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
+
+
+async def show_person(visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+    """Show somebody, with their tokens; a token that was made just now is shown this once."""
+    name = visit.part("name")
+    tokens = await visit.api.get("people", name, "tokens", limit=MOST)
+    person = await _person(visit, name)
+    status = refused["status"] if refused else 200
+    return visit.show("people/person.html", status, person=person, tokens=tokens, refused=refused, issued=issued)
+
+
+async def change(visit: Visit) -> Response:
+    """Change somebody's role, team or password, or let them in or not."""
+    name, form = visit.part("name"), visit.form
+    body: dict[str, Any] = {"role": form["role"]} if form.get("role") else {}
+    if "team" in form:
+        body |= {"team": form["team"]} if form["team"] else {"leave_team": True}
+    if form.get("password"):
+        body["password"] = form["password"]
+    if "active" in form:
+        body["active"] = form["active"] == "yes"
+    changing = visit.api.send("PATCH", "people", name, body=body)
+    return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_person)
+
+
+async def make_token(visit: Visit) -> Response:
+    """Make a token for somebody, and show it."""
+    name, form = visit.part("name"), visit.form
+    days = form.get("days", DAYS)
+    body = {"label": form.get("label", ""), "days": int(days) if days.isascii() and days.isdigit() else 0}
+    scopes = [scope for scope in ("read", "ask", "audit", "admin") if scope in form]
+    if scopes:
+        body["scopes"] = scopes
+    try:
+        reply = await visit.api.send("POST", "people", name, "tokens", body=body)
+    except Refusal as refusal:
+        return await show_person(visit, refusal.document)
+    return await show_person(visit, issued=reply.document)
+
+
+async def end_token(visit: Visit) -> Response:
+    """End a token of somebody."""
+    name = visit.part("name")
+    ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))
+    return await act(visit, ending, f"{HERE}/{segment(name)}?done=ended", show_person)
+
+
+async def _person(visit: Visit, name: str) -> Any:
+    """Return somebody by name.
+
+    Raises: Refusal.
+    """
+    after: str | None = None
+    while True:
+        reply = await visit.api.send("GET", "people", query={"limit": 1000, "after": after})
+        for person in reply.document:
+            if person["name"] == name:
+                return person
+        if not reply.following:
+            raise Refusal(problem("not_found", 404, "There is nobody of this name."))
+        after = reply.document[-1]["name"]
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show, query=("after",)),
+    Page(method="POST", path=HERE, handle=add),
+    Page(method="GET", path=PERSON, handle=show_person, query=("done",)),
+    Page(method="POST", path=PERSON, handle=change),
+    Page(method="POST", path=f"{PERSON}/token", handle=make_token),
+    Page(method="POST", path=f"{PERSON}/end-token", handle=end_token),
+)

@@ -1,0 +1,175 @@
+"""What curators and auditors do all day: let people in, grant, stop, look at the logs; and one's own account."""
+
+import json
+import re
+
+import pytest
+
+from lapwing.server.console.acting import share_of
+from lapwing.server.console.inside import Refusal
+from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
+from tests.support.server.world import World
+
+DORA = "another sea of tall red grass"
+
+
+@pytest.fixture
+def carol(place: World) -> Visitor:
+    return visitor(place, "carol")
+
+
+def acts(world: World) -> list[str]:
+    """Return what the audit log says was done, but for tokens."""
+    lines = world.ask("GET", "/v1/audit", "carol").content.splitlines()
+    return [line["act"] for line in map(json.loads, lines) if "token" not in line["act"]]
+
+
+def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: World) -> None:
+    page = carol.go("/console/people")
+    added = carol.submit(page, "/console/people", name="dora", role="analyst", team="nurses", password=DORA)
+    assert added.path == "/console/people/dora?done=added"
+    dora = Visitor(place)
+    assert "There is no data set that you may see." in dora.sign_in("dora", DORA).text
+
+    access = carol.go("/console/data/open/access")
+    granted = carol.submit(access, "/access/grant", name="dora", share="20 %")
+    assert "Granted." in granted.text
+    assert "up to 20 % of the budget" in granted.text
+    price = dora.submit(dora.go("/console/data/open/ask"), "/ask", epsilon="0.5")
+    assert "Bought for ε = 0.5." in dora.submit(price, "/ask/answer").text
+    assert "up to 20 % of the budget" in dora.go("/console/data/open/budget").text
+    assert "dora" in carol.go("/console/data/open/budget").text
+
+    person = carol.go("/console/people/dora")
+    (form,) = [form for form in person.page.forms if form.fields.get("active") == "no"]
+    assert "shut out" in carol.post(form.action, form.fields).text
+    assert dora.go("/console", follow=False).status == 303
+    assert acts(place)[-3:] == ["person added", "grant made", "person changed"]
+
+
+def test_a_token_is_shown_once_and_lets_a_program_in_until_it_is_ended(carol: Visitor, place: World) -> None:
+    made = carol.submit(carol.go("/console/people/alice"), "/token", label="notebook", days="3", read="on")
+    (token,) = re.findall(r"lapwing_[A-Za-z0-9_-]{43}", made.text)
+    assert "for: read" in made.text
+    place.tokens["made"] = token
+    assert place.ask("GET", "/v1/me", "made").document["rights"] == ["read"]
+    again = carol.go("/console/people/alice")
+    assert token not in again.content.decode()
+    id_ = place.ask("GET", "/v1/me", "made").document["token"]
+    (form,) = [form for form in again.page.forms if form.fields.get("token") == id_]
+    assert "The token is ended." in carol.post(form.action, form.fields).text
+    assert place.ask("GET", "/v1/me", "made").status == 401
+
+
+def test_a_data_set_is_stopped_and_goes_on(carol: Visitor, place: World) -> None:
+    stopped = carol.submit(carol.go("/console/data/open/access"), "/access/stop")
+    assert "Stopped: nothing is charged any more." in stopped.text
+    assert "stopped by the curator" in visitor(place, "alice").go("/console").text
+    assert place.query("alice").status == 409 or place.query("alice").status == 403
+    assert "Questions are charged again." in carol.submit(stopped, "/access/stop").text
+    assert place.query("alice").status == 200
+
+
+def test_policies_and_new_data(carol: Visitor, place: World) -> None:
+    page = carol.go("/console/data/open/access")
+    changed = carol.submit(page, "/access/policy", most_epsilon="0.25", least_share="0.1 %")
+    assert changed.form("/access/policy").fields["most_epsilon"] == "0.25"
+    policy = place.ask("GET", "/v1/datasets/open/policy", "carol").document
+    assert (policy["most_epsilon"], policy["least_share"]) == ("0.25", "0.001")
+    assert place.query("alice").status == 422 or place.query("alice").document["code"] == "allowance_exhausted"
+    assert "The data as they are now are the current version." in carol.submit(page, "/access/accept").text
+
+
+@pytest.mark.parametrize(
+    ("action", "typed"),
+    [
+        ("/access/grant", {"name": "nobody", "share": ""}),
+        ("/access/grant", {"name": "alice", "share": "much %"}),
+        ("/access/grant", {"name": "alice", "share": "200 %"}),
+        ("/access/grant", {"name": "alice", "share": "1e9999999 %"}),
+        ("/access/grant", {"name": "a/b", "share": ""}),
+        ("/access/policy", {"most_epsilon": "-1"}),
+        ("/access/withdraw", {"name": "carol"}),
+    ],
+)
+def test_what_cannot_be_is_told_and_changes_nothing(
+    carol: Visitor, place: World, action: str, typed: dict[str, str]
+) -> None:
+    before = place.ask("GET", "/v1/datasets/open/grants", "carol").document
+    page = carol.go("/console/data/open/access")
+    told = carol.submit(page, action, **typed)
+    assert 400 <= told.status < 500
+    assert "Nothing was changed." in told.text
+    assert place.ask("GET", "/v1/datasets/open/grants", "carol").document == before
+
+
+def test_people_cannot_be_added_twice_or_without_a_name(carol: Visitor) -> None:
+    for name in ("alice", "", "no name", "x" * 65):
+        told = carol.submit(carol.go("/console/people"), "/console/people", name=name)
+        assert told.status == 422
+        assert "Nothing was changed." in told.text
+    assert carol.go("/console/people/nobody").status == 404
+
+
+def test_the_last_curator_stays(carol: Visitor) -> None:
+    told = carol.submit(carol.go("/console/people/carol"), "/console/people/carol", role="analyst")
+    assert "This would leave no curator" in told.text
+
+
+def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
+    audrey = visitor(place, "audrey")
+    shown = audrey.go("/console/audit")
+    assert "lines were checked just now" in shown.text
+    assert "person added" in audrey.go("/console/audit?about=alice").text
+    assert "No such line." in audrey.go("/console/audit?about=nothing").text
+    with place.service.store.transaction() as connection:  # an edit, as who can write the file could make it
+        connection.execute("UPDATE audit SET actor = 'bob' WHERE sequence = 2")
+    assert "The log is broken at line 2" in audrey.go("/console/audit").text
+
+
+def test_a_ledger_is_checked(place: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    audrey = visitor(place, "audrey")
+    place.query("alice")
+    assert "entries were read and checked just now" in audrey.go("/console/data/open/ledger").text
+    assert "open to questions" in audrey.go("/console/health").text
+    assert "lapwing_" in audrey.go("/console/health").text
+    from lapwing.ledger import exporting
+
+    planted = exporting.lines
+    monkeypatch.setattr(exporting, "lines", lambda entries: (line.replace("alice", "bob") for line in planted(entries)))
+    assert "It does not hold:" in audrey.go("/console/data/open/ledger").text
+
+
+def test_ones_own_account(alice: Visitor, place: World) -> None:
+    page = alice.go("/console/account")
+    assert "this session" in page.text
+
+    def changed(**typed: str) -> Shown:
+        return alice.submit(
+            page, "/account/password", **{"password": PASSWORD, "new_password": DORA, "again": DORA, **typed}
+        )
+
+    assert changed(again="something else that is long").status == 422
+    assert changed(password="not the password").status == 403
+    assert changed(new_password="password1234", again="password1234").status == 422
+    assert alice.go("/console", follow=False).status == 200
+    assert changed().path == "/console/sign-in?out=1"
+    assert alice.go("/console", follow=False).status == 303
+    assert "alice" in alice.sign_in("alice", DORA).text
+    mine = alice.go("/console/account")
+    (form,) = [form for form in mine.page.forms if form.fields.get("token")]
+    assert alice.post(form.action, form.fields).path == "/console/sign-in?out=1"
+    assert alice.go("/console", follow=False).status == 303
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("20 %", "1/5"), ("12.5%", "1/8"), ("1/3", "1/3"), ("", None), (" 0.2 ", "0.2")]
+)
+def test_shares_are_exact(text: str, share: str | None) -> None:
+    assert share_of(text) == share
+
+
+@pytest.mark.parametrize("text", ["%", "x %", "1/0 %", "1e5 %", "1" * 30 + "%"])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(Refusal):
+        share_of(text)

@@ -1,0 +1,82 @@
+"""How every page looks: on a phone, a tablet and a desk, light and dark; and what axe-core finds wrong with it.
+
+Pictures are written to the folder that LAPWING_PICTURES names, to be looked at; without it they are made and dropped.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.server.console.test_in_a_browser import complaints, sign_in
+from tests.support.browser.accessibility import findings
+from tests.support.browser.chromium import Page, find_chromium, running
+from tests.support.server.world import World
+
+pytestmark = [
+    pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)"),
+    pytest.mark.long,
+]
+WIDTHS: Final = (360, 768, 1440)
+ANSWERS: Final = {
+    "bars": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan",
+    "heat": "SELECT plan, size, COUNT(*) AS n FROM visits GROUP BY plan, size",
+    "figure": "SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits",
+}
+ASK: Final = "/console/data/open/ask?sql="
+PAGES: Final = {
+    "home": "/console", "tables": "/console/data/open", "ask": f"{ASK}{ANSWERS['bars']}&epsilon=1",
+    "refused": f"{ASK}SELECT plam FROM visits&epsilon=1", "dear": f"{ASK}{ANSWERS['bars']}&epsilon=99999",
+    "history": "/console/data/open/history", "charges": "/console/data/open/charges",
+    "budget": "/console/data/open/budget", "guarantee": "/console/data/open/guarantee",
+    "access": "/console/data/open/access", "ledger": "/console/data/open/ledger", "people": "/console/people",
+    "person": "/console/people/alice", "audit": "/console/audit", "health": "/console/health",
+    "account": "/console/account", "missing": "/console/nowhere", "sign-in": "/console/sign-in",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
+    answers = {
+        name: "/console/answers/" + settled.query("carol", {"sql": sql, "epsilon": 1, "label": name}).document["id"]
+        for name, sql in ANSWERS.items()
+    }
+    with running(find_chromium() or "") as browser:
+        page = browser.page()
+        sign_in(page, settled, "carol")
+        yield page, {**PAGES, **answers}
+
+
+@pytest.mark.parametrize("name", [*PAGES, *ANSWERS])
+def test_a_page_fits_and_can_be_used_by_everybody(
+    settled: World, shown: tuple[Page, dict[str, str]], tmp_path: Path, name: str
+) -> None:
+    page, paths = shown
+    folder = Path(os.environ.get("LAPWING_PICTURES", tmp_path))
+    page.go(settled.address + paths[name].replace(" ", "%20"))
+    for dark in (False, True):
+        for width in WIDTHS:
+            page.look(folder / f"{name}-{width}{'-dark' if dark else ''}.png", width, 900, dark=dark)
+            assert page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        found = findings(page)
+        assert found["violations"] == []
+        assert found["passes"] > 10
+    assert [text for text in complaints(page) if "autocomplete" not in text and "404" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "document.querySelector('h1').style.color = '#eee'",
+        "document.querySelector('label').remove()",
+        "document.documentElement.removeAttribute('lang')",
+    ],
+)
+def test_a_page_that_some_cannot_use_is_found(settled: World, shown: tuple[Page, dict[str, str]], planted: str) -> None:
+    page, paths = shown
+    page.size(1440, 900)
+    page.go(settled.address + paths["access"])
+    page.run(planted)
+    assert findings(page)["violations"] != []
