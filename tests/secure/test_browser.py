@@ -1,5 +1,6 @@
 """The browser's module for secure sums: the parts of the Python client, sealed so that its servers open them."""
 
+import gzip
 import hashlib
 import json
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ from unittest.mock import patch
 
 import pytest
 
+import lapwing
 import lapwing.secure
 from lapwing import secure
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.amounts import written
 from lapwing.secure.device import records_of
 from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
@@ -99,7 +102,7 @@ def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
         noise: Any = document["noise"]
         lies += [
             {**document, "epsilon": "2"}, {**document, "noise": {**noise, "scale": "1/2"}}, {**document, "more": 1},
-            {**document, "noise": {**noise, "mechanism": "none"}}, {**document, "delta": "1/1000000"},
+            {**document, "noise": {**noise, "mechanism": "none"}}, {**document, "delta": "0.000001"},
             {**document, "servers": document["servers"][:1]}, {**document, "checked": "yes"},  # type: ignore[index]
             {**document, "format": "lapwing secure task 2"}, {key: document[key] for key in document if key != "noise"},
         ]  # fmt: skip
@@ -110,6 +113,22 @@ def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
     recorded = (Path(__file__).parents[1] / "fixtures" / "secure" / "task.json").read_text("utf-8")
     (found,) = node("tasks", [recorded])
     assert "no key for sealed parts" in found["text"]
+
+
+@needs_node
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "8"])
+@pytest.mark.parametrize("delta", ["0.01", "0.000001", "0.000000000001"])
+def test_gaussian_noise_is_checked(each: list[Task], epsilon: str, delta: str) -> None:
+    """Of every kind of answer; noise that is a ten-thousandth too small is refused."""
+    good, wrong = [], []
+    for task in each[::2]:
+        made = replace(task, epsilon=Fraction(epsilon), delta=Fraction(delta))
+        noise: Any = made.document["noise"]
+        less = written(Fraction(noise["scale"]) * Fraction(9999, 10_000))
+        good.append(made.to_text())
+        wrong.append(json.dumps({**made.document, "noise": {**noise, "scale": less}}))
+    assert all(isinstance(digest, str) for digest in node("tasks", good))
+    assert [found.get("kind") for found in node("tasks", wrong)] == ["task"] * len(wrong)
 
 
 # RFC 9180, A.3.1: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM in base mode; its first message has aad, so the
@@ -137,6 +156,19 @@ def test_what_it_seals_is_hpke() -> None:
     assert sealed[:65].hex() == points[1]
     suite = hpke.Suite(hpke.KEM.P256, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)
     assert suite.decrypt(sealed, key, info=info) == plain
+
+
+@needs_node
+def test_the_folder_is_ready_for_npm() -> None:
+    package = json.loads((MODULE.parent / "package.json").read_text())
+    assert package["version"] == lapwing.__version__
+    for name in [package["exports"]["."].removeprefix("./"), *package["files"]]:
+        assert (MODULE.parent / name).is_file()
+    source = MODULE.read_text()
+    assert len(gzip.compress(source.encode(), 9)) <= 12 << 10
+    assert "import " not in source.replace("importKey", "")
+    for name in ("Math.random", "innerHTML", "eval(", "localStorage"):
+        assert name not in source
 
 
 @needs_node

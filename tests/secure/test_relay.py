@@ -158,6 +158,19 @@ def test_a_part_opens_for_its_server_its_client_and_its_task_alone(tmp_path: Pat
     assert Opener(tmp_path / "other" / "north", other, "north").opened(client, parts[0]) is None
 
 
+def test_what_was_sealed_when_the_format_was_fixed_opens(tmp_path: Path) -> None:
+    recorded = json.loads((Path(__file__).parents[1] / "fixtures" / "secure" / "sealed.json").read_text("utf-8"))
+    task, envelope = Task.from_text(recorded["task"]), bytes.fromhex(recorded["envelope"])
+    assert task.to_text() == recorded["task"]
+    size = sealed_bytes(task)
+    for i, (name, key) in enumerate(recorded["keys"].items()):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sealing.key").write_text(key)
+        part = envelope[ID_BYTES + i * size :][:size]
+        opened = Opener(tmp_path / name, task, name).opened(envelope[:ID_BYTES], part)
+        assert envelope[:ID_BYTES] + (opened or b"") == bytes.fromhex(recorded["records"][name])
+
+
 def test_the_same_answer_is_never_sealed_alike(made: tuple[Task, str]) -> None:
     records = records_of(made[0], "walk")
     one, two = envelope_of(made[0], records), envelope_of(made[0], records)

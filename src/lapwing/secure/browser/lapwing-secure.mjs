@@ -54,21 +54,21 @@ const KINDS = {
   values: (values) => {
     need(texts(values), "There must be 2 to 10,000 values, no two the same.");
     const encode = (answer) => values.includes(answer) ? values.map((value) => BigInt(value == answer)) : refuse("answer", "The answer is none of those that are asked for.");
-    return { width: values.length, l1: 2n, encode };
+    return { width: values.length, l1: 2n, l2: 2n, encode };
   },
   number: ({ lower, upper, steps }) => {
     const low = fraction(lower), high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0);
     need(low && high && below(low, high) && n, "A number has bounds and steps.");
     const step = over(minus(high, low), [n, 1n]);
     const encode = (answer) => [nearest(over(minus(inside(fraction(String(answer).trim()) ?? refuse("answer", "The answer is not a number such as 12 or 0.5."), low, high), low), step))];
-    return { width: 1, l1: n, encode, steps: n };
+    return { width: 1, l1: n, l2: n * n, encode, steps: n };
   },
   vector: ({ names, upper, steps, norm, bound }) => {
     const high = fraction(upper), n = BigInt(integer(steps, 1, 1 << 24) ? steps : 0), width = names?.length, most = /^[1-9][0-9]{0,18}$/.test(bound) ? BigInt(bound) : 0n;
     need(texts(names) && high && high[0] > 0n && n && most && ["l1", "l2"].includes(norm), "A vector has names, an upper bound, steps, and a bound of l1 or l2.");
     const size = (cells) => cells.reduce((sum, cell) => sum + (norm == "l1" ? cell : cell * cell), 0n);
     const smaller = (x, y) => x < y ? x : y, all = BigInt(width);
-    const square = smaller(2n * most, all * n * n), l1 = norm == "l1" ? smaller(2n * most, all * n) : smaller(root(all * square), square);
+    const l2 = smaller(2n * (norm == "l1" ? smaller(n, most) * most : most), all * n * n), l1 = norm == "l1" ? smaller(2n * most, all * n) : smaller(root(all * l2), l2);
     const encode = (answer) => {
       const numbers = String(answer).split(",").map((text) => fraction(text.trim()));
       if (numbers.length != width || numbers.includes(null)) refuse("answer", `The answer is not ${width} numbers between commas, such as 1, 0.5 for two.`);
@@ -76,7 +76,7 @@ const KINDS = {
       if (whole <= most) return cells;
       return cells.map((cell) => norm == "l1" ? cell * most / whole : root(cell * cell * most / whole));
     };
-    return { width, l1, encode, steps: n, slack: (cells) => most - size(cells), most };
+    return { width, l1, l2, encode, steps: n, slack: (cells) => most - size(cells), most };
   },
 };
 function weightsUpTo(most) { // powers of two and a rest, of which every whole number up to most is a sum
@@ -91,6 +91,27 @@ function bitsOf(number, weights) { // the largest first, whenever the others can
   }
   return chosen;
 }
+
+// What Gaussian noise promises: δ at ε, of vectors √l2 apart, in floating point; the tails by erfc, which is relative.
+
+const number = ([n, d]) => { // of long integers the first 53 bits and more do
+  const shift = BigInt(Math.max(0, Math.min(n.toString(2).length, d.toString(2).length) - 80));
+  return Number(n >> shift) / Number(d >> shift);
+};
+function erfc(x) {
+  if (x < 0) return 2 - erfc(-x);
+  if (x < 2) { // by the series of erf
+    let term = x, sum = x;
+    for (let n = 1; Math.abs(term) > 1e-18 * sum; n++) term *= -x * x / n, sum += term / (2 * n + 1);
+    return 1 - 2 / Math.sqrt(Math.PI) * sum;
+  }
+  let fraction = 0; // by the continued fraction of Laplace
+  for (let n = 120; n; n--) fraction = n / 2 / (x + fraction);
+  return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + fraction);
+}
+const tail = (x) => erfc(x / Math.SQRT2) / 2; // of the normal law, above x
+const gaussianDelta = (epsilon, mu) => tail(epsilon / mu - mu / 2) - Math.exp(epsilon) * tail(epsilon / mu + mu / 2);
+const TOLERANCE = 1e-6; // of δ, relative: what floating point may err by, and more
 
 // A task, from its JSON: refused if its noise is not what its promise takes.
 
@@ -111,9 +132,11 @@ export async function readTask(text) {
   need(Object.keys(document).sort().join() == known.sort().join(), "The task has unknown or missing parts.");
   const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}), epsilon = fraction(document.epsilon), { servers, noise } = document, checked = document.checked === true;
   need(epsilon && epsilon[0] > 0n, "The task's epsilon is no number above 0.");
-  need(document.delta === "0", "The task has a delta: this module can check the noise of tasks without one.");
-  const scale = fraction(noise?.scale);
-  need(noise.mechanism == "discrete Laplace" && scale && same(scale, over([asked.l1, 1n], epsilon)), "The task states other noise than its promise takes.");
+  const scale = fraction(noise?.scale), delta = fraction(document.delta);
+  need(delta && delta[0] >= 0n && delta[0] < delta[1] && scale && scale[0] > 0n, "The task has no delta or no noise.");
+  const enough = !delta[0] ? noise.mechanism == "discrete Laplace" && same(scale, over([asked.l1, 1n], epsilon))
+    : noise.mechanism == "rounded Gaussian" && gaussianDelta(number(epsilon), Math.sqrt(Number(asked.l2)) / number(scale)) <= number(delta) * (1 + TOLERANCE);
+  need(enough, "The task states other noise than its promise takes.");
   need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!checked || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers, a checked one three.");
   const keys = servers.map(sealingKey), plain = JSON.stringify(sorted(document));
   const digest = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(plain))));
