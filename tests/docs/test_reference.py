@@ -18,6 +18,7 @@ from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.graphs.statistics import STATISTICS
+from lapwing.learn import deep
 from lapwing.ledger.entries import Kind
 from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
@@ -151,6 +152,7 @@ def test_public_names() -> None:
             "lapwing.learn",
             {name for one in lw.learn.__all__ if one != "synthesize" for name in shown(getattr(lw.learn, one))},
         ),
+        ("lapwing.learn", deep.__all__),
         ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
         ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
         ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),

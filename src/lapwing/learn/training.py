@@ -21,6 +21,8 @@ from lapwing.query.bind import bind
 from lapwing.release.release import current_digests
 
 if TYPE_CHECKING:
+    from lapwing.privacy.listing import Listed
+    from lapwing.release.reserving import Reservation
     from lapwing.session import Session
 
 Parts = dict[str, tuple[int, Fraction]]
@@ -73,6 +75,20 @@ def charged_rows(session: "Session", what: Reading, price: Loss, *, label: str) 
     digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
     charged = session.spend(price, label)
     return what.read(access.engine, digests), is_replaced(session), charged
+
+
+def reserved_rows(
+    session: "Session", what: Reading, steps: "Listed", *, label: str, delta: Fraction
+) -> "tuple[UnitRows, Reservation]":
+    """Charge a list of steps, read the rows, and return them with what counts the steps.
+
+    Raises: as `Session.reserve` (nothing charged); EngineFault (charged).
+    """
+    access = session._access()
+    access.engine.prepare(what.question)
+    digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
+    slots = session.reserve([steps], label, delta=delta)
+    return what.read(access.engine, digests), slots
 
 
 def is_replaced(session: "Session") -> bool:

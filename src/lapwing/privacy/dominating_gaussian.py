@@ -17,6 +17,7 @@ middle and at the right point, it is so everywhere between, as all are straight.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from lapwing.privacy.loss_distribution import LossDistribution
 from lapwing.privacy.search import smallest
 
 _CELLS = 256
+_SHARP = 4
 _BITS = 120
 _FINEST, _DOUBLINGS = Fraction(1, 1 << 60), 80
 _DIGITS = 12
@@ -62,7 +64,9 @@ def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussian
     if end == 0:
         return ApproximateGaussianDP.of(GaussianDP(0), failure)
     epsilons = [Fraction(end) * n / _CELLS for n in range(_CELLS)]
-    points = [_Point(at, Fraction(found.upper)) for at, found in zip(epsilons, loss.to_deltas(epsilons), strict=True)]
+    # Finer bounds than a fraction of the distance between points would change nothing, and can take minutes.
+    near = loss if loss.width else replace(loss, width=Fraction(end) / (_SHARP * _CELLS))
+    points = [_Point(at, Fraction(found.upper)) for at, found in zip(epsilons, near.to_deltas(epsilons), strict=True)]
     points.append(_Point(Fraction(end), failure))
     if not is_above(points, failure, _FINEST * (1 << _DOUBLINGS)):
         raise InvalidParameter("The list loses too much for a Gaussian loss of use; list less, or take more noise.")

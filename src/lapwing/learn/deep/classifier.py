@@ -1,0 +1,202 @@
+"""A neural network that tells classes, trained by noisy gradients of Poisson samples.
+
+Theory of operation. All steps are one list of mechanisms, Gaussian noise of σ clips on a sample of a public rate, and
+are charged before a row is read (`Session.reserve`): the ledger holds a (μ, δ) that is worse than the list. Each step
+draws a sample of units, adds up their clipped gradients in whole numbers (`unit_gradients`), adds noise, and hands the
+sum, divided by the public size of a batch, to an optimizer, which sees nothing else.
+
+Guarantee: what was charged, for units that are added or removed. How large a batch was is private, and never shown; how
+long a step takes depends on it, as everything that reads rows in the process of whoever trains.
+Source: Abadi et al. 2016; Mironov, Talwar and Zhang 2019 (the sample); `privacy.dominating_gaussian` (the charge).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+
+from lapwing.engines import FAILED
+from lapwing.errors import EngineFault, InvalidParameter
+from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
+from lapwing.learn.classes import classes_of, share_right
+from lapwing.learn.columns import (
+    Category,
+    Data,
+    Feature,
+    Floats,
+    column_in,
+    column_of,
+    features_of,
+    matrix_of,
+    table_of,
+)
+from lapwing.learn.deep.networks import Network, Weights, begun, dense
+from lapwing.learn.deep.noise_search import noise_for, steps_of
+from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, RATE_PARTS, Places, batch_of, summed, sums_of
+from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_other, require_whole
+from lapwing.learn.training import is_replaced, reading, reserved_rows
+from lapwing.learn.unit_rows import UnitRows
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number, share
+from lapwing.privacy.measures import GaussianDP, Loss
+from lapwing.release.reserving import Reservation
+
+if TYPE_CHECKING:
+    from lapwing.learn.scaling import StandardScaler
+    from lapwing.session import Session
+
+
+@final
+@dataclass(kw_only=True)
+class NetworkClassifier:
+    """A neural network that tells the classes of a column.
+
+    Guarantee: one (μ, δ), charged before a row is read, for units that are added or removed. It needs a gdp ledger with
+    `delta_keys`.
+    Args: network: `dense`, `convolutional` or one of one's own; people: about how many units there are, a public
+        figure; batch: how many of them a step takes on average; steps: of the optimizer; clip: what a unit's gradient
+        is shortened to, all her rows together; optimizer: of optax; None takes Adam, with a rate of learning of 0.01.
+        scaler, categories: as `LinearRegression` has them.
+    """
+
+    people: int
+    network: Network = field(default_factory=dense)
+    batch: int = 256
+    steps: int = 200
+    clip: float = 1.0
+    optimizer: optax.GradientTransformation | None = None
+    scaler: "StandardScaler | None" = None
+    categories: Sequence[str] = ()
+    features_: tuple[Feature, ...] | None = field(default=None, init=False, repr=False)
+    target_: str | None = field(default=None, init=False, repr=False)
+    classes_: tuple[Category, ...] | None = field(default=None, init=False)
+    weights_: Weights = field(default=None, init=False, repr=False)
+    sigma_: Fraction | None = field(default=None, init=False, repr=False)
+    cost_: Loss | None = field(default=None, init=False, repr=False)
+    delta_: Fraction | None = field(default=None, init=False, repr=False)
+
+    def fit(
+        self,
+        session: "Session",
+        table: str,
+        features: Sequence[str],
+        target: str,
+        *,
+        epsilon: Number,
+        delta: Number,
+        where: str | None = None,
+        label: str = "fit a neural network",
+    ) -> Self:
+        """Train on samples of all units; each call is charged.
+
+        Args: epsilon: as a question's; all steps together cost at most that. delta: of the ledger's `delta_keys`.
+        Raises: as `Session.reserve` and, for what cannot be used, InvalidParameter; nothing is charged then.
+            EngineFault (charged).
+        """
+        price, failure = session.price(epsilon), share(delta, "delta")
+        if is_replaced(session) or not isinstance(price, GaussianDP) or failure == 0:
+            raise InvalidParameter(
+                "Training on samples needs a gdp ledger, a delta above 0, and neighbours that are added or removed; "
+                "LogisticRegression takes all units at every step. Nothing was charged."
+            )
+        people, steps = (
+            require_whole("people", self.people, most=MOST_UNITS),
+            require_whole("steps", self.steps, most=10**6),
+        )
+        batch = require_whole("batch", self.batch, most=people)
+        clip = require_number("clip", self.clip, open_end=True)
+        parts = max(1, batch * RATE_PARTS // people)
+        rows = table_of(session.catalog, table)
+        require_other(target, features)
+        classes = classes_of(column_of(rows, target))
+        found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
+        what = reading(session, rows, found, target, classes, where=where)
+        entropy = session._access().entropy
+        key = jax.random.key(int.from_bytes(read_exactly(entropy, 4), "little"))
+        weights = begun(self.network, key, len(found), len(classes))
+        sigma = noise_for(price.mu_squared, failure, steps, Fraction(parts, RATE_PARTS))
+        listed = steps_of(sigma, steps, Fraction(parts, RATE_PARTS))
+        units, slots = reserved_rows(session, what, listed, label=label, delta=failure)
+        self.cost_, self.delta_, self.sigma_ = slots.charged, slots.delta, sigma
+        optimizer = optax.adam(0.01) if self.optimizer is None else self.optimizer
+        course = _Course(
+            network=self.network,
+            optimizer=optimizer,
+            parts=parts,
+            batch=people * parts / RATE_PARTS,
+            clip=clip,
+            sigma=sigma,
+        )
+        weights = course.followed(weights, units, what.places, slots, entropy)
+        if weights is None:  # out here, so that no message of what reads rows is dragged along
+            raise EngineFault(FAILED)
+        self.weights_, self.features_, self.target_, self.classes_ = weights, found, target, classes
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return parameters(self)
+
+    def set_params(self, **values: Any) -> Self:
+        """Set parameters by name."""
+        return changed(self, values)
+
+    def predict_proba(self, data: Data) -> Floats:
+        """Return the probability of each class in public rows, classes side by side."""
+        matrix = matrix_of(require_fit(self, "features_"), data)
+        scores = jax.vmap(lambda row: self.network.scores(self.weights_, row))(jnp.asarray(matrix, dtype=jnp.float32))
+        return np.asarray(jax.nn.softmax(scores, axis=1), dtype=np.float64)
+
+    def predict(self, data: Data) -> list[Category]:
+        """Return the likeliest class of public rows."""
+        classes = require_fit(self, "classes_")
+        return [classes[place] for place in self.predict_proba(data).argmax(axis=1).tolist()]
+
+    def score(self, data: Data) -> float:
+        """Return the share of public rows that are classified rightly; they have the target too."""
+        return share_right(self.predict(data), column_in(data, require_fit(self, "target_")))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """How weights are trained, all of it public. Args: batch: the size that sums are divided by."""
+
+    network: Network
+    optimizer: optax.GradientTransformation
+    parts: int
+    batch: float
+    clip: float
+    sigma: Fraction
+
+    def followed(
+        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, entropy: Entropy = SYSTEM
+    ) -> Weights | None:
+        """Return trained weights, or None whatever went wrong."""
+        try:
+            return self._followed(weights, units, places, slots, entropy)
+        except Exception:
+            return None
+
+    def _followed(
+        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, entropy: Entropy
+    ) -> Weights:
+        side_by_side, sums = Places.of(units, places), sums_of(self.network)
+        noise, unit = RoundedGaussian(sigma=self.sigma * BOUND), self.clip / (BOUND - 1) / self.batch
+        state = self.optimizer.init(weights)
+        as_weights = ravel_pytree(weights)[1]
+        for _ in range(slots.left[0]):
+            slots.use()
+            batch = batch_of(units.starts.size, self.parts, entropy)
+            exact = summed(sums, weights, side_by_side, batch, self.clip)
+            noisy = noise.release(exact, entropy)
+            gradient = as_weights(jnp.asarray(noisy.astype(np.float64) * unit, dtype=jnp.float32))
+            changes, state = self.optimizer.update(gradient, state, weights)
+            weights = optax.apply_updates(weights, changes)
+        return weights

@@ -1,0 +1,131 @@
+"""Networks: what turns a row into one score for each class. None looks at other rows, as batch normalisation would."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from lapwing.errors import InvalidParameter
+from lapwing.learn.parameters import require_whole
+
+Weights = Any
+"""Arrays of float32 in dicts, lists and tuples, as JAX has them."""
+
+MOST_WEIGHTS = 1 << 22
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A network of one's own.
+
+    Args: start: makes weights, in float32, of a key for JAX's generator and how many features and classes there are;
+        scores: makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It is
+        given one row at a time, and is compiled by JAX: it must be a function of these two alone.
+    """
+
+    start: Callable[[Array, int, int], Weights]
+    scores: Callable[[Weights, Array], Array]
+
+
+def dense(hidden: Sequence[int] = (32,)) -> Network:
+    """Return a network of fully connected layers with tanh between, which keeps gradients short.
+
+    Args: hidden: how many units each hidden layer has, from 1 to 4096; none makes a linear model.
+    """
+    sizes = [require_whole("a hidden layer", size, most=4096) for size in hidden]
+
+    def start(key: Array, features: int, classes: int) -> Weights:
+        widths = [features, *sizes, classes]
+        keys = jax.random.split(key, len(widths))
+        return [
+            _layer(one, (before, after), before) for one, before, after in zip(keys, widths, widths[1:], strict=False)
+        ]
+
+    return Network(start=start, scores=_connected)
+
+
+def convolutional(height: int, width: int, channels: Sequence[int] = (16, 32), *, hidden: int = 32) -> Network:
+    """Return a network for images, whose features are pixels row by row: 3 × 3 filters, each layer halved by averages.
+
+    Args: height, width: of the image, in pixels; channels: filters of each layer, from 1 to 512; hidden: units of the
+        fully connected layer behind them.
+    """
+    require_whole("height", height, most=512)
+    require_whole("width", width, most=512)
+    filters = [1, *(require_whole("a layer's channels", count, most=512) for count in channels)]
+    require_whole("hidden", hidden, most=4096)
+    left = (height >> len(channels)) * (width >> len(channels)) * filters[-1]
+    if left == 0:
+        raise InvalidParameter(f"An image of {height} × {width} cannot be halved {len(channels)} times.")
+
+    def start(key: Array, features: int, classes: int) -> Weights:
+        if features != height * width:
+            raise InvalidParameter(
+                f"There are {features} features; an image of {height} × {width} has {height * width}. Nothing was "
+                "charged."
+            )
+        keys = jax.random.split(key, len(filters) + 1)
+        layers = [
+            _layer(one, (3, 3, before, after), 9 * before)
+            for one, before, after in zip(keys, filters, filters[1:], strict=False)
+        ]
+        return layers, [_layer(keys[-2], (left, hidden), left), _layer(keys[-1], (hidden, classes), hidden)]
+
+    def scores(weights: Weights, row: Array) -> Array:
+        layers, connected = weights
+        image = row.reshape(1, height, width, 1)
+        for filters_of, bias in layers:
+            image = jax.lax.conv_general_dilated(
+                image, filters_of, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+            image = _halved(jnp.tanh(image + bias))
+        return _connected(connected, image.ravel())
+
+    return Network(start=start, scores=scores)
+
+
+def _connected(weights: Weights, row: Array) -> Array:
+    for matrix, bias in weights[:-1]:
+        row = jnp.tanh(row @ matrix + bias)
+    matrix, bias = weights[-1]
+    return cast(Array, row @ matrix + bias)
+
+
+def _halved(image: Array) -> Array:
+    """Return means of 2 × 2 pixels; a last odd row or column is left out."""
+    _, height, width, channels = image.shape
+    even = image[:, : height // 2 * 2, : width // 2 * 2, :]
+    return even.reshape(1, height // 2, 2, width // 2, 2, channels).mean(axis=(2, 4))
+
+
+def _layer(key: Array, shape: tuple[int, ...], inputs: int) -> tuple[Array, Array]:
+    """Return weights of a size that keeps sums of so many inputs about as large as these, and biases of 0."""
+    spread = math.sqrt(1 / inputs)
+    return spread * jax.random.normal(key, shape, dtype=jnp.float32), jnp.zeros(shape[-1], dtype=jnp.float32)
+
+
+def begun(network: Network, key: Array, features: int, classes: int) -> Weights:
+    """Return weights to start from, of a network that works: free of charge, and without any row.
+
+    Raises: InvalidParameter if it does not.
+    """
+    weights = network.start(key, features, classes)
+    leaves = jax.tree.leaves(weights)
+    if not leaves or any(getattr(leaf, "dtype", None) != jnp.float32 for leaf in leaves):
+        raise InvalidParameter("A network's weights must be arrays of float32, one at least. Nothing was charged.")
+    size = sum(int(leaf.size) for leaf in leaves)
+    if size > MOST_WEIGHTS:
+        raise InvalidParameter(
+            f"The network has {size:,} weights; at most {MOST_WEIGHTS:,} are trained. Nothing was charged."
+        )
+    shape = jax.eval_shape(network.scores, weights, jnp.zeros(features, dtype=jnp.float32)).shape
+    if shape != (classes,):
+        raise InvalidParameter(
+            f"The network makes scores of shape {shape} of a row; it must be ({classes},). Nothing was charged."
+        )
+    return weights

@@ -1,0 +1,382 @@
+"""Neural networks: a unit moves a sum by a clip at most, whoever else is there, and steps cost what was charged."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.errors import InvalidParameter
+from lapwing.learn.deep import Network, NetworkClassifier, classifier, convolutional, dense, noise_search
+from lapwing.learn.deep.noise_search import noise_for, steps_of
+from lapwing.learn.deep.unit_gradients import BOUND, RATE_PARTS, Places, batch_of, summed, sums_of
+from lapwing.learn.unit_rows import GRID, Integers, UnitRows
+from lapwing.mechanisms import RoundedGaussian
+from lapwing.privacy.dominating_gaussian import gaussian_above
+from lapwing.privacy.statements import composed, uses_of
+from tests.support.effort import only
+from tests.support.learn.people import ROWS_PER_PERSON, Row, people, table_of
+
+FEATURES = ["age", "pay", "plan"]
+KEYS = "1e-6"
+CATALOG = """
+[dataset]
+name = "visits"
+ledger = "sqlite:visits.lapwing.db"
+
+[budget]
+epsilon = {epsilon}
+delta = {delta}
+delta_keys = {keys}
+measure = "{measure}"
+neighbouring = "{neighbouring}"
+
+[tables.visits]
+source = "visits.parquet"
+privacy_unit = "person"
+max_rows_per_unit = {rows}
+
+[tables.visits.columns]
+person = {{ type = "string" }}
+age = {{ type = "integer", lower = 0, upper = 100 }}
+pay = {{ type = "decimal", lower = 0, upper = 200, step = 0.1 }}
+plan = {{ type = "string", values = ["a", "b", "c"] }}
+ill = {{ type = "boolean" }}
+"""
+
+
+def opened(folder: Path, rows: list[Row], **more: Any) -> lw.Session:
+    folder.mkdir(exist_ok=True)
+    pq.write_table(table_of(rows), folder / "visits.parquet")
+    facts = {"epsilon": 1000, "delta": "1e-5", "keys": KEYS, "measure": "gdp", "neighbouring": "add_remove"}
+    (folder / "lapwing.toml").write_text(CATALOG.format(**(facts | {"rows": ROWS_PER_PERSON} | more)))
+    return lw.connect(folder / "lapwing.toml")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[lw.Session]:
+    with opened(tmp_path / "data", people(60)) as session:
+        yield session
+
+
+def units_of(count: int, features: int, classes: int, seed: int = 3) -> UnitRows:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, ROWS_PER_PERSON + 1, count)
+    return UnitRows(
+        features=rng.integers(-GRID, GRID + 1, (sizes.sum(), features)),
+        target=rng.integers(0, classes, sizes.sum()),
+        starts=np.cumsum(sizes) - sizes,
+    )
+
+
+def started(network: Network, features: int, classes: int) -> Any:
+    return network.start(jax.random.key(7), features, classes)
+
+
+LINEAR = dense(())
+NETWORKS = {"linear": LINEAR, "dense": dense((24, 16)), "convolutional": convolutional(4, 4, (4,), hidden=8)}
+
+
+def contributions(network: Network, units: UnitRows, weights: Any, clip: float) -> Integers:
+    """Return what each unit adds when it is alone."""
+    places, sums = Places.of(units, ROWS_PER_PERSON), sums_of(network)
+    return np.array([summed(sums, weights, places, np.array([unit]), clip) for unit in range(units.starts.size)])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_unit_adds_the_same_whoever_else_is_there(name: str) -> None:
+    units, network, rng = units_of(40, 16, 3), NETWORKS[name], np.random.default_rng(5)
+    weights, places, sums = started(network, 16, 3), Places.of(units, ROWS_PER_PERSON), sums_of(network)
+    alone = contributions(network, units, weights, 0.5)
+    for _ in range(20):
+        batch = rng.permutation(40)[: rng.integers(0, 41)]
+        assert (summed(sums, weights, places, batch, 0.5) == alone[batch].sum(axis=0)).all()
+    assert len(np.unique(alone, axis=0)) > 30
+
+
+def longest(parts: Integers) -> int:
+    return max(int(sum(int(entry) ** 2 for entry in one)) for one in parts)
+
+
+def test_no_unit_adds_more_than_the_bound() -> None:
+    """Whatever the weights are: gradients that are not finite count as nothing."""
+    units, network = units_of(3, 5, 3), dense((4,))
+    places, sums, weights = Places.of(units, ROWS_PER_PERSON), sums_of(network), started(network, 5, 3)
+    for size in (0.0, 1e-30, 1.0, 1e18, 3e38):
+        large = jax.tree.map(lambda leaf, size=size: jnp.float32(size) * jnp.sign(leaf), weights)
+        for clip in (1e-300, 1e-3, 1.0, 1e300):
+            assert (
+                longest(np.array([summed(sums, large, places, np.array([unit]), clip) for unit in range(3)]))
+                <= BOUND**2
+            )
+
+
+def by_hand(units: UnitRows, weights: Any, clip: float, *, by_row: bool = False) -> Any:
+    """Return the clipped gradients of a linear network in parts, in NumPy: (softmax − class)·(x, 1), a unit's mean."""
+    ((matrix, bias),) = weights
+    x = units.features / GRID
+    scores = x @ np.array(matrix, dtype=float) + np.array(bias, dtype=float)
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    residuals = chances - np.eye(chances.shape[1])[units.target]
+    # As JAX lays trees out: a pair's first array, then its second.
+    rows = np.concatenate([(x[:, :, None] * residuals[:, None, :]).reshape(len(x), -1), residuals], axis=1)
+    if by_row:
+        rows = (
+            rows
+            * np.minimum(1, clip / np.linalg.norm(rows, axis=1, keepdims=True))
+            * np.repeat(units.sizes, units.sizes)[:, None]
+        )
+    means = np.add.reduceat(rows, units.starts) / units.sizes[:, None]
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    return means / clip * (1 if by_row else np.minimum(1, clip / lengths)) * BOUND
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.4, 5.0])
+def test_contributions_are_clipped_gradients(clip: float) -> None:
+    units = units_of(25, 4, 3)
+    weights = started(LINEAR, 4, 3)
+    found, wanted = contributions(LINEAR, units, weights, clip), by_hand(units, weights, clip)
+    assert np.abs(found - wanted).max() < 4  # rounded toward zero, from float32
+    if clip == 0.4:
+        assert np.abs(found - by_hand(units, weights, clip, by_row=True)).max() > BOUND / 10
+
+
+def test_a_sample_takes_each_unit_with_its_chance() -> None:
+    class Fixed:
+        def read(self, size: int, /) -> bytes:
+            return data[:size]
+
+    words = [0, 1 << 12, (5 << 12) - 1, 5 << 12, (1 << 32) - 1]
+    data = b"".join(word.to_bytes(4, "little") for word in words)
+    assert batch_of(len(words), 5, Fixed()).tolist() == [0, 1, 2]
+    assert batch_of(len(words), RATE_PARTS, Fixed()).size == len(words)
+
+
+# ---- what is released ------------------------------------------------------------------------------------------------
+
+
+class Replay:
+    """What sums noise was added to, and their noise; with another's outcomes in the place of fresh ones."""
+
+    def __init__(self, again: "Replay | None" = None) -> None:
+        self.exact: list[Any] = []
+        self.sigmas: list[Fraction] = []
+        self.released: list[Any] = []
+        self._again = again
+
+    def release(self, mechanism: RoundedGaussian, values: Any, *entropy: Any) -> Any:
+        self.exact.append(np.array(values))
+        self.sigmas.append(mechanism.sigma)
+        fresh = RELEASE(mechanism, values, *entropy)
+        self.released.append(fresh if self._again is None else self._again.released[len(self.released)])
+        return self.released[-1]
+
+
+RELEASE = RoundedGaussian.release
+
+
+def farthest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return by how much, in bounds, sums of neighbours differ at most over a course with the same samples."""
+    rows = people(60)
+    parts = [rows, [row for row in rows if row["person"] != "p0"]]
+    replays: list[Replay] = []
+    sampled = batch_of
+    chosen: dict[int, list[int]] = {}
+
+    for place, part in enumerate(parts):
+        replay = Replay(replays[0] if replays else None)
+        steps = iter(range(100))
+        contents: list[Any] = []
+
+        def batch(units: int, parts: int, entropy: Any, steps: Any = steps, contents: Any = contents) -> Any:
+            """The same people in both: all at the first step, then whose contents were drawn in the first course."""
+            step = next(steps)
+            if step not in chosen:
+                taken = sampled(units, parts, entropy) if step else range(units)
+                chosen[step] = [contents[unit] for unit in taken]
+            return np.array([unit for unit in range(units) if contents[unit] in chosen[step]], dtype=np.int64)
+
+        of = Places.of
+
+        def places(units: UnitRows, count: int, contents: Any = contents, of: Any = of) -> Places:
+            ends = [*units.starts.tolist()[1:], units.target.size]
+            contents += [
+                units.features[start:end].tobytes() + units.target[start:end].tobytes()
+                for start, end in zip(units.starts, ends, strict=True)
+            ]
+            side_by_side: Places = of(units, count)
+            return side_by_side
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RoundedGaussian, "release", lambda m, values, *e, r=replay: r.release(m, values, *e))
+            patch.setattr(classifier, "batch_of", batch)
+            patch.setattr(Places, "of", staticmethod(places))
+            key = jax.random.key(1)
+            patch.setattr(jax.random, "key", lambda seed, key=key: key)
+            with opened(tmp_path / str(place), part) as session:
+                model = NetworkClassifier(people=60, batch=20, steps=5, clip=0.1, network=dense((8,)))
+                model.fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+        assert set(replay.sigmas) == {model.sigma_ * BOUND if model.sigma_ else None}
+        replays.append(replay)
+    assert len(replays[0].exact) == len(replays[1].exact) == 5
+    moved = [
+        float(np.sqrt(np.square((one - other).astype(float)).sum())) / BOUND
+        for one, other in zip(replays[0].exact, replays[1].exact, strict=True)
+    ]
+    return max(moved)
+
+
+def test_neighbours_differ_by_one_clip_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.9 < farthest(tmp_path, monkeypatch) <= 1
+
+
+def test_twin_a_gradient_that_is_not_clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest: Callable[..., Any] = summed
+    monkeypatch.setattr(classifier, "summed", lambda *of: honest(*of[:4], of[4] * 4) * 4)
+    with pytest.raises(AssertionError):
+        assert farthest(tmp_path, monkeypatch) <= 1
+
+
+# ---- the price -------------------------------------------------------------------------------------------------------
+
+
+def mu_squared_of(sigma: Fraction, steps: int, rate: Fraction, delta: Fraction) -> Fraction:
+    return gaussian_above(
+        composed(uses_of((steps_of(sigma, steps, rate),), "add_remove"), None), delta
+    ).exact_part.mu_squared
+
+
+def check_price(steps: int, rate: Fraction, mu: Fraction) -> None:
+    delta = Fraction(1, 10**7)
+    sigma = noise_for(mu**2, delta, steps, rate)
+    assert Fraction(9, 10) * mu**2 <= mu_squared_of(sigma, steps, rate, delta) <= mu**2
+
+
+PRICES = {
+    "one step": (1, Fraction(1), Fraction(1, 2)),
+    "a small sample": (100, Fraction(1, 50), Fraction(1)),
+    "many steps": (2000, Fraction(1, 8), Fraction(3)),
+}
+
+
+@pytest.mark.parametrize("name", only([0], PRICES))
+def test_noise_costs_the_price(name: str) -> None:
+    check_price(*PRICES[name])
+
+
+def test_twin_noise_for_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = noise_search.steps_of
+    monkeypatch.setattr(noise_search, "steps_of", lambda sigma, steps, rate: honest(sigma, 1, rate))
+    with pytest.raises(AssertionError):
+        check_price(4, Fraction(1), Fraction(1))  # asked for nowhere else, so that nothing wrong is kept
+
+
+def test_what_is_fit_is_charged_once(session: lw.Session) -> None:
+    model = NetworkClassifier(people=60, batch=20, steps=5, network=dense((4,)))
+    model.fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+    budget, price = session.budget(), session.price(1)
+    assert budget.spent == model.cost_
+    assert budget.delta_keys_spent == model.delta_ == Fraction(1, 10**7)
+    assert 0.8 * price.amount < budget.spent.amount <= price.amount
+    (row,) = session.history()
+    assert row.asked == "fit a neural network"
+    rows = {"age": [30, 60], "pay": [50, 60], "plan": ["a", "b"]}
+    assert model.predict_proba(rows).sum(axis=1) == pytest.approx([1, 1], abs=1e-6)
+    assert set(model.predict(rows)) <= {False, True}
+    assert 0 <= model.score(rows | {"ill": [True, False]}) <= 1
+
+
+@pytest.mark.long
+def test_it_learns(tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(2), list[Row]()
+    for person in range(300):  # ill where age and pay are both high or both low: no line tells that
+        age, pay = int(rng.integers(0, 100)), float(rng.integers(0, 200))
+        ill = (age > 50) == (pay > 100)
+        rows.append({"person": f"p{person}", "age": age, "pay": pay, "plan": "a", "ill": ill})
+    with opened(tmp_path / "data", rows) as session:
+        model = NetworkClassifier(
+            people=300, batch=100, steps=150, network=dense((16,)), optimizer=optax.adam(0.05)
+        ).fit(session, "visits", ["age", "pay"], "ill", epsilon=900, delta=1e-7)
+    assert model.score(table_of(rows)) > 0.9
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+BAD: dict[str, tuple[Callable[[], NetworkClassifier], str]] = {
+    "a batch above everybody": (lambda: NetworkClassifier(people=10, batch=11), "from 1 to 10"),
+    "no steps": (lambda: NetworkClassifier(people=60, batch=20, steps=0), "steps is 0"),
+    "no clip": (lambda: NetworkClassifier(people=60, batch=20, clip=0), "clip is 0"),
+    "an image of another size": (
+        lambda: NetworkClassifier(people=60, batch=20, network=convolutional(4, 4)),
+        "has 16",
+    ),
+    "scores for other classes": (
+        lambda: NetworkClassifier(
+            people=60, batch=20, network=Network(start=LINEAR.start, scores=lambda weights, row: row)
+        ),
+        r"must be \(2,\)",
+    ),
+    "weights of another type": (
+        lambda: NetworkClassifier(
+            people=60, batch=20, network=Network(start=lambda *_: jnp.zeros(3, dtype=int), scores=LINEAR.scores)
+        ),
+        "float32",
+    ),
+    "too many weights": (
+        lambda: NetworkClassifier(people=60, batch=20, network=dense((4096, 4096))),
+        "4,194,304",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_trained_costs_nothing(session: lw.Session, name: str) -> None:
+    make, message = BAD[name]
+    with pytest.raises(InvalidParameter, match=message):
+        make().fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+    assert session.budget().spent.amount == 0
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"measure": "pure", "delta": 0, "keys": 0},
+        {"measure": "zcdp"},
+        {"neighbouring": "replace_one"},
+    ],
+    ids=lambda facts: next(iter(facts.values())),
+)
+def test_other_ledgers_are_refused(tmp_path: Path, facts: dict[str, Any]) -> None:
+    with opened(tmp_path / "data", people(5), **facts) as session:
+        with pytest.raises(InvalidParameter, match="needs a gdp ledger"):
+            NetworkClassifier(people=5, batch=2).fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+        assert session.budget().spent.amount == 0
+
+
+def test_what_fails_while_training_says_nothing(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("the third person is ill")
+
+    monkeypatch.setattr(classifier, "summed", fails)
+    with pytest.raises(lw.EngineFault) as caught:
+        NetworkClassifier(people=60, batch=20, steps=5).fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+    assert "ill" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert session.budget().spent.amount > 0
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['jax'] = None\nimport lapwing.learn.deep as deep\n"
+    code += "try: deep.dense\nexcept Exception as error: print(error)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "lapwing[deep]" in told
