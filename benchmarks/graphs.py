@@ -16,52 +16,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
-from lapwing.catalog.graph import Graph
-from lapwing.catalog.toml import loads
+from lapwing.catalog.graph import NODE
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.graphs.pricing import Priced, priced
 from lapwing.graphs.recipe import Integers, LevelSearch, NoisyVector, Number, Released
 from lapwing.graphs.statistics import recipe_of
+from lapwing.lab.made_graph import declared, rows_of
 from lapwing.mechanisms.graphs import simple_graph
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph
 from lapwing.privacy.measures import PureDP
 
 EPSILON = Fraction(8, 10)
 ANSWERS, TRIMMED = 100, 20
-CATALOG = """
-[dataset]
-name = "benchmark"
-ledger = "sqlite:benchmark.db"
-[budget]
-epsilon = 1
-[tables.nodes]
-source = "nodes.csv"
-privacy_unit = "id"
-max_rows_per_unit = 1
-[tables.nodes.columns]
-id = { type = "integer" }
-[tables.edges]
-source = "edges.csv"
-rows_at_most = 20000000
-[tables.edges.columns]
-a = { type = "integer" }
-b = { type = "integer" }
-[graphs.made]
-nodes = "nodes"
-edges = "edges"
-ends = ["a", "b"]
-privacy = "node"
-"""
-
-
-def declared(edges_at_most: int, degree_at_most: int) -> Graph:
-    graph = loads(CATALOG, file="benchmark", folder=Path()).graphs[0]
-    return replace(graph, edges=replace(graph.edges, rows_at_most=edges_at_most), degree_at_most=degree_at_most)
 
 
 def lognormal(nodes: int, edges: int, most: int, sigma: float, seed: int = 1) -> SimpleGraph:
@@ -178,8 +148,10 @@ def remembered(made: Priced) -> Priced:
 
 def run(case: Case) -> None:
     graph = case.made()
-    rows = GraphRows(graph=graph, labels={}, sizes=(graph.count,))
-    recipe = recipe_of(declared(max(graph.edges, case.degree), case.degree), case.statistic, {})
+    rows = rows_of(graph)
+    recipe = recipe_of(
+        declared(NODE, edges_at_most=max(graph.edges, case.degree), degree_at_most=case.degree), case.statistic, {}
+    )
     known = remembered(priced(recipe, PureDP(EPSILON), "add_remove"))
     entropy, errors, levels = SystemEntropy(), [], []
     began = time.process_time()
@@ -228,8 +200,12 @@ def _released(values: Sequence[int]) -> Released:
 def growth() -> None:
     for edges in (10**4, 10**5, 10**6, 10**7):
         graph = lognormal(edges // 6, edges, 1000, 1.1)
-        rows = GraphRows(graph=graph, labels={}, sizes=(graph.count,))
-        known = priced(recipe_of(declared(edges, 1024), "edge_count", {}), PureDP(EPSILON), "add_remove")
+        rows = rows_of(graph)
+        known = priced(
+            recipe_of(declared(NODE, edges_at_most=edges, degree_at_most=1024), "edge_count", {}),
+            PureDP(EPSILON),
+            "add_remove",
+        )
         began = time.process_time()
         level = known.choose(rows, SystemEntropy())
         for one in known.numbers(level):

@@ -23,14 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
-from pathlib import Path
 from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.catalog.graph import EDGE, NODE, Graph
-from lapwing.catalog.toml import loads
+from lapwing.catalog.graph import EDGE, NODE
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.exact.entropy import SYSTEM
 from lapwing.graphs.pricing import PricedNumber, priced
@@ -41,6 +39,7 @@ from lapwing.lab.chance import Generator, generator
 from lapwing.lab.drawing import chart, data, guesses_with_bounds
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
 from lapwing.lab.guesses import at_most
+from lapwing.lab.made_graph import declared, rows_of
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph
 from lapwing.plots import Plot
@@ -54,30 +53,7 @@ FOUND: Final = 0.9
 """The least share of released graphs in which the accounts are found: all but a few, by the paper."""
 LEAST_FOR_TRIANGLES: Final = Fraction(6, 1000)
 """Below about this ε a ladder would have more rungs than the library draws from, and it refuses to count triangles."""
-_CATALOG: Final = """
-[dataset]
-name = "school"
-ledger = "sqlite:school.db"
-[budget]
-epsilon = 1
-[tables.students]
-source = "students.csv"
-privacy_unit = "id"
-max_rows_per_unit = 1
-[tables.students.columns]
-id = { type = "integer" }
-[tables.friendships]
-source = "friendships.csv"
-rows_at_most = 5000000
-[tables.friendships.columns]
-a = { type = "integer" }
-b = { type = "integer" }
-[graphs.friends]
-nodes = "students"
-edges = "friendships"
-ends = ["a", "b"]
-privacy = "PROMISE"
-"""
+EDGES_AT_MOST: Final = 5_000_000
 
 Integers = NDArray[np.int64]
 Pair = tuple[int, int]
@@ -204,20 +180,14 @@ def _alone(there: bool) -> set[Pair]:
 
 def _rows(edges: set[Pair]) -> GraphRows:
     ends = np.array(sorted(edges), dtype=np.int64)
-    return GraphRows(graph=SimpleGraph.of(PEOPLE, ends[:, 0], ends[:, 1]), labels={}, sizes=(PEOPLE,))
-
-
-def _declared(promise: str) -> Graph:
-    """Return the graph as a catalog describes it."""
-    text = _CATALOG.replace("PROMISE", promise)
-    if promise == EDGE:
-        text += 'ledger = "sqlite:edges.db"\nbudget = { epsilon = 1 }\n'
-    return loads(text, file="lapwing.toml", folder=Path()).graphs[0]
+    return rows_of(SimpleGraph.of(PEOPLE, ends[:, 0], ends[:, 1]))
 
 
 def number(promise: str, statistic: str, epsilon: Fraction, level: int | None = None) -> PricedNumber:
     """Return the number that a statistic releases at a price."""
-    recipe = recipe_of(_declared(promise), statistic, {} if level is None else {"level": level})
+    recipe = recipe_of(
+        declared(promise, edges_at_most=EDGES_AT_MOST), statistic, {} if level is None else {"level": level}
+    )
     (found,) = priced(recipe, PureDP(epsilon), "add_remove").numbers(level)
     return found
 
