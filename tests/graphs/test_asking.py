@@ -69,6 +69,7 @@ NODE_TRUTHS = {
     ("wedges", "stars"): 240,
     ("clustering", "clustering"): 0.5,
     ("density", "density"): 160 / (40 * 39),
+    ("components", "components"): 1,
 }
 EDGE_TRUTHS = {
     ("edge_count", "edges"): 80,

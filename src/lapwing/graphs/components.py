@@ -1,22 +1,43 @@
-"""Connected components.
+"""Connected components: nodes less the edges of a largest forest.
 
-What an edge moves: the largest forest by 1, as it joins two components or none. With n public nodes, components =
-n − largest forest.
+What an edge moves: the forest by 1, as it joins two components or none. How many nodes there are is public then.
+What a node moves: who joins everybody makes one component of all. So the forest is that of a level Δ, in which nodes
+have few edges (`mechanisms.graphs.forests`): it moves by Δ + 1, and nodes less the forest by the larger of Δ and 2. Few
+graphs need more than a few edges of a node to be joined as they are; from that level on the number is right.
 """
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
 
 import numpy as np
 
-from lapwing.catalog.graph import Graph
-from lapwing.graphs.arguments import Arguments, require_known_nodes, require_one_table, text_of
-from lapwing.graphs.recipe import NoisyVector, Recipe
-from lapwing.graphs.shown import one_number
-from lapwing.mechanisms.graphs import simple_graph
+from lapwing.catalog.graph import NODE, Graph
+from lapwing.errors import QueryRefused
+from lapwing.graphs.arguments import (
+    Arguments,
+    level_of,
+    most_of_node,
+    require_known_nodes,
+    require_one_table,
+    text_of,
+)
+from lapwing.graphs.recipe import LevelSearch, NoisyVector, Recipe, Released, Shown
+from lapwing.graphs.shown import about, one_number
+from lapwing.mechanisms.graphs import forests, simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
 
+MOST_EDGES: Final = 1_000_000
+"""The most edges of a graph whose forests are looked for: a public figure, for time."""
+LOWEST: Final = 8
+"""The lowest level that is tried: below it large programs would be solved."""
 
-def components(graph: Graph, _: Arguments) -> Recipe:
+
+def components(graph: Graph, arguments: Arguments) -> Recipe:
     """Return how connected components are counted."""
     require_one_table(graph, "components")
+    if graph.privacy == NODE:
+        return _of_forests(graph, arguments)
     require_known_nodes(graph, "components")
     vector = NoisyVector(
         name="components",
@@ -25,3 +46,53 @@ def components(graph: Graph, _: Arguments) -> Recipe:
         exact=lambda rows: np.array([rows.graph.count - simple_graph.forest(rows.graph)]),
     )
     return Recipe(text=text_of(graph, "components"), numbers=lambda _: (vector,), show=one_number("components"))
+
+
+def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
+    if graph.edges_at_most > MOST_EDGES:
+        raise QueryRefused(
+            f"Components are counted where there are at most {MOST_EDGES:,} edges, and rows_at_most says "
+            f"{graph.edges_at_most:,}",
+            remedy="Lower rows_at_most, if that is public.",
+        )
+    most = most_of_node(graph)
+    search = LevelSearch(
+        levels=tuple(level for level in truncation.levels_up_to(most) if level >= min(LOWEST, most)),
+        sensitivity=forests.forest_sensitivity,
+        scores=lambda rows, levels: forests.forest_values(rows.graph.undirected(), levels),
+    )
+    level = level_of(graph, arguments, search)
+
+    def numbers(chosen: int | None) -> tuple[NoisyVector]:
+        most = chosen or 1
+        return (
+            NoisyVector(
+                name="components",
+                sensitivity=Sensitivity.from_l1(forests.component_sensitivity(most)),
+                because=f"a forest in which a node has at most {most:,} edges",
+                exact=lambda rows: np.array(
+                    [rows.graph.count - forests.forest_value(rows.graph.undirected(), most)], dtype=np.int64
+                ),
+            ),
+        )
+
+    def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
+        value, h = int(released[0].values[0]), released[0].half_width(confidence)
+        note = (
+            f"parts are joined by at most {chosen:,} edges of each node; the ± is around that, which may be more parts "
+            "than there are"
+        )
+        return Shown(
+            columns=("components",),
+            rows=({"components": value},),
+            ends={"components": (about(value, h, 0),)},
+            notes=(note,),
+        )
+
+    return Recipe(
+        text=text_of(graph, "components", level=level),
+        numbers=numbers,
+        show=show,
+        search=search if level is None else None,
+        level=level,
+    )

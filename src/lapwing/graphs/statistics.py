@@ -175,7 +175,13 @@ STATISTICS: Final[Mapping[str, Statistic]] = {
             arguments=("level",),
             recipe=reciprocity,
         ),
-        Statistic(name="components", summary="connected components", promises=(EDGE,), arguments=(), recipe=components),
+        Statistic(
+            name="components",
+            summary="connected components",
+            promises=BOTH,
+            arguments=("level",),
+            recipe=components,
+        ),
         Statistic(
             name="triangles",
             summary="three nodes that are all joined",
