@@ -9,8 +9,8 @@ end of any number.
 
 How far a node moves it. Let G' be G without v. A solution for G' is one for G, with 0 at the edges of v: f(G') ≤ f(G).
 A solution for G without the edges of v is one for G', as all constraints of G' are among those of G; it lost Δ at most:
-f(G) ≤ f(G') + Δ. What is counted is an integer k with f − 1 < k ≤ f + ½. So k(G) − k(G') < f(G) − f(G') + 3/2 ≤ Δ + 3/2,
-and being an integer at most Δ + 1; and k(G') − k(G) < 3/2, so at most 1.
+f(G) ≤ f(G') + Δ. What is counted is an integer k with f − 1 < k ≤ f + ½. So k(G) − k(G') < f(G) − f(G') + 3/2, which is
+at most Δ + 3/2; being an integer it is at most Δ + 1. And k(G') − k(G) < 3/2, so at most 1.
 
 How it is computed. A node with one edge that is left, to u: in some best solution that edge has weight 1. If u has room
 left, raise it: a set S with the node in it has one node more, too. Else take as much from other edges of u, which weigh
