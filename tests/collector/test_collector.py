@@ -507,3 +507,19 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait()
+
+
+def test_a_user_who_may_make_no_schemas_collects_into_what_is_there(postgres: str, tmp_path: Path) -> None:
+    Collector(tmp_path, WAYS, database=postgres).close()
+    name = f"collecting_{Path(tmp_path).parent.name.replace('-', '_')}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN".encode())
+        try:
+            connection.execute(f"GRANT USAGE ON SCHEMA lapwing_reports TO {name}".encode())
+            connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA lapwing_reports TO {name}".encode())
+            address = postgres.replace("postgres://lapwing@", f"postgres://{name}@")
+            collector = Collector(tmp_path, WAYS, database=address)
+            assert bring(collector, reports(WAYS, "ab")).taken == 2
+            collector.close()
+        finally:
+            connection.execute(f"DROP OWNED BY {name}; DROP ROLE {name}".encode())

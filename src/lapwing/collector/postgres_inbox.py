@@ -206,7 +206,8 @@ class PostgresInbox:
             number = int(self._digest[:16], 16) >> 1 | 1 << 40
             if connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (number,)).fetchone() != (True,):
                 raise Fault("The reports of this task cannot be used: another collector has them. Nothing was taken.")
-            connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({MAKING}); {_TABLES}; COMMIT".encode())
+            if connection.execute(f"SELECT to_regclass('{SCHEMA}.kept')").fetchone() == (None,):  # the last one
+                connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({MAKING}); {_TABLES}; COMMIT".encode())
         except BaseException:
             connection.close()
             raise

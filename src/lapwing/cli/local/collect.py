@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fractions import Fraction
 from ipaddress import ip_address
 from pathlib import Path
@@ -130,7 +130,7 @@ def collecting(
     from lapwing.collector.tally import LOOKED_FOR
 
     collectors: dict[str, Collector] = {}
-    try:
+    with ExitStack() as stack:
         for task in tasks:
             if task.id not in collectors:
                 collectors[task.id] = Collector(
@@ -141,13 +141,13 @@ def collecting(
                     database=database,
                     candidates=candidates if task.mechanism in LOOKED_FOR else None,
                 )
-        yield collectors
-    finally:
-        for each in collectors.values():
-            released = each.release()
-            each.close()
-            for place in released:
-                say("released", place)
+                stack.callback(collectors[task.id].close)
+        try:
+            yield collectors
+        finally:
+            for each in collectors.values():
+                for place in each.release():
+                    say("released", place)
 
 
 def place_of(listen: str) -> tuple[str, int]:
