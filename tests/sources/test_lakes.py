@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -137,3 +138,46 @@ def test_credentials_are_the_users_own(tmp_path: Path, flight_server: Server, se
     secrets.unlink()
     with pytest.raises(InvalidParameter, match="names a file that is not there"):
         fetched(tmp_path, source)
+
+
+@pytest.mark.parametrize("change", ["rows came", "rows went"])
+def test_a_table_that_changes_between_count_and_rows(change: str, tmp_path: Path, flight_server: Server) -> None:
+    """Such a database has no state for two statements; what does not add up is not taken."""
+    flight_server.tables["visits"] = ROWS
+    source = f"{flight_server.address}#visits"
+    _, before = fetched(tmp_path, source)
+    run = flight_server._run
+
+    def changing(statement: bytes) -> pa.Table:
+        text, _ = flight_server._prepared.get(statement, ("", []))
+        if text and "COUNT" not in text and "1 = 0" not in text:
+            flight_server.tables["visits"] = ROWS.slice(1) if change == "rows went" else visits(500)
+        return run(statement)
+
+    flight_server._run = changing  # type: ignore[method-assign]
+    flight_server.tables["visits"] = ROWS
+    with pytest.raises(DataFault, match="rows than it counts in the same state; nothing was taken"):
+        fetched(tmp_path, source)
+    where = before.folder.parent
+    assert [path.name for path in where.iterdir() if path.name != "newest"] == [before.folder.name]
+
+
+CHANGED = {
+    "dropped": (ROWS.drop_columns(["plan"]), r"has no column plan; it has person"),
+    "renamed": (ROWS.rename_columns(["person", "tariff", *ROWS.column_names[2:]]), "has no column plan"),
+    "a list": (ROWS.set_column(1, "plan", pa.array([["a"]] * ROWS.num_rows)), r"of the type list.* in the source"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_column_of_a_lake_that_is_not_what_it_was(change: str, tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    made, before = fetched(tmp_path, rows.fill_delta(tmp_path / "lake", ROWS))
+    table, said = CHANGED[change]
+    write_deltalake(str(tmp_path / "lake"), table, mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(DataFault, match=said):
+        fetched(tmp_path, "delta:lake")
+    engine, _ = open_engine(made)
+    assert engine.digest(made.tables[0]) == before.digests["visits"], "what was there answers"
+    engine.close()
