@@ -124,6 +124,23 @@ def test_folders_are_columns(tmp_path: Path, request: pytest.FixtureRequest) -> 
     assert exact(made, QUESTIONS[0]) == exact(rows.catalog(tmp_path, "split/**/*.parquet"), QUESTIONS[0])
 
 
+@pytest.mark.parametrize("rows_left", ["none", "without values"])
+def test_a_column_without_values_is_the_same_by_every_door(
+    rows_left: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """SQLite, which has no types, says that such a column holds integers."""
+    table = ROWS.slice(0, 0) if rows_left == "none" else pa.Table.from_pylist([{"person": 1}] * 3, schema=ROWS.schema)
+    doors = (
+        rows.fill_postgres(request.getfixturevalue("postgres"), table),
+        rows.fill_sqlite(tmp_path / "clinic.db", table),
+        rows.fill_parquet(tmp_path / "there.parquet", table),
+        rows.fill_delta(tmp_path / "lake", table),
+    )
+    found = [fetched(tmp_path, source)[1].tables["visits"] for source in doors]
+    assert len({one.digest for one in found}) == 1
+    assert {one.rows for one in found} == {table.num_rows}
+
+
 Change = Callable[[pa.Table], pa.Table]
 CHANGES: dict[str, tuple[Change, bool]] = {
     "another order": (lambda table: table.take(list(reversed(range(table.num_rows)))), True),
