@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.server.browsing import Shown, Visitor
-from tests.support.server.world import World
+from tests.support.server.world import World, on_both
 
 SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 
@@ -20,6 +20,7 @@ def priced(alice: Visitor, sql: str = SQL, **typed: str) -> Shown:
     return alice.submit(page, "/ask", sql=sql, **{"by": "epsilon", "epsilon": "0.5", **typed})
 
 
+@on_both
 def test_a_first_question(alice: Visitor) -> None:
     world = alice.world
     start = alice.go("/console")

@@ -8,7 +8,7 @@ import pytest
 from lapwing.server.console.acting import share_of
 from lapwing.server.console.inside import Refusal
 from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
-from tests.support.server.world import World
+from tests.support.server.world import World, on_both
 
 DORA = "another sea of tall red grass"
 
@@ -24,6 +24,7 @@ def acts(world: World) -> list[str]:
     return [line["act"] for line in map(json.loads, lines) if "token" not in line["act"]]
 
 
+@on_both
 def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: World) -> None:
     page = carol.go("/console/people")
     added = carol.submit(page, "/console/people", name="dora", role="analyst", team="nurses", password=DORA)
@@ -116,6 +117,7 @@ def test_the_last_curator_stays(carol: Visitor) -> None:
     assert "This would leave no curator" in told.text
 
 
+@on_both
 def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
     audrey = visitor(place, "audrey")
     shown = audrey.go("/console/audit")

@@ -14,6 +14,7 @@ from lapwing.server.console.door import POLICY
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.pages import PAGES
 from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import QUESTION, World
 
 OK, THERE, UNKNOWN, FORBIDDEN, MISSING, LED = 200, 303, 401, 403, 404, 303
@@ -41,6 +42,17 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("GET", "/console/answers/{answer}/file.{form}"): ("/console/answers/ANSWER/file.csv", {}, SEES),
     ("GET", f"{DATA}/history"): ("/console/data/open/history", {}, SEES),
     ("GET", f"{DATA}/charges"): ("/console/data/open/charges", {}, SEES),
+    ("GET", "/console/questions"): ("/console/questions", {}, OWN),
+    ("GET", "/console/questions/{query}"): (
+        "/console/questions/QUERY",
+        {},
+        {**dict.fromkeys(SEES, THERE), "bob": MISSING},
+    ),
+    ("POST", "/console/questions/{query}/cancel"): (
+        "/console/questions/QUERY/cancel",
+        {},
+        {**DOES, "alice": THERE, "bob": MISSING},
+    ),
     ("GET", f"{DATA}/budget"): ("/console/data/open/budget", {}, SEES),
     ("GET", f"{DATA}/guarantee"): ("/console/data/open/guarantee", {}, SEES),
     ("GET", f"{DATA}/access"): ("/console/data/open/access", {}, CURATES),
@@ -94,6 +106,12 @@ def answer(settled: World) -> str:
     return str(settled.query("alice").document["id"])
 
 
+@pytest.fixture(scope="module")
+def query(settled: World) -> str:
+    """A question of alice that was in the queue, and is answered."""
+    return str(ended(settled, submitted(settled))["id"])
+
+
 def test_the_matrix_has_every_page() -> None:
     assert {(page.method, page.path) for page in PAGES} == set(MATRIX)
 
@@ -104,21 +122,22 @@ def asked(who: Visitor, method: str, path: str, fields: Mapping[str, str], **hea
     return who.post(path, fields, follow=False, **headers)
 
 
-def differences(people: Mapping[str, Visitor], answer: str) -> list[str]:
+def differences(people: Mapping[str, Visitor], answer: str, query: str) -> list[str]:
     """Return what is not as the matrix says."""
     found = []
     for (method, _), (path, fields, expected) in MATRIX.items():
         for name, status in expected.items():
             who = people[name]
             secret = {FIELD: who.secret()} if name != "nobody" and method == "POST" else {}
-            told = asked(who, method, path.replace("ANSWER", answer), {**fields, **secret}).status
+            where = path.replace("ANSWER", answer).replace("QUERY", query)
+            told = asked(who, method, where, {**fields, **secret}).status
             if told != status:
                 found.append(f"{method} {path} by {name}: {told}, not {status}")
     return found
 
 
-def test_everybody_is_shown_what_they_may_see(people: dict[str, Visitor], answer: str) -> None:
-    assert differences(people, answer) == []
+def test_everybody_is_shown_what_they_may_see(people: dict[str, Visitor], answer: str, query: str) -> None:
+    assert differences(people, answer, query) == []
 
 
 def test_what_is_hidden_is_missing_by_the_same_page(people: dict[str, Visitor], answer: str) -> None:

@@ -10,7 +10,7 @@ from lapwing.server.console.door import Console
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.sign_in import own_path
 from tests.support.server.browsing import PASSWORD, Visitor, visitor
-from tests.support.server.world import World
+from tests.support.server.world import World, on_both
 
 SIGN_IN: Final = "/console/sign-in"
 
@@ -110,6 +110,7 @@ def test_a_sign_in_leads_nowhere_else(place: World, elsewhere: str) -> None:
     assert somebody.post(SIGN_IN, {**form.fields, **typed}, follow=False).path == "/console"
 
 
+@on_both
 def test_signing_out_ends_the_session_for_good(alice: Visitor) -> None:
     copied = Visitor(alice.world, dict(alice.cookies))
     shown = alice.submit(alice.go("/console"), "/console/sign-out")
@@ -120,6 +121,7 @@ def test_signing_out_ends_the_session_for_good(alice: Visitor) -> None:
     assert [token.revoked for token in tokens if token.label == "console"] == [True]
 
 
+@on_both
 def test_what_ends_tokens_ends_sessions(place: World) -> None:
     people, somebody = place.service.people, visitor(place, "alice")
     people.change("alice", password="another sea of tall red grass", by="carol")
@@ -188,6 +190,7 @@ def test_a_session_ends_however_much_it_is_used(sessions: BrowserSessions, clock
     assert sessions.find(secret) is None
 
 
+@on_both
 def test_secrets_are_changed_and_old_ones_end(sessions: BrowserSessions, clock: Clock) -> None:
     secret, begun = sessions.begin("alice", PASSWORD)
     clock.now += ROTATION - 1

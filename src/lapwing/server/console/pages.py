@@ -15,6 +15,7 @@ from lapwing.server.console import (
     history,
     home,
     people,
+    queue,
 )
 from lapwing.server.console.visits import Page
 
@@ -24,6 +25,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *ask.PAGES,
     *answer.PAGES,
     *history.PAGES,
+    *queue.PAGES,
     *budget.PAGES,
     *guarantee.PAGES,
     *access.PAGES,

@@ -40,21 +40,23 @@ async def preview(visit: Visit) -> Response:
 
 
 async def buy(visit: Visit) -> Response:
-    """Ask the question, and lead to its answer."""
+    """Ask the question, and lead to its answer; or to where one sees it wait in the queue."""
     dataset, question, key = visit.part("dataset"), Question.read(visit.form), visit.form.get("key", "")
+    queued = "queue" in visit.form
     try:
         reply = await visit.api.send(
             "POST",
             "datasets",
             dataset,
-            "query",
+            "queries" if queued else "query",
             body=question.asked,
             headers={KEY: key if KEYS.fullmatch(key) else new_name()},
         )
     except Refusal as refusal:
         document = refusal.document
         return await _page(visit, visit.form, preview=True, refused=document, status=document["status"])
-    return go(f"/console/answers/{reply.document['id']}?done=asked")
+    id_ = reply.document["id"]
+    return go(f"/console/questions/{id_}" if queued else f"/console/answers/{id_}?done=asked")
 
 
 async def _page(

@@ -17,7 +17,7 @@ async def show(visit: Visit) -> Response:
     names = [dataset["name"] for dataset in await visit.api.get("datasets")]
     datasets = [(name, await visit.api.get("datasets", name, "budget")) for name in names[:MOST]]
     metrics = await visit.api.metrics()
-    queue = await visit.api.get("queries", limit=MOST)
+    queue = await visit.api.get("queries", limit=MOST, everybody="true")
     open_now = [job for job in queue if job["status"] in ("waiting", "running")]
     return visit.show("health/page.html", datasets=datasets, counts=_counts(metrics), metrics=metrics, queue=open_now)
 

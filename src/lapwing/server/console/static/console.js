@@ -24,8 +24,8 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return event.preventDefault();
   if (form.dataset.buy !== undefined) {
-    form.querySelector("button").disabled = true;
     form.querySelector(".progress").hidden = false;
+    setTimeout(() => { for (const button of all("button", form)) button.disabled = true; });  // when it has been sent
   }
 });
 window.addEventListener("pageshow", () => {
@@ -49,15 +49,24 @@ if (form) {
     if (!sql.value.trim()) return preview.replaceChildren();
     try {
       const body = new URLSearchParams(new FormData(form));
-      const response = await fetch(form.dataset.preview, { method: "POST", body, signal: underWay.signal, redirect: "error" });
+      const response = await fetch(form.dataset.preview, { method: "POST", body, signal: underWay.signal, redirect: "manual" });
       const text = await response.text();
       if (number !== newest) return;
+      if (response.type === "opaqueredirect") return tell("You are signed out. Copy your question, and sign in again.");
       if (response.status === 429) return later(1500);
       if (!response.ok) return;
       const parsed = new DOMParser().parseFromString(text, "text/html");
       preview.replaceChildren(...parsed.body.childNodes);
       link();
-    } catch { /* the network is away: the button below still asks for the price */ }
+    } catch (failure) {
+      if (failure.name !== "AbortError" && number === newest) tell("The service cannot be reached at present.");
+    }
+  };
+  const tell = (text) => {
+    const notice = document.createElement("p");
+    notice.className = "notice bad";
+    notice.textContent = text;
+    preview.replaceChildren(notice);
   };
   const later = (milliseconds = 350) => {
     outdate();

@@ -1,0 +1,58 @@
+"""Questions that wait in the queue: what becomes of them, and a button that cancels them."""
+
+from typing import Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.problems import Problem
+
+HERE: Final = "/console/questions"
+ONE: Final = f"{HERE}/{{query}}"
+MOST: Final = 50
+PAUSE: Final = 2
+"""Seconds between two looks at a question that waits or runs."""
+OPEN: Final = ("waiting", "running")
+
+
+async def show(visit: Visit) -> Response:
+    """List questions in the queue, and those that were there: one's own, or with the right to it, everybody's."""
+    everybody = visit.asked("everybody") == "1"
+    query = {"limit": MOST, "after": visit.asked("after") or None, "everybody": "true" if everybody else None}
+    reply = await visit.api.send("GET", "queries", query=query)
+    jobs = reply.document
+    following = jobs[-1]["id"] if jobs and reply.following else None
+    return visit.show("queue/page.html", jobs=jobs, everybody=everybody, following=following)
+
+
+async def follow(visit: Visit, refused: Problem | None = None) -> Response:
+    """Show what has become of a question; lead to its answer once it is there."""
+    job = await visit.api.get("queries", visit.part("query"))
+    if job["answer"] is not None and refused is None:
+        return go(f"/console/answers/{segment(job['answer'])}?done=asked")
+    waits = job["status"] in OPEN
+    return visit.show(
+        "queue/question.html",
+        refused["status"] if refused else 200,
+        dataset=job["dataset"],
+        job=job,
+        question=question_of(job["request"]),
+        pause=PAUSE if waits else None,
+        refused=refused,
+    )
+
+
+async def cancel(visit: Visit) -> Response:
+    """Cancel a question."""
+    query = visit.part("query")
+    return await act(visit, visit.api.send("DELETE", "queries", query), f"{HERE}/{segment(query)}", follow)
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show, query=("everybody", "after")),
+    Page(method="GET", path=ONE, handle=follow),
+    Page(method="POST", path=f"{ONE}/cancel", handle=cancel),
+)
