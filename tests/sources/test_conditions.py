@@ -20,6 +20,7 @@ from lapwing.catalog.source_address import SourceAddress, read_address
 from lapwing.catalog.toml import dumps, loads
 from lapwing.engines import open_engine
 from lapwing.errors import CatalogError, DataFault
+from lapwing.opening import open_session
 from lapwing.sources import delivery, fetch, parquet, postgresql, restricting, sqlite
 from lapwing.sources.conforming import conformed
 from lapwing.sources.restricting import fulfilled
@@ -418,3 +419,32 @@ def test_a_catalog_is_written_as_it_was_read(tmp_path: Path) -> None:
     made = rows.catalog(tmp_path, "sqlite:clinic.db#visits", more=f"where = {{ {said}, insured = [true] }}", unit="row")
     assert len(made.tables[0].where) == 5
     assert loads(dumps(made), file="lapwing.toml", folder=tmp_path) == made
+
+
+@pytest.mark.parametrize("harm", [False, True])
+def test_rows_that_were_taken_by_other_conditions_do_not_answer(
+    harm: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does a catalog of another host whose conditions differ. The planted bug: what is there is what is meant."""
+    source = rows.fill_sqlite(tmp_path / "clinic.db", rows.visits(4_000))
+    before = rows.catalog(tmp_path, source, more="where = { insured = [true] }")
+    assert lw.refresh_data(before) == 1
+    after = rows.catalog(tmp_path, source, more="where = { insured = [false] }")
+    text = "SELECT COUNT_IF(insured) AS insured FROM visits"
+    if harm:
+        monkeypatch.setattr("lapwing.sources.snapshots.Fetched.require_conditions", lambda *_: None)
+        with open_session(after) as session:
+            assert session.sql(text, epsilon=1).rows(), "rows that the catalog leaves out were counted"
+        return
+    with open_session(after) as session:
+        spent = session.budget().spent
+        with pytest.raises(DataFault, match=r"Nothing was charged. To the curator, `lapwing data refresh` says"):
+            session.sql(text, epsilon=1)
+        with pytest.raises(DataFault, match=r"taken by other conditions than the catalog has now: run `lapwing data"):
+            session.accept_data()
+        assert (session.budget().spent, session.budget().version) == (spent, 1)
+        assert lw.refresh_data(after) == 2
+        (row,) = session.sql(text, epsilon=5).rows()
+        assert abs(int(str(row["insured"]))) < 100, "nobody of those who are left is insured"
+    with open_session(before) as session, pytest.raises(DataFault, match="Nothing was charged"):
+        session.sql(text, epsilon=1)

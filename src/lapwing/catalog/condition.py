@@ -7,6 +7,7 @@ is NULL, or not of the declared type, fulfils no condition.
     where = { site = ["north", "south"], day = { lower = 2024-01-01, upper = 2024-12-31 } }
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -73,6 +74,11 @@ class Condition:
 def conditions_facts(conditions: Sequence[Condition]) -> dict[str, object]:
     """Return what conditions say, by column: equal for those that let the same rows pass."""
     return {condition.column: condition.facts for condition in sorted(conditions, key=lambda one: one.column)}
+
+
+def conditions_text(conditions: Sequence[Condition]) -> str:
+    """Return a text that is the same for conditions that let the same rows pass; empty for none."""
+    return json.dumps(conditions_facts(conditions)) if conditions else ""
 
 
 def in_words(conditions: Sequence[Condition]) -> str:

@@ -1,5 +1,6 @@
 """The engines that there are: the only place above them that knows one by its name."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lapwing.catalog.condition import check_from_source
@@ -64,6 +65,13 @@ def _public(catalog: Catalog) -> tuple[Catalog, PublicData]:
         raise
 
 
+def _without_public_sources(catalog: Catalog) -> Catalog:
+    """Return the catalog of who looks at protected tables alone, to which no public one needs to be there."""
+    _check_conditions(catalog)
+    files = (table for table in catalog.public_tables if not is_address(table.source))
+    return replace(catalog, public_tables=tuple(files))
+
+
 def _check_conditions(catalog: Catalog) -> None:
     for protected in catalog.tables:
         check_from_source(protected)
@@ -78,8 +86,7 @@ def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" cannot be checked; only "{FILE_ENGINE}" can.')
-    _check_conditions(catalog)
-    return _engine(catalog)
+    return _engine(_without_public_sources(catalog))
 
 
 def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
@@ -91,8 +98,7 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
         raise CatalogError(
             f'dataset.engine = "{catalog.engine}" keeps no index beside its data; only "{FILE_ENGINE}" does.'
         )
-    _check_conditions(catalog)
-    return _engine(catalog)
+    return _engine(_without_public_sources(catalog))
 
 
 def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion") -> "EventReader":

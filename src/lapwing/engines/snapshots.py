@@ -45,11 +45,12 @@ class _Opened:
     served: bool = False
 
     def digest(self, table: Table) -> str:
-        """Return the digest of a table, whose file is what the manifest says."""
+        """Return the digest of a table, whose file is what the manifest says, with the rows that the catalog means."""
         found = self.engine.digest(table)
         fetched = self.hold.snapshot.tables.get(table.name)
         if table.name not in self.digests or fetched is None:
             return found
+        fetched.require_conditions(table)
         if found != fetched.file_digest:
             raise DataFault(
                 f"The snapshot of table {table.name} is not what was fetched; somebody wrote to it, or its disk fails. "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
 
+from lapwing.catalog.condition import conditions_text
 from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import SourceAddress, read_address
@@ -151,6 +152,7 @@ def _fetched(
                 version=state.version,
                 mark=mark,
                 meaning=meaning_of(table),
+                where=conditions_text(table.where),
             )
     return found
 

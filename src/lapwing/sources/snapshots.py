@@ -30,6 +30,7 @@ from typing import Final, Self, final
 from urllib.parse import quote
 
 from lapwing import scratch
+from lapwing.catalog.condition import conditions_text
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.source_address import is_address
 from lapwing.errors import DataFault, Fault
@@ -61,7 +62,8 @@ class Fetched:
 
     Args: digest: of its content (`content`). file_digest: SHA-256 of its file. file: the file's name in the snapshot.
         version: what the source calls the state, if it has a name for it. mark: by which the source knows later what
-        came since, if it can. meaning: as what its columns were taken (`delivery.meaning_of`).
+        came since, if it can. meaning: as what its columns were taken (`delivery.meaning_of`). where: by which
+        conditions its rows were (`conditions_text`).
     """
 
     digest: str
@@ -71,6 +73,17 @@ class Fetched:
     version: str | None
     mark: str | None = None
     meaning: str = ""
+    where: str = ""
+
+    def require_conditions(self, table: Table | PublicTable) -> None:
+        """Refuse a table whose rows were taken by other conditions than its catalog has now.
+
+        Raises: DataFault.
+        """
+        if self.where != conditions_text(table.where):
+            raise DataFault(
+                f"The rows of table {table.name} were taken by other conditions than the catalog has now: {_AGAIN}"
+            )
 
 
 @final
@@ -113,9 +126,11 @@ class Snapshot:
         missing = [table.name for table in public_tables_of(catalog) if table.name not in self.tables]
         if missing:
             raise never_fetched(missing)
-        for name, table in self.tables.items():
-            if file_digest(self.folder / table.file) != table.file_digest:
-                raise DataFault(f"The snapshot of the public table {name} is not what was fetched; {_AGAIN}")
+        for table in public_tables_of(catalog):
+            fetched = self.tables[table.name]
+            fetched.require_conditions(table)
+            if file_digest(self.folder / fetched.file) != fetched.file_digest:
+                raise DataFault(f"The snapshot of the public table {table.name} is not what was fetched; {_AGAIN}")
         public = (
             replace(table, source=self._file(table.name)) if is_address(table.source) else table
             for table in catalog.public_tables
