@@ -80,6 +80,56 @@ def test_people_are_charged_for_all_days_and_days_for_one(tmp_path: Path) -> Non
         assert "day" not in dict(described(one))["price"]
 
 
+def people_of(folder: Path, measure: str = "gdp", epsilon: float = 10) -> Path:
+    """Another catalog of the same people, as people."""
+    city = make_city(folder, epsilon=epsilon)
+    city.write_text(city.read_text().replace("[tables.moves]", f'measure = "{measure}"\n[tables.moves]'))
+    return city
+
+
+def check_people_are_charged(folder: Path, measure: str) -> None:
+    """μ² and ρ of two days are four times those of one: a person is a group of two units."""
+    people, days = people_of(folder / "people", measure), by_days(folder / "days", epsilon=3)
+    with made(days, epsilon=1, people=people) as monitor:
+        one = monitor.definition.loss
+        assert spent(people) == (one.for_group(2).to_kind(measure)).rounded_up().amount
+        assert float(spent(people)) == pytest.approx(4 * float(one.to_kind(measure).amount), rel=1e-9)
+        assert spent(days) == one.rounded_up().amount
+        assert "that was charged in the ledger of moves, too" in dict(described(monitor))["price"]
+    with open_monitor(days, "m") as monitor:
+        assert monitor.definition.people == "moves"
+
+
+@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+def test_people_are_charged_for_all_days_in_their_own_ledger(tmp_path: Path, measure: str) -> None:
+    check_people_are_charged(tmp_path, measure)
+
+
+def test_twin_days_that_add_up_by_their_squares_alone_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a person's days were independent answers, and not the same person again and again."""
+    monkeypatch.setattr(lw.GaussianDP, "for_group", lambda loss, size: size * loss)
+    with pytest.raises(AssertionError):
+        check_people_are_charged(tmp_path, "gdp")
+
+
+@pytest.mark.parametrize(("theirs", "own"), [(0.5, 3), (10, 0.5)])
+def test_nothing_is_charged_if_one_of_the_two_cannot_be(tmp_path: Path, theirs: float, own: float) -> None:
+    people, days = people_of(tmp_path / "people", epsilon=theirs), by_days(tmp_path / "days", epsilon=own)
+    with pytest.raises(lw.BudgetExhausted):
+        made(days, epsilon=1, people=people)
+    assert spent(people) == spent(days) == 0
+    with pytest.raises(lw.InvalidParameter, match="There is no monitor"):
+        open_monitor(days, "m")
+
+
+def test_people_are_not_charged_twice(tmp_path: Path) -> None:
+    city = make_city(tmp_path)
+    with pytest.raises(lw.InvalidParameter, match="it is a person already"):
+        made(city, people=city)
+
+
 def test_neighbours_by_days_differ_on_one_day(tmp_path: Path) -> None:
     """One person's day is taken away: whatever else she did, the other day stays as it was."""
     rest = [Event(day * DAY + 30_000, "p2", "south", 1) for day in (0, 1)]

@@ -21,6 +21,7 @@ _TEXTS: Final = {
     "lateness": "2 minutes",
     "late": "next",
     "from": "service",
+    "people": "people.toml",
 }
 _INTEGERS: Final = {"most": 8, "per_tick": 1, "repeat": 30}
 _FLAGS: Final = ("doubling", "lifetime", "present")

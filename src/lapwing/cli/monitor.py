@@ -102,6 +102,10 @@ def create(
         str | None,
         _optional("The address of a table that grows, or service; the table's source unless given.", "--from"),
     ] = None,
+    people: Annotated[
+        Path | None,
+        _optional("Of persons and days: a catalog in whose ledger a person is charged for all days.", metavar="FILE"),
+    ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
 ) -> None:
     """Make a monitor, and charge the loss of its whole horizon (for the curator). Run it, and it releases."""
@@ -127,6 +131,7 @@ def create(
         lateness=lateness,
         late=late.value,
         source=source,
+        people=people,
     ) as made:
         show(_facts(made))
 

@@ -1,5 +1,8 @@
 """What a monitor costs, in the data set's ledger: the loss of its whole horizon, before any event is read.
 
+Where the unit is a person and a day, the ledger is one of persons and days. If the same people are protected as people
+elsewhere, what a person loses who is there on all days is charged there, too: she is a group of so many units.
+
 Where horizons double, each is charged before its first tick, unless limits are for all of them together.
 
 Guarantee: the loss is durable in the ledger before a tick is released. It is charged for ever: a monitor that is
@@ -14,6 +17,7 @@ from hashlib import sha256
 from typing import Final
 
 from lapwing.catalog.model import Catalog
+from lapwing.errors import BudgetExhausted
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.owners import owners_of
@@ -41,6 +45,35 @@ def pay(definition: Definition, catalog: Catalog, horizon: int = 1) -> None:
             question=said,
             kept=json.dumps({"format": "monitor", "definition": definition.to_record()}),
             catalog=catalog,
+            ledger=ledger,
+            principal=principal(),
+        )
+
+
+def pay_for_people(definition: Definition, catalog: Catalog, people: Catalog) -> None:
+    """Charge what a person loses who is there on all days, in the ledger of people.
+
+    Nothing is charged there if the monitor cannot be paid for in its own; but if somebody else spends what is left of
+    that in between, this was charged for nothing.
+
+    Raises: BudgetExhausted, InvalidParameter, and as `pay`. Nothing is charged then.
+    """
+    loss = definition.loss.for_group(definition.schedule.repeat)
+    with _ledger(catalog) as own:
+        room, price = own.state().room(None), definition.loss.to_kind(catalog.budget.measure).rounded_up()
+        if price.amount > room.amount:
+            raise BudgetExhausted(
+                f"The monitor costs {price}, and its own budget has {room} left. Nothing was charged, nor for people."
+            )
+    said = f"MONITOR {definition.name} of {catalog.name}, by days, for who is there on all: {definition.text}"
+    with _ledger(people) as ledger:
+        charge_outside(
+            loss,
+            said,
+            key=sha256(f"MONITOR {definition.identity} people".encode()).hexdigest(),
+            question=said,
+            kept=json.dumps({"format": "monitor", "definition": definition.to_record()}),
+            catalog=people,
             ledger=ledger,
             principal=principal(),
         )

@@ -30,6 +30,7 @@ class Definition:
         per_tick: events of a unit that count at one tick; None for no limit of its own.
         source: where events come from, if not from the table's source.
         loss: of the whole horizon, in the ledger's measure; where horizons double, of each, or with `lifetime` of all.
+        people: the data set in whose ledger a person was charged for all days, where the unit is a person and a day.
         identity: random, so that no two monitors are ever taken for each other.
     """
 
@@ -43,6 +44,7 @@ class Definition:
     loss: Loss
     identity: str
     lifetime: bool = False
+    people: str | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -70,6 +72,7 @@ class Definition:
             "time": self.time,
             "most": self.most,
             "lifetime": self.lifetime,
+            "people": self.people,
             "per_tick": self.per_tick,
             "source": self.source,
             "loss": self.loss.to_record(),
@@ -79,7 +82,7 @@ class Definition:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read what `to_record` wrote."""
-        names = ("name", "question", "time", "most", "lifetime", "per_tick", "source", "identity")
+        names = ("name", "question", "time", "most", "lifetime", "people", "per_tick", "source", "identity")
         fields = {name: record[name] for name in names}
         return cls(
             **fields,

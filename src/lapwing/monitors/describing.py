@@ -69,7 +69,8 @@ def _price(monitor: "Monitor") -> str:
         if schedule.repeat > 1:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"
-        return price
+        where = definition.people
+        return price if where is None else f"{price}; that was charged in the ledger of {where}, too"
     if not schedule.doubling:
         return f"{definition.loss} for all ticks together, charged when it was made"
     if monitor.loss_for_ever is not None:
@@ -85,8 +86,12 @@ def _noise(name: str, stream: "Stream", ticks: int) -> str:
     mechanism, step = stream.mechanism, float(stream.measure.step)
     half = mechanism.half_width(ticks, 0.05) * step
     fresh = fresh_half_width(mechanism)
-    beside = f"; fresh noise at each tick would have ±{fresh * step:,.4g}" if fresh is not None else ""
-    return f"{name}: {mechanism.name}, ±{half:,.4g} in each cell at the last tick (95 %){beside}"
+    beside = f"; fresh noise at each tick would have ±{_figure(fresh * step)}" if fresh is not None else ""
+    return f"{name}: {mechanism.name}, ±{_figure(half)} in each cell at the last tick (95 %){beside}"
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
 def fresh_half_width(mechanism: ContinualMechanism) -> float | None:

@@ -19,7 +19,7 @@ from lapwing.errors import BudgetExhausted, CatalogMismatch, DataFault, InvalidP
 from lapwing.exact.entropy import Entropy, SystemEntropy, read_exactly
 from lapwing.ledger.mark import path_of, read_text
 from lapwing.monitors.alerts import Alarm, Alert, Watcher, require_column, send
-from lapwing.monitors.charging import is_charged, pay
+from lapwing.monitors.charging import is_charged, pay, pay_for_people
 from lapwing.monitors.definition import Definition, require_name
 from lapwing.monitors.horizons import Horizons, records_of
 from lapwing.monitors.planning import MonitorPlan, planned, table_of_question
@@ -68,6 +68,7 @@ def create_monitor(
     lateness: str | None = None,
     late: str = "next",
     source: str | None = None,
+    people: str | Path | Catalog | None = None,
 ) -> "Monitor":
     """Make a monitor, and charge the loss of its whole horizon. The curator's act.
 
@@ -89,6 +90,8 @@ def create_monitor(
             the next tick, "drop" to leave it out.
         source: the address of a table that only grows, as "postgresql://READER@HOST/DB?append=KEY#SCHEMA.TABLE" or
             "sqlite:FILE?append=KEY#TABLE", or "service" for events that are sent; the table's source unless given.
+        people: where the unit is a person and a day, the catalog of a ledger in which the same people are protected as
+            people: there a person is charged for all days.
 
     Guarantee: charged durably before this returns, and before any event is read. What the monitor releases, at all
         ticks together, is as private as that for the budget's neighbours, also if events follow from what was released.
@@ -97,10 +100,12 @@ def create_monitor(
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
     if question is None:
-        given = (epsilon, time, most, per_tick, every, horizon, starting, over, within, lateness, source)
+        given = (epsilon, time, most, per_tick, every, horizon, starting, over, within, lateness, source, people)
         if any(each is not None for each in given) or doubling or lifetime or present or (repeat, late) != (1, "next"):
             raise InvalidParameter("No question is given, so the catalog says all of it; leave other options out.")
         options: dict[str, Any] = dict(_section_of(described, name).options)
+        if "people" in options:
+            options["people"] = described.folder / options["people"]
         return create_monitor(described, name, **options)
     if epsilon is None or time is None:
         raise InvalidParameter("A monitor needs epsilon, its price, and time, the column that says when an event was.")
@@ -132,6 +137,11 @@ def create_monitor(
     )
     definition, plan = _planned(definition, described, limited=most is not None)
     require_source(source, plan.table)
+    if people is not None and plan.unit_day is None:
+        raise InvalidParameter("people is for a monitor whose unit is a person and a day; here it is a person already.")
+    protected = people if people is None or isinstance(people, Catalog) else load(Path(people))
+    if protected is not None:
+        definition = replace(definition, people=protected.name)
     path = path_for(described, name)
     _discard_unpaid(path, described)
     facts = {
@@ -143,6 +153,8 @@ def create_monitor(
     }
     store = Store.created(path, facts)
     try:
+        if protected is not None:
+            pay_for_people(definition, described, protected)
         pay(definition, described)
         store.set_fact("state", "paid")
     except BaseException:
