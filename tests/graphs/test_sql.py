@@ -220,3 +220,37 @@ def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_pa
             session.sql("SELECT GRAPH_MAX_DEGREE(friends)", epsilon=2)
     with lw.graphs.connect(tmp_path / "lapwing.toml") as graph:
         assert graph.budget().spent == lw.PureDP(2)
+
+
+def test_a_price_alone_is_asked_for_as_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 40, RING, graph=TIES)
+    for text in ("EXPLAIN PRIVACY SELECT GRAPH_TRIANGLES(friends)", f"EXPLAIN PRIVACY {TRIANGLES}"):
+        with lw.connect(path) as session, pytest.raises(QueryRefused, match="for a price"):
+            session.sql(text, epsilon=1)
+        with lw.graphs.connect(path) as graph, pytest.raises(QueryRefused, match="for a price"):
+            graph.sql(text, epsilon=1)
+        assert main(["query", text, "--epsilon", "1", "--catalog", str(path)]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "edge of friends, present or absent" in shown
+        assert "as the data need" in shown
+        assert "in the budget of town" in shown
+
+
+def test_every_answer_says_that_its_promise_is_the_weaker_one(tmp_path: Path) -> None:
+    with lw.connect(written(tmp_path, 40, RING, graph=TIES)) as session:
+        answer = session.sql("SELECT GRAPH_EDGES(friends)", epsilon=1)
+        assert any("one edge is protected" in note for note in answer.notes)
+
+
+def test_a_choice_may_be_renamed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, 40, RING, epsilon=1000)
+    with lw.connect(path) as session:
+        text = "SELECT GRAPH_MOST_CONNECTED(friends, by => 'town', level => 8) AS best"
+        assert session.sql(text, epsilon=100).columns == ("rank", "best")
+    chart = tmp_path / "edges.svg"
+    said = ["--epsilon", "1", "--label", "how many", "--plot", str(chart), "--catalog", str(path)]
+    assert main(["query", "SELECT GRAPH_DEGREE_HISTOGRAM(friends, level => 4)", *said]) == 0
+    assert chart.read_text().startswith("<svg")
+    capsys.readouterr()
+    with lw.graphs.connect(path) as graph:
+        assert "how many" in str(graph.budget().history[-1].wording)

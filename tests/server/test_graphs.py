@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_who_is_trusted_is_answered_as_the_library_answers(world: World) -> None
     remote = world.connect("alice")
     preview = remote.explain(WEDGES, epsilon=100)
     assert preview.price == lw.PureDP(100)
-    assert preview.unit == "each id, present or absent with all edges in friends"
+    assert preview.unit == "id with all edges in friends"
     assert world.charges() == 0
     answer = remote.sql(WEDGES, epsilon=100, label="wedges")
     here = world.session().sql(WEDGES, epsilon=100)
@@ -122,7 +123,8 @@ def test_a_share_binds_in_the_budget_of_edges_and_in_that_of_people(tmp_path: Pa
         remote = world.connect("alice")
         with pytest.raises(AllowanceExhausted):
             remote.sql(EDGES, epsilon=1.5)  # nine of the six that she may spend of people
-        assert remote.sql(EDGES, epsilon=1).rows()
+        assert remote.explain("SELECT GRAPH_TRIANGLES(friends)", epsilon=1).measures[0].half_width == inf
+        assert any("one edge is protected" in note for note in remote.sql(EDGES, epsilon=1).notes)
         assert world.session().budget().spent == lw.PureDP(6)
         with pytest.raises(AllowanceExhausted):
             remote.sql("SELECT GRAPH_MAX_DEGREE(friends)", epsilon=0.5)

@@ -48,16 +48,19 @@ def command(
         return
     with options.open_session(catalog, server, dataset) as session:
         view, name = session.budget(), options.name_of(session)
-        graphs = session.catalog.graphs if isinstance(session, lw.Session) else ()
+        besides = (
+            [graph.beside_people for graph in session.catalog.graphs]
+            if isinstance(session, lw.Session)
+            else [graph["beside_people"] for graph in session.schema.get("graphs", ())]
+        )
     if form is options.Report.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
         print_text(to_json(budget_document(view)))
     else:
         show(*as_page(view, name, view.delta - view.delta_keys))
-    for beside in (graph.beside_people for graph in graphs):
-        if beside is not None:
-            note("note", f"{beside}.")
+    for beside in filter(None, besides):
+        note("note", f"{beside}.")
 
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:

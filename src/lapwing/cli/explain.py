@@ -1,6 +1,7 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
 from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from rich.console import RenderableType
@@ -116,6 +117,8 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     price = f"epsilon {epsilon_text(preview.epsilon)} alone"
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
+        case None if preview.selection is None:
+            cells = f"as many rows as the statistic has{noise}"
         case None:
             cells = f"a row for each key that enough units hold{noise}"
         case 1:
@@ -181,10 +184,9 @@ def _measures(preview: "Preview") -> RenderableType:
     numbers = ["sensitivity", "scale", "± at 95 %"]
     table = new_table("noisy number", "mechanism", *numbers, "because", numbers=numbers)
     for m in preview.measures:
-        figures = (f"{m.sensitivity:,.6g}", size(m.scale))
-        table.add_row(
-            text(m.measure), text(m.mechanism), *map(text, figures), text(f"±{size(m.half_width)}"), text(m.reason)
-        )
+        half = f"±{size(m.half_width)}" if isfinite(m.half_width) else "as the data need"  # of a ladder
+        noise = (f"{m.sensitivity:,.6g}", size(m.scale), half)
+        table.add_row(text(m.measure), text(m.mechanism), *map(text, noise), text(m.reason))
     if (s := preview.selection) is not None:
         scale = NOTHING if s.scale is None else size(s.scale)
         what = "weight above" if s.price_share else "count of units from"

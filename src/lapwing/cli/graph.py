@@ -13,6 +13,7 @@ from rich.text import Text
 from lapwing.cli import figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
+from lapwing.cli.charts import write_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
 from lapwing.errors import InvalidParameter
 
@@ -188,6 +189,8 @@ def answer_sql(
     form: Format,
     output: Path | None,
     confidence: Fraction | None,
+    label: str | None,
+    plot: Path | None,
 ) -> bool:
     """Answer a question about a graph of a catalog, by function or by join; tell whether it is one."""
     from lapwing.catalog.toml import load  # here, as above
@@ -201,8 +204,10 @@ def answer_sql(
     if epsilon is None:
         raise InvalidParameter("A statistic of a graph has a price: give --epsilon.")
     with connect(catalog, found.graph) as session:
-        answer = session.sql(question, epsilon=epsilon)
+        answer = session.sql(question, epsilon=epsilon, label=label)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
+        if plot is not None:
+            write_chart(answer.plot(confidence=confidence or USUAL_CONFIDENCE), plot)
         _say(answer, session)
     return True
 

@@ -107,16 +107,16 @@ def command(
                 assuming_count=assuming_count,
                 verbose=verbose,
             )
-    if server is None and data is None and drawn is None:
-        from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
-
-        if answer_sql(question, epsilon, catalog, form, output, level):
-            return None
     if form in BINARY and output is None and on_terminal():
         raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
     if form is Format.xlsx:
         require_xlsx()
     require_chart(plot)
+    if server is None and data is None and drawn is None:
+        from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
+
+        if answer_sql(question, epsilon, catalog, form, output, level, label, plot):
+            return None
     with open_asked(data, protection, catalog, server, dataset) as session:
         for file in (output, plot):
             if file is not None:

@@ -115,7 +115,12 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         cells=document["cells"],
         unit=document["unit"],
         bound=document["bound"],
-        measures=tuple(MeasurePreview(**measure) for measure in document["measures"]),
+        measures=tuple(
+            MeasurePreview(
+                **{**measure, "half_width": math.inf if measure["half_width"] is None else measure["half_width"]}
+            )
+            for measure in document["measures"]
+        ),
         columns=tuple(
             ColumnPreview(**{**column, "rests_on": tuple(column["rests_on"])}) for column in document["columns"]
         ),

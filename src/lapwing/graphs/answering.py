@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
+from lapwing.catalog.graph import EDGE
 from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped
 from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_answer
@@ -74,7 +75,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number) -> Previe
         fits=0 if refusal is not None else found.fits,
         refusal=refusal,
         cells=None,
-        unit=held.graph.unit,
+        unit=_unit(held),
         bound="what each node adds is limited at a level" if recipe.search is not None else "nothing is cut",
         measures=tuple(
             MeasurePreview(
@@ -117,6 +118,14 @@ def _fits(held: OpenGraph, asked: Priced) -> int:
     if held.beside is not None:
         left.append((_left(held.beside.access), held.beside.loss(asked.loss)))
     return min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in left)
+
+
+def _unit(held: OpenGraph) -> str:
+    """Return whom a graph hides, as other questions say it: an edge, or a node with all its edges."""
+    graph = held.graph
+    if graph.privacy == EDGE:
+        return f"edge of {graph.name}"
+    return f"{' or '.join(str(table.privacy_unit) for table in graph.nodes)} with all edges in {graph.name}"
 
 
 def _half_width(one: PricedNumber) -> int | None:

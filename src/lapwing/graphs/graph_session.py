@@ -17,6 +17,7 @@ from lapwing.graphs.opened import OpenGraph, opened
 from lapwing.graphs.sql import question_about
 from lapwing.graphs.statistics import recipe_of, statistics_of
 from lapwing.ledger.owners import owners_of
+from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Number
 
 
@@ -52,13 +53,16 @@ class GraphSession:
         """
         return answered(self._held, recipe_of(self.graph, statistic, arguments), epsilon)
 
-    def sql(self, text: str, *, epsilon: Number) -> GraphAnswer:
+    def sql(self, text: str, *, epsilon: Number, label: str | None = None) -> GraphAnswer:
         """Answer SELECT GRAPH_EDGES(friends), or a join of the table of edges with itself, as `ask` does.
 
         Raises: as `ask`, and QueryRefused for another question, or of another graph.
         """
         recipe = question_about(self.graph, text).recipe(self.graph)
-        return answered(self._held, recipe, epsilon, {"text": text})
+        if label is not None:
+            require_label(label)
+        typed: dict[str, object] = {"text": text} if label is None else {"text": text, "label": label}
+        return answered(self._held, recipe, epsilon, typed)
 
     def explain(self, statistic: str, *, epsilon: Number, **arguments: object) -> GraphPreview:
         """Return what a statistic would cost and promise; free, and no row is read."""

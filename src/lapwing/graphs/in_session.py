@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog.model import Catalog
@@ -13,7 +14,8 @@ from lapwing.graphs.answering import answered, previewed_in_sql, priced_for
 from lapwing.graphs.asking import Wording, stored_answer
 from lapwing.graphs.opened import OpenGraph, opened
 from lapwing.graphs.recipe import Recipe
-from lapwing.graphs.sql import question_of
+from lapwing.graphs.shown import multiplied
+from lapwing.graphs.sql import only_priced, question_of
 from lapwing.ledger.wording import require_label
 from lapwing.preview import Preview
 from lapwing.privacy.measures import Number
@@ -33,12 +35,15 @@ class AskedOfGraph:
     recipe: Recipe
     epsilon: Number
     wording: Wording
+    explain: bool = False
 
     def answer(self) -> GraphAnswer:
         """Answer and charge it. Guarantee, Raises: as `asking.answer`.
 
         One at a time is computed in a process, so that no two take their memory together.
         """
+        if self.explain:
+            raise only_priced()
         with nullcontext() if self._bought() else _RUNNING:
             return answered(self.held, self.recipe, self.epsilon, self.wording)
 
@@ -79,7 +84,9 @@ def asked_of_graph(
     graph = _open(people, found.graph, held)
     typed: Wording = {"text": question} if label is None else {"text": question, "label": label}
     recipe = found.recipe(graph.graph)
-    return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed)
+    if graph.graph.notes:  # of a promise that is weaker than that to people, wherever it is answered
+        recipe = replace(recipe, show=multiplied(recipe.show, Fraction(1), None, graph.graph.notes))
+    return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain)
 
 
 def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -> None:

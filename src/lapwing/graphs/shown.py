@@ -82,7 +82,7 @@ def multiplied(show: Show, times: Fraction, name: str | None, notes: tuple[str, 
 
     def shown(released: Sequence[Released], level: int | None, confidence: Fraction) -> Shown:
         found = show(released, level, confidence)
-        old = next(iter(found.ends))
+        old = next(iter(found.ends), found.columns[-1])  # of a choice, what is chosen
         new = name or old
         if new in set(found.columns) - {old}:
             raise QueryRefused(f"Two columns are called {new:.60}", remedy="Choose another name.")

@@ -27,6 +27,7 @@ _CALL: Final = re.compile(
     r"\s*SELECT\s+GRAPH_(\w+)\s*\(\s*(\w+|\"[^\"]+\")\s*((?:,[^,()]*)*)\)(?:\s+AS\s+(\w+|\"[^\"]+\"))?\s*;?\s*",
     re.IGNORECASE,
 )
+_EXPLAIN: Final = re.compile(r"^\s*EXPLAIN\s+PRIVACY\b", re.IGNORECASE)
 _ARGUMENT: Final = re.compile(r"\s*(\w+)\s*=>\s*(?:'([^']*)'|(\d{1,18}))\s*")
 
 
@@ -36,7 +37,7 @@ class GraphQuestion:
     """A statistic of a graph, as it was written.
 
     Args: times: by what the number is multiplied; name: of the column with the number, its own if None; notes: what to
-        know of the answer.
+        know of the answer; explain: whether its price alone is asked for.
     """
 
     graph: str
@@ -45,6 +46,7 @@ class GraphQuestion:
     times: Fraction = Fraction(1)
     name: str | None = None
     notes: tuple[str, ...] = ()
+    explain: bool = False
 
     def recipe(self, graph: Graph) -> Recipe:
         """Return how it is made: as the statistic by its name, so that either is free after the other."""
@@ -64,8 +66,9 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
 
     Raises: QueryRefused for a question about a graph that is not answered.
     """
-    if is_function(text):
-        return read_function(text)
+    asked = _EXPLAIN.sub("", text)
+    if is_function(asked):
+        return replace(read_function(asked), explain=asked != text)
     try:
         parsed = parse(text, parameters)
     except QueryRefused:
@@ -86,6 +89,7 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
         times=pattern.times,
         name=pattern.name,
         notes=pattern.notes,
+        explain=parsed.explain,
     )
 
 
@@ -100,9 +104,16 @@ def question_about(graph: Graph, text: str) -> GraphQuestion:
             f"The question is not about the graph {graph.name}",
             remedy=f"Write SELECT GRAPH_EDGES({graph.name}), or count the rows of {graph.edges.name}.",
         )
+    if question.explain:
+        raise only_priced()
     if question.graph.casefold() != graph.name.casefold():
         raise QueryRefused(f"The graph that was opened is {graph.name}", remedy="Name it, or open the other.")
     return question
+
+
+def only_priced() -> QueryRefused:
+    """Return the refusal to answer what asks for a price."""
+    return QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call explain.")
 
 
 def read_function(text: str) -> GraphQuestion:

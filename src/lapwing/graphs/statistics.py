@@ -63,6 +63,7 @@ def described(graph: Graph) -> dict[str, object]:
         "directed": graph.directed,
         "hides": graph.unit,
         "notes": list(graph.notes),
+        "beside_people": graph.beside_people,
         "statistics": {one.name: {"is": one.summary, "takes": list(one.arguments)} for one in statistics_of(graph)},
     }
 
