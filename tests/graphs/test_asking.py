@@ -404,7 +404,9 @@ def test_a_level_that_hardly_a_node_is_above(tmp_path: Path) -> None:
         answer = graph.ask("max_degree", epsilon=10_000, level=4)
         assert answer.rows() == [{"max_degree": 4, "full_nodes": 40}]
         found = graph.ask("max_degree", epsilon=10_000).rows()[0]
-        assert found["max_degree"] in (4, 8, 16)
+        assert isinstance(found["max_degree"], int)
+        assert found["max_degree"] >= 8  # at so high a price no handicap tells one level from the next
+        assert found["full_nodes"] == 0
         assert "one of them is an end" in answer.notes[0]
 
 

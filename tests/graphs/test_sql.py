@@ -191,7 +191,7 @@ def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
         answer = session.sql(TRIANGLES, epsilon=1000, label="how closed it is")
         assert isinstance(answer, GraphAnswer)
         (row,) = answer
-        assert row["count"] == pytest.approx(240, abs=30)
+        assert row["count"] == pytest.approx(240, abs=60)
         low, high = answer.interval()["count"]
         assert low[0] <= int(str(answer[0]["count"])) <= high[0]
         assert any("6 times" in note for note in answer.notes)
