@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -181,3 +182,26 @@ def test_a_column_of_a_lake_that_is_not_what_it_was(change: str, tmp_path: Path)
     engine, _ = open_engine(made)
     assert engine.digest(made.tables[0]) == before.digests["visits"], "what was there answers"
     engine.close()
+
+
+def test_what_a_service_logs_of_a_source_holds_no_password(
+    tmp_path: Path, flight_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lapwing.opening import open_session
+    from lapwing.server.refreshing import SourceRefresher
+    from tests.server.test_refreshing import Datasets
+
+    flight_server.tables["visits"] = ROWS
+    made, _ = fetched(tmp_path, f"{flight_server.address}#visits")
+    logged: list[str] = []
+    monkeypatch.setattr("lapwing.server.refreshing.log", lambda event, **facts: logged.append(f"{event} {facts}"))
+    with open_session(made) as session:
+        datasets: Any = Datasets(session)
+        for password in ("kept-secret", "another-secret"):
+            monkeypatch.setenv("KEPT", password)
+            SourceRefresher(datasets, 0.0).look()
+    assert [line.partition(" {")[0] for line in logged] == ["data are the same", "data not refreshed"]
+    assert "secret" not in " ".join(logged)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != "sources.toml")
+    assert b"kept-secret" not in kept
+    assert b"another-secret" not in kept
