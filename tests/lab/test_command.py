@@ -163,6 +163,10 @@ def test_the_derivation_is_printed_without_a_run(
     assert "Derivation" not in shown
     for experiment in lab.experiments().values():
         assert "Derivation. " in experiment.derivation, experiment.name
+    assert main(["lab", "all", "--explain"]) == 0
+    every = capsys.readouterr().out
+    assert "\\n" not in every  # a line that ends in a list is no character to be made visible
+    assert "\n- " in every
 
 
 def test_each_size_that_an_experiment_names_has_an_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def as_derivation(name: str) -> tuple[RenderableType, ...]:
     experiment = lw.lab.experiments()[name]
     paragraphs = experiment.derivation.strip().split("\n\n")[1:]  # the first says what the experiment is called
     joined = (re.sub(r"\n(?!- )\s*", " ", paragraph).removeprefix("Derivation. ") for paragraph in paragraphs)
-    parts = [part for paragraph in joined for part in (text(paragraph), text(""))]
+    parts = [part for paragraph in joined for part in (*map(text, paragraph.split("\n")), text(""))]
     return text(f"{name}: {experiment.title}", "bold"), text(""), *parts, text(f"In full: docs/lab/{name}.md", "dim")
 
 
