@@ -266,7 +266,9 @@ def test_the_page_asks_says_who_could_see_and_sends(tmp_path: Path, browser: Bro
             found = findings(page)
             assert (found["violations"], found["unsure"]) == ([], [])
             assert page.run("return document.documentElement.scrollWidth <= innerWidth")
-        assert "all of north, south and west put together" in page.run("return document.body.innerText")
+        text = page.run("return document.body.innerText")
+        assert "all of north, south and west put together" in text
+        assert "one of them for 73.2 % likely at most: that is the meaning of ε = 1" in text  # 1/(1 + e^-1), rounded up
         page.run("document.querySelector('#send').click()")
         page.wait("document.querySelector('[role=alert]').textContent == 'Please answer first.'")
         assert relay.progress()["north"] == 0
