@@ -166,7 +166,7 @@ def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
     document = json.loads(run(*ask, "--format", "json").out)
     assert [str(row["share"]) for row in document["estimates"]] == [row["share"] for row in rows]
     assert "begins" in run(*ask, "--format", "table", "--together").out
-    assert json.loads((folder / "chart.json").read_text())["title"] == "At home?"
+    assert json.loads((folder / "chart.json").read_text())["title"]["text"] == "At home?"
 
     said = [json.loads(line)["r"] for line in lines]
     half = [line for line, (level, block, _) in zip(lines, said, strict=True) if block + 1 << level <= 4]
