@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -188,6 +190,26 @@ def test_what_a_dead_process_left_is_removed(made: Catalog) -> None:
     for path in where.rglob("*"):
         if path.suffix == ".parquet" or path.is_dir():
             assert path.stat().st_mode & 0o077 == 0, "nobody else can read it"
+
+
+LIMITED = """
+import resource, sys
+from lapwing.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+sys.exit(main(["data", "check"]))
+"""
+
+
+def test_files_that_cannot_be_written_to_their_end_leave_what_was_there(made: Catalog, tmp_path: Path) -> None:
+    """By the operating system's own limit, as on a disk that is full: of the sort, and of the snapshot."""
+    before = fetch(made)
+    more(tmp_path)
+    process = subprocess.run([sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.returncode == 6, process.stderr
+    assert "could not be written" in process.stderr
+    assert "Nothing was taken" in process.stderr
+    assert folders(made) == {before.folder.name}
+    assert fetch(made).tables["visits"].rows == 2 * PEOPLE.num_rows, "and with room it goes on"
 
 
 @pytest.mark.parametrize("harm", ["a byte", "shorter", "another", "no manifest"])
