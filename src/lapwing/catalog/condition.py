@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lapwing.catalog.public import PublicTable
     from lapwing.catalog.table import Table
 
-Fixed = bool | int | str | date
+Compared = bool | int | str | date
 """A value that a condition compares with: of a timestamp in UTC."""
 
 TYPES: Final = {bool: "boolean", int: "integer", str: "string", datetime: "timestamp", date: "date"}
@@ -44,9 +44,9 @@ class Condition:
     """
 
     column: str
-    values: tuple[Fixed, ...] | None = None
-    lower: Fixed | None = None
-    upper: Fixed | None = None
+    values: tuple[Compared, ...] | None = None
+    lower: Compared | None = None
+    upper: Compared | None = None
 
     @property
     def type(self) -> str:
@@ -67,7 +67,7 @@ class Condition:
         return f"{self.column} is {' '.join(f'{word} {_text(end)}' for word, end in ends if end is not None)}"
 
     @property
-    def _said(self) -> Sequence[Fixed]:
+    def _said(self) -> Sequence[Compared]:
         return self.values or [end for end in (self.lower, self.upper) if end is not None]
 
 
@@ -148,7 +148,7 @@ def conditions_of(section: TomlSection) -> tuple[Condition, ...]:
 def _condition(section: TomlSection, column: str) -> Condition:
     said = section.content[column]
     if isinstance(said, list):
-        return Condition(column=column, values=cast(tuple[Fixed, ...], section.items(column)))
+        return Condition(column=column, values=cast(tuple[Compared, ...], section.items(column)))
     if not isinstance(said, dict):
         refuse(section.place(column), 'write a list like ["a", "b"], or { lower = 2024-01-01, upper = 2024-12-31 }')
     ends = section.section(column)
@@ -157,10 +157,10 @@ def _condition(section: TomlSection, column: str) -> Condition:
     return Condition(column=column, lower=lower, upper=upper)
 
 
-def whole(bound: Fraction | date) -> Fixed:
+def whole(bound: Fraction | date) -> Compared:
     """Return an end of a condition; a number that is no integer stays, and is refused by its type."""
     integer = isinstance(bound, Fraction) and bound.denominator == 1
-    return int(cast(Fraction, bound)) if integer else cast(Fixed, bound)
+    return int(cast(Fraction, bound)) if integer else cast(Compared, bound)
 
 
 def condition_lines(conditions: Sequence[Condition]) -> list[str]:
@@ -174,9 +174,9 @@ def condition_lines(conditions: Sequence[Condition]) -> list[str]:
 def _written(condition: Condition) -> str:
     if condition.values is not None:
         return f"[{', '.join(map(spelling.value, condition.values))}]"
-    ends: Mapping[str, Fixed | None] = {"lower": condition.lower, "upper": condition.upper}
+    ends: Mapping[str, Compared | None] = {"lower": condition.lower, "upper": condition.upper}
     return f"{{ {', '.join(f'{key} = {spelling.value(end)}' for key, end in ends.items() if end is not None)} }}"
 
 
-def _text(value: Fixed) -> str:
+def _text(value: Compared) -> str:
     return value if isinstance(value, str) else spelling.value(value)

@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.table import Table
 
-from lapwing.catalog.condition import Fixed
+from lapwing.catalog.condition import Compared
 from lapwing.catalog.file_columns import FileColumn, columns_of_arrow
 from lapwing.catalog.source_address import SourceAddress
 from lapwing.errors import DataFault
@@ -121,7 +121,7 @@ class IcebergState:
         return found
 
 
-def _literal(value: Fixed, kind: pa.DataType) -> Any:
+def _literal(value: Compared, kind: pa.DataType) -> Any:
     """Return a value as PyIceberg's expressions take it: a time as text, with a zone if the column has one."""
     if not isinstance(value, datetime):
         return value

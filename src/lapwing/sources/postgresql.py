@@ -23,7 +23,7 @@ import pyarrow as pa
 from adbc_driver_manager import dbapi
 
 from lapwing.catalog import spelling
-from lapwing.catalog.condition import Fixed
+from lapwing.catalog.condition import Compared
 from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
@@ -226,7 +226,7 @@ class PostgresState:
                     parts.append(f"{column} {sign} {self._value(end)}::{kind}")
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
-    def _value(self, value: Fixed) -> str:
+    def _value(self, value: Compared) -> str:
         """Hand over a value by a setting of the transaction, as COPY has no parameters; return what reads it there."""
         text = value if isinstance(value, str) else spelling.value(value)
         if text not in self._handed:

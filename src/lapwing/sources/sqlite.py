@@ -19,7 +19,7 @@ import adbc_driver_sqlite.dbapi
 import pyarrow as pa
 from adbc_driver_manager import dbapi
 
-from lapwing.catalog.condition import Fixed
+from lapwing.catalog.condition import Compared
 from lapwing.catalog.file_columns import FileColumn
 from lapwing.catalog.source_address import KEY, SourceAddress
 from lapwing.errors import DataFault
@@ -164,7 +164,7 @@ def _clause(where: Where, further: Sequence[str] = ()) -> tuple[str, list[pa.Sca
     return (f" WHERE {' AND '.join(parts)}" if parts else ""), values
 
 
-def _spellings(value: Fixed) -> Sequence[int | str]:
+def _spellings(value: Compared) -> Sequence[int | str]:
     """Return what SQLite has for a value, in each way in which it may be written there."""
     if isinstance(value, bool):
         return [["0", "false"], ["1", "true"]][value]
