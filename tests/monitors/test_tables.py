@@ -104,6 +104,20 @@ def test_conditions_of_the_table_are_kept_to(
     assert (truth.off_by(told, truth.counts(kept)) <= 2) != harm
 
 
+def test_conditions_of_the_table_choose_its_events(tmp_path: Path, table: str) -> None:
+    events = events_of(number=60)
+    insert(table, events)
+    city = make_city(tmp_path, source=address(table))
+    city.write_text(
+        city.read_text().replace("[tables.moves.columns]", 'where = { cell = ["north"] }\n[tables.moves.columns]')
+    )
+    with made(city, None) as monitor:
+        told = truth.told(monitor.run(replay=True))
+    assert truth.off_by(told, truth.counts([event for event in events if event.cell == "north"])) <= 2
+    with pytest.raises(lw.InvalidParameter, match="conditions on the rows of its source"):
+        create_monitor(city, "other", QUESTION, epsilon=1, time="at", source="service")
+
+
 # ---- writers beside each other ---------------------------------------------------------------------------------------
 
 

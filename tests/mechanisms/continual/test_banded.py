@@ -164,9 +164,9 @@ def test_the_error_is_what_is_stated(window: int | None) -> None:
         (96, Events(1), 4, True),
         (96, Events(8), 4, True),
         (96, OncePerCell(3), 12, True),
-        (96, Events(4, 1, 24), None, True),
-        (96, Events(8), None, False),
-        (96, Stays(8), None, False),
+        (48, Events(2, 1, 24), None, True),
+        (24, Events(8), None, False),
+        (24, Stays(8), None, False),
         (1 << 20, Events(1), 4, False),
     ],
 )
