@@ -240,6 +240,7 @@ def test_every_answer_says_that_its_promise_is_the_weaker_one(tmp_path: Path) ->
     with lw.connect(written(tmp_path, 40, RING, graph=TIES)) as session:
         answer = session.sql("SELECT GRAPH_EDGES(friends)", epsilon=1)
         assert any("one edge is protected" in note for note in answer.notes)
+        assert any("the budget of the edges of friends, ε = 20" in note for note in answer.notes)
 
 
 def test_a_choice_may_be_renamed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
