@@ -85,7 +85,8 @@ def asked_of_graph(
     typed: Wording = {"text": question} if label is None else {"text": question, "label": label}
     recipe = found.recipe(graph.graph)
     if graph.graph.notes:  # of a promise that is weaker than that to people, wherever it is answered
-        own = f"the price is charged to the budget of the edges of {graph.graph.name}, {graph.account.catalog.budget.loss}"
+        total = graph.account.catalog.budget.loss
+        own = f"the price is charged to the budget of the edges of {graph.graph.name}, {total}"
         recipe = replace(recipe, show=multiplied(recipe.show, Fraction(1), None, (own, *graph.graph.notes)))
     return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain)
 
