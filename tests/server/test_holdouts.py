@@ -108,6 +108,28 @@ def test_a_request_that_is_sent_twice_is_one_question(world: World) -> None:
     assert world.charges() == 1
 
 
+def test_a_request_that_broke_off_is_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service failed after the answer was bought: the same key brings it, and it is not counted twice."""
+    id_, keep = made(world)["id"], holdout_store.HoldoutStore.keep
+    broken: list[str] = []
+
+    def breaking(self: holdout_store.HoldoutStore, *rest: Any) -> Any:
+        if not broken:
+            broken.append("once")
+            raise lw.Fault("planted")
+        return keep(self, *rest)
+
+    monkeypatch.setattr(holdout_store.HoldoutStore, "keep", breaking)
+    assert asked(world, id_, YOUNG, key="k").status == 503
+    again = asked(world, id_, YOUNG, key="k")
+    assert (again.status, again.document["question"]) == (200, 1)
+    assert (world.charges(), world.ask("GET", f"/v1/holdouts/{id_}", "alice").document["asked"]) == (1, 1)
+    with ThreadPoolExecutor(3) as threads:
+        told = list(threads.map(lambda _: asked(world, id_, "AVG(age)", key="m").document, range(3)))
+    assert all(one == told[0] for one in told)
+    assert (world.charges(), world.ask("GET", f"/v1/holdouts/{id_}", "alice").document["asked"]) == (2, 2)
+
+
 def test_a_sum_that_was_bought_under_a_key_of_ones_own_is_not_promised(world: World) -> None:
     """Who buys many sums and has the oddest one promised afterwards would have chosen by their noise."""
     holdout = made(world)

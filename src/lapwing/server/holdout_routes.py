@@ -219,17 +219,21 @@ def routes(service: Service) -> APIRouter:
                 )
             return json_response(known)
         priced, measure = await run_in_threadpool(questions.priced, caller, served, held, body)
-        await run_in_threadpool(store.count, held)
+        counts = not await run_in_threadpool(service.answers.knows, caller.name, key)
+        if counts:
+            await run_in_threadpool(store.count, held)
         try:
             (record,) = await service.executor.ask(caller, served, priced, key, lambda: hung_up(request))
         except LapwingError as error:
-            if was_charged(error) is False or isinstance(error, NOT_ASKED):
+            if counts and (was_charged(error) is False or isinstance(error, NOT_ASKED)):
                 await run_in_threadpool(store.give_back, held)
             raise
-        if record.document["stored"]:
+        if counts and record.document["stored"]:
             await run_in_threadpool(store.give_back, held)
-        told = questions.told(held, body, measure, record)
-        return json_response(await run_in_threadpool(store.keep, held, key, told))
+        told, new = await run_in_threadpool(lambda: store.keep(held, key, questions.told(held, body, measure, record)))
+        if counts and not new:  # another request of the same key was quicker, and counted it too
+            await run_in_threadpool(store.give_back, held)
+        return json_response(told)
 
     return router
 

@@ -3,10 +3,11 @@
 Theory of operation
 -------------------
 A promise is good for so many answers. So a question is counted before it is asked, in one transaction that refuses what
-would be one too many, and what was not charged is given back. A process that dies in between leaves it counted: that
-wastes a question, and promises nothing twice.
+would be one too many, and given back by the request that counted it if that drew no noise. A process that dies in
+between leaves it counted: that wastes a question at most, and promises nothing twice.
 
-A request that is sent twice with one key is answered once. Its question goes to the data set under a key that only the
+A request that is sent twice with one key is answered once, and counted once: what is known of its key was begun by a
+request that counted it. Its question goes to the data set under a key that only the
 service knows (`sealed_key`): were it the caller's own, a caller could buy many sums under keys of their own, and then
 have the one with the oddest noise promised as if it were fresh.
 """
@@ -157,14 +158,14 @@ class HoldoutStore:
         with self._store.transaction() as connection:
             connection.execute("UPDATE holdouts SET asked = asked - 1 WHERE id = ? AND asked > 0", (held.id,))
 
-    def keep(self, held: Holdout, key: str, document: HoldoutAnswerDocument) -> HoldoutAnswerDocument:
-        """Keep an answer, with its number, or return the one of this key."""
+    def keep(self, held: Holdout, key: str, document: HoldoutAnswerDocument) -> tuple[HoldoutAnswerDocument, bool]:
+        """Keep an answer, with its number, and tell so; or return the one of this key."""
         with self._store.transaction() as connection:
             kept = "SELECT document FROM holdout_answers WHERE holdout = ? AND key = ?"
             row = connection.execute(kept, (held.id, key)).fetchone()
             if row is not None:
                 known: HoldoutAnswerDocument = json.loads(row[0])
-                return known
+                return known, False
             last = "SELECT COALESCE(MAX(number), 0) FROM holdout_answers WHERE holdout = ?"
             number = connection.execute(last, (held.id,)).fetchone()[0] + 1
             numbered: HoldoutAnswerDocument = {**document, "question": number}
@@ -172,7 +173,7 @@ class HoldoutStore:
                 "INSERT INTO holdout_answers (holdout, number, key, created, document) VALUES (?, ?, ?, ?, ?)",
                 (held.id, number, key, document["created"], json.dumps(numbered)),
             )
-            return numbered
+            return numbered, True
 
     def answer_of(self, held: Holdout, key: str) -> HoldoutAnswerDocument | None:
         """Return what was answered to a key; None if nothing was, or it is not kept any more."""
