@@ -99,23 +99,27 @@ def sums_of(network: Network) -> Sums:
         # A place without a row adds exactly 0, whatever the network makes of zeros.
         return -jnp.where(weight > 0, told * weight, 0).sum()
 
-    def one(weights: Weights, features: Array, classes: Array, weight: Array, clip: Array) -> Array:
-        gradient = ravel_pytree(jax.grad(loss)(weights, features, classes, weight))[0].astype(jnp.float64)
-        length = jnp.sqrt((gradient * gradient).sum())
+    def one(weights: Weights, features: Array, classes: Array, weight: Array, clip: Array) -> Weights:
+        # Array by array: to make one vector of them would cost ten times what the gradient does.
+        gradient = jax.tree.map(
+            lambda leaf: leaf.astype(jnp.float64), jax.grad(loss)(weights, features, classes, weight)
+        )
+        length = jnp.sqrt(sum((leaf * leaf).sum() for leaf in jax.tree.leaves(gradient)))
         finite = jnp.isfinite(length)
         scale = (BOUND - 1) / jnp.maximum(jnp.where(finite, length, 1.0), clip)
         # No entry is longer than the whole, but for roundings: so no square below leaves int64.
-        parts = jnp.trunc(jnp.where(finite, gradient, 0.0) * scale).astype(jnp.int64)
-        return jnp.where((parts * parts).sum() <= BOUND**2, parts, 0)
+        parts = jax.tree.map(lambda leaf: jnp.trunc(jnp.where(finite, leaf, 0.0) * scale).astype(jnp.int64), gradient)
+        kept = sum((leaf * leaf).sum() for leaf in jax.tree.leaves(parts)) <= BOUND**2
+        return jax.tree.map(lambda leaf: jnp.where(kept, leaf, 0), parts)
 
     def loop(weights: Weights, places: tuple[Array, Array, Array], batch: Array, count: Array, clip: Array) -> Array:
         features, classes, weight = places
 
-        def step(place: Array, total: Array) -> Array:
+        def step(place: Array, total: Weights) -> Weights:
             unit = batch[place]
-            return total + one(weights, features[unit], classes[unit], weight[unit], clip)
+            return jax.tree.map(jnp.add, total, one(weights, features[unit], classes[unit], weight[unit], clip))
 
-        size = ravel_pytree(weights)[0].size
-        return cast(Array, jax.lax.fori_loop(0, count, step, jnp.zeros(size, dtype=jnp.int64)))
+        nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, dtype=jnp.int64), weights)
+        return ravel_pytree(jax.lax.fori_loop(0, count, step, nothing))[0]
 
     return cast(Sums, jax.jit(loop))
