@@ -95,6 +95,26 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"id": "1"},
         curates(MISSING),
     ),
+    ("GET", "/v1/datasets/{dataset}/monitors/{monitor}/alerts"): (
+        "/v1/datasets/open/monitors/none/alerts",
+        None,
+        NONE,
+    ),
+    ("PUT", "/v1/datasets/{dataset}/monitors/{monitor}/alerts/{alert}"): (
+        "/v1/datasets/open/monitors/none/alerts/crowd",
+        {"column": "n", "above": 5},
+        curates(MISSING),
+    ),
+    ("DELETE", "/v1/datasets/{dataset}/monitors/{monitor}/alerts/{alert}"): (
+        "/v1/datasets/open/monitors/none/alerts/crowd",
+        None,
+        curates(MISSING),
+    ),
+    ("GET", "/v1/datasets/{dataset}/monitors/{monitor}/alarms"): (
+        "/v1/datasets/open/monitors/none/alarms",
+        None,
+        NONE,
+    ),
     ("GET", "/v1/datasets/{dataset}/holdouts"): ("/v1/datasets/open/holdouts", None, SEES),
     ("POST", "/v1/datasets/{dataset}/holdouts"): (
         "/v1/datasets/open/holdouts",
