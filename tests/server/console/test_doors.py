@@ -10,9 +10,9 @@ import pytest
 
 from lapwing.server import console
 from lapwing.server.console import door, forms
-from lapwing.server.console.door import POLICY
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.pages import PAGES
+from lapwing.server.console.policy import POLICY
 from tests.support.server.browsing import Visitor, visitor
 from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import QUESTION, World

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
-from lapwing.server.console.ask.question import Question, marked, mended
+from lapwing.server.console.ask.question import Question, marked, mended, proposed
 from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.inside import Refusal
+from lapwing.server.console.policy import policy
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.credentials import new_name
 
@@ -66,7 +67,10 @@ async def _page(
     tables = tables_of(await visit.api.get("datasets", dataset))
     question = Question.read(fields, usual=_example(tables))
     facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
-    return visit.show("ask/page.html", status, dataset=dataset, tables=tables, refused=refused, **facts)
+    nonce = new_name()
+    page = visit.show("ask/page.html", status, dataset=dataset, tables=tables, refused=refused, nonce=nonce, **facts)
+    page.headers["Content-Security-Policy"] = policy(nonce)
+    return page
 
 
 async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:
@@ -98,6 +102,7 @@ def _refused(question: Question, refusal: Refusal) -> dict[str, Any]:
         "refusal": document,
         "marked": None if where is None else marked(question.sql, where),
         "mended": None if where is None else mended(question.sql, where, document.get("remedy", "")),
+        "name": proposed(document.get("remedy", "")),
     }
 
 

@@ -75,18 +75,28 @@ def marked(sql: str, position: tuple[int, int]) -> tuple[str, str, str]:
     return text[:column], text[column:end], text[end:]
 
 
+def proposed(remedy: str) -> str | None:
+    """Return the name that a refusal proposes, if it proposes one.
+
+    >>> proposed("Did you mean 'plan'? Columns: plan."), proposed("Write it otherwise.")
+    ('plan', None)
+    """
+    suggestion = SUGGESTION.match(remedy)
+    return suggestion[1] if suggestion else None
+
+
 def mended(sql: str, position: tuple[int, int], remedy: str) -> str | None:
     """Return the question with the name that a refusal proposes, if it proposes one.
 
     >>> mended("SELECT plam FROM t", (1, 8), "Did you mean 'plan'? Columns: plan.")
     'SELECT plan FROM t'
     """
-    suggestion = SUGGESTION.match(remedy)
+    suggestion = proposed(remedy)
     lines = sql.split("\n")
     if suggestion is None or position[0] > len(lines):
         return None
     before, wrong, after = marked(sql, position)
     if not TOKEN.fullmatch(wrong):
         return None
-    lines[position[0] - 1] = before + suggestion[1] + after
+    lines[position[0] - 1] = before + suggestion + after
     return "\n".join(lines)

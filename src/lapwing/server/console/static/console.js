@@ -75,6 +75,10 @@ if (form) {
   };
   // Price and error belong together: what is typed decides, and the other field follows.
   const link = () => {
+    const fault = preview.querySelector("[data-line]")?.dataset;
+    window.lapwingEditor?.mark(fault && {
+      line: Number(fault.line), column: Number(fault.column), length: Number(fault.length), message: fault.message, mend: fault.name,
+    });
     const verdict = preview.querySelector("[data-epsilon]");
     if (!verdict) return;
     if (form.elements.by.value === "error") {
@@ -111,6 +115,7 @@ if (form) {
     name.role = "button";
     name.title = "Put it into the question";
     const put = () => {
+      if (window.lapwingEditor) return window.lapwingEditor.insert(name.dataset.insert);
       sql.setRangeText(name.dataset.insert, sql.selectionStart, sql.selectionEnd, "end");
       sql.focus();
       later();

@@ -1,0 +1,83 @@
+// The editor of questions: CodeMirror in the place of the text area, which stays what the form sends.
+// It marks what the service refuses, where the service says it, and completes the names that the page shows.
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { PostgreSQL } from "@codemirror/lang-sql";
+import { bracketMatching, syntaxHighlighting } from "@codemirror/language";
+import { lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, keymap } from "@codemirror/view";
+import { classHighlighter } from "@lezer/highlight";
+
+const area = document.getElementById("sql");
+const names = (selector, key, type, boost) =>
+  [...new Set([...document.querySelectorAll(selector)].map((element) => element.dataset[key]))]
+    .map((label) => ({ label, type, boost }));
+const words = (
+  "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT AS AND OR NOT IN BETWEEN LIKE IS_NULL IS_NOT_NULL CASE WHEN THEN ELSE " +
+  "END JOIN LEFT_JOIN ON EXISTS WITH DISTINCT DESC COUNT(*) COUNT( SUM( AVG( MIN( MAX( MEDIAN( STDDEV( VARIANCE("
+).split(" ").map((word) => ({ label: word.replaceAll("_", " "), type: "keyword" }));
+const options = [
+  ...names("[data-insert]", "insert", "property", 2), ...names("[data-table]", "table", "class", 1), ...words,
+];
+const completions = (context) => {
+  const word = context.matchBefore(/["\w]+/);
+  return word || context.explicit ? { from: word ? word.from : context.pos, options, validFor: /^["\w]*$/ } : null;
+};
+
+const told = EditorView.updateListener.of((update) => {
+  if (!update.docChanged) return;
+  area.value = update.state.doc.toString();
+  area.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
+const view = new EditorView({
+  doc: area.value,
+  extensions: [
+    EditorView.cspNonce.of(area.form.dataset.nonce),
+    history(),
+    drawSelection(),
+    bracketMatching(),
+    closeBrackets(),
+    autocompletion({ icons: false }),
+    syntaxHighlighting(classHighlighter),
+    PostgreSQL.language,
+    PostgreSQL.language.data.of({ autocomplete: completions }),
+    EditorView.lineWrapping,
+    EditorState.tabSize.of(2),
+    EditorView.contentAttributes.of({
+      "aria-label": "Question, in SQL", "aria-describedby": "keys", spellcheck: "false", autocapitalize: "none", dir: "ltr",
+    }),
+    // Tab leaves the editor, as everywhere on the page; Mod-Enter belongs to the form.
+    keymap.of([
+      { key: "Mod-Enter", run: () => true },
+      ...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap,
+    ]),
+    told,
+  ],
+});
+area.before(view.dom);
+area.hidden = true;
+document.querySelector("label[for=sql]").addEventListener("click", () => view.focus());
+
+window.lapwingEditor = {
+  insert(text) {
+    view.dispatch(view.state.replaceSelection(text));
+    view.focus();
+  },
+  // Mark `length` characters at a place, as the service counts it: lines and columns from 1; null for nothing.
+  mark(fault) {
+    const doc = view.state.doc;
+    const marks = [];
+    if (fault && fault.line <= doc.lines) {
+      const line = doc.line(fault.line);
+      const from = Math.min(line.from + fault.column - 1, line.to);
+      const to = Math.max(from, Math.min(from + fault.length, line.to));
+      const actions = fault.mend
+        ? [{ name: `Write ${fault.mend}`, apply: (editor, a, b) => editor.dispatch({ changes: { from: a, to: b, insert: fault.mend } }) }]
+        : [];
+      marks.push({ from, to, severity: "error", message: fault.message, actions });
+    }
+    view.dispatch(setDiagnostics(view.state, marks));
+  },
+};
