@@ -112,7 +112,7 @@ def command(
     if form is Format.xlsx:
         require_xlsx()
     require_chart(plot)
-    if server is None and data is None and drawn is None:
+    if server is None and data is None and drawn is None and not protection.said and _has_graphs(catalog):
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
         if answer_sql(question, epsilon, catalog, form, output, level, label, plot):
@@ -192,3 +192,9 @@ def _from_queue(
         ignore_interrupts()
         pending.cancel()
         return pending.wait()  # raises what it was cancelled by, unless the answer came first
+
+
+def _has_graphs(catalog: Path) -> bool:
+    from lapwing.catalog.toml import load  # here, so that a question to a server loads none of it
+
+    return bool(load(catalog).graphs)
