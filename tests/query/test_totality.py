@@ -293,6 +293,16 @@ def astray(value: Any, kind: Fixed | Real) -> bool:
     return (kind.low is not None and exact < kind.low) or (kind.high is not None and exact > kind.high)
 
 
+def test_a_part_of_a_date_that_is_null_is_no_double(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
+    """The engine says so of a constant NULL; beside a large integer it would then round that."""
+    sql, _ = printed(
+        "LEAST(4611686018427387901, DATE_PART('dow', TRY_CAST('a-b' AS TIMESTAMP)))", catalog, summed=False
+    )
+    assert engine.execute(f"SELECT DISTINCT {sql}, typeof({sql}) FROM kept").fetchall() == [
+        (4611686018427387901, "BIGINT")
+    ]
+
+
 TRIED = [(150, 11), pytest.param(25_000, SEED, marks=pytest.mark.long)]
 
 

@@ -124,7 +124,8 @@ _SAME_NAME = (
 FUNCTION_PRINTERS: Mapping[str, Printer] = {
     **{name: _called(name) for name in _SAME_NAME},
     "in_calendar": _in_calendar,
-    "part": lambda node, a: f"EXTRACT({_PARTS.get(_word(node), _word(node))} FROM {a[1]})",
+    # A part of a date that is known to be NULL would be a double, as an epoch is.
+    "part": lambda node, a: f"CAST(EXTRACT({_PARTS.get(_word(node), _word(node))} FROM {a[1]}) AS BIGINT)",
     "day_number": _template("({} - DATE '1970-01-01')"),
     "microsecond_number": _called("epoch_us"),
     "truncate": lambda node, a: f"date_trunc('{_word(node)}', {a[1]})",
