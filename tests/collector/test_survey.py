@@ -255,6 +255,10 @@ STEPS = {
 }
 
 
+SETTLED = "window.seen === document.body.innerHTML || ((window.seen = document.body.innerHTML), false)"
+"""Nothing was written into the page between two looks: what an answer costs is told after it was drawn."""
+
+
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, served: Any, step: str, dark: bool) -> None:
@@ -267,6 +271,7 @@ def test_axe_finds_nothing(browser: Browser, served: Any, step: str, dark: bool)
         page.wait("document.querySelector('#toss')")
         page.run(("document.querySelector('input[value=yes]').click();" if task is COIN else "") + script)
     page.wait(ready)
+    page.wait(SETTLED)
     page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     found = findings(page)
     assert found["violations"] == []
