@@ -24,12 +24,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Timing())
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run tests: half as many again as cores, as a third of the time is spent on waiting."""
-    cores = len(os.sched_getaffinity(0))
-    return cores + (cores + 1) // 2
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Take every property test into the long run: it tries other examples there, and more."""
