@@ -6,9 +6,9 @@ refused
 before: columns, parameters, data that are not the ledger's version.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lapwing.catalog.model import Table
 from lapwing.errors import InvalidParameter
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lapwing.release.reserving import Reservation
     from lapwing.session import Session
 
+Charged = TypeVar("Charged")
 Parts = dict[str, tuple[int, Fraction]]
 """Of each kind of release how often it is used, and its part of the price each time."""
 
@@ -70,11 +71,8 @@ def paid_rows(
 
 def charged_rows(session: "Session", what: Reading, price: Loss, *, label: str) -> tuple[UnitRows, bool, Loss]:
     """Charge a loss and read the rows; return them, whether neighbours replace a unit, and what was charged."""
-    access = session._access()
-    access.engine.prepare(what.question)
-    digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
-    charged = session.spend(price, label)
-    return what.read(access.engine, digests), is_replaced(session), charged
+    rows, charged = _rows_after(lambda: session.spend(price, label), session, what)
+    return rows, is_replaced(session), charged
 
 
 def reserved_rows(
@@ -84,11 +82,16 @@ def reserved_rows(
 
     Raises: as `Session.reserve` (nothing charged); EngineFault (charged).
     """
+    return _rows_after(lambda: session.reserve([steps], label, delta=delta), session, what)
+
+
+def _rows_after(charge: Callable[[], Charged], session: "Session", what: Reading) -> tuple[UnitRows, Charged]:
+    """Charge, then read the rows, of the data that were the ledger's version before; return both."""
     access = session._access()
     access.engine.prepare(what.question)
     digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
-    slots = session.reserve([steps], label, delta=delta)
-    return what.read(access.engine, digests), slots
+    charged = charge()
+    return what.read(access.engine, digests), charged
 
 
 def is_replaced(session: "Session") -> bool:
