@@ -63,7 +63,7 @@ def test_retries_that_count_are_noticed(task: Task, begin: Begin, monkeypatch: p
     """The planted bug: a store that adds what is sent again."""
 
     def take(self: ShareStore, records: dict[bytes, bytes]) -> int:
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             for cells in records.values():
                 cursor.execute("INSERT INTO part VALUES (randomblob(16), ?)", (cells,))
         return len(records)

@@ -10,15 +10,12 @@ A relay is trusted with nothing that is private: it sees who sends, and when. It
 servers count those that do not open. They see no client's address: it is the relay that they talk to.
 """
 
-import os
-import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, final
 
 from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused, ServiceFault
+from lapwing.secure.durable_file import DurableFile
 from lapwing.secure.sealing import envelope_bytes, sealed_bytes, sealing_key_of
 from lapwing.secure.task import Server, Task
 from lapwing.secure.transport import SECONDS, Line
@@ -50,22 +47,17 @@ class Relay:
         self.task, self._seconds = task, seconds
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"relay-{task.digest[:16]}.db"
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._ended = threading.Event()
         self._come = {server.name: threading.Event() for server in task.servers}
-        with _faults():
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-                self._connection.execute(f"PRAGMA {pragma}")
-            self._connection.executescript(_SCHEMA)
-            with self._transaction() as cursor:
-                row = cursor.execute("SELECT digest FROM task").fetchone()
-                if row is None:
-                    cursor.execute("INSERT INTO task VALUES (?)", (task.digest,))
-                elif row != (task.digest,):
-                    raise Fault(f"The file {path} is of another task; nothing was taken.")
-                for server in task.servers:
-                    cursor.execute("INSERT OR IGNORE INTO passed VALUES (?, 0, 0)", (server.name,))
+        self._file = DurableFile(path, _SCHEMA, _fault, forgets=True)
+        with self._file.transaction() as cursor:
+            row = cursor.execute("SELECT digest FROM task").fetchone()
+            if row is None:
+                cursor.execute("INSERT INTO task VALUES (?)", (task.digest,))
+            elif row != (task.digest,):
+                raise Fault(f"The file {path} is of another task; nothing was taken.")
+            for server in task.servers:
+                cursor.execute("INSERT OR IGNORE INTO passed VALUES (?, 0, 0)", (server.name,))
         self._threads = [
             threading.Thread(target=self._pass_on, args=(server,), name=f"relay {server.name}", daemon=True)
             for server in task.servers
@@ -81,7 +73,7 @@ class Relay:
         size = envelope_bytes(self.task)
         if not body or len(body) % size:
             raise InvalidParameter(f"A body has {len(body)} bytes; it must hold whole envelopes of {size} bytes each.")
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             if cursor.execute("SELECT MAX(closed) FROM passed").fetchone()[0]:
                 raise QueryRefused("The task is closed", remedy="Nothing was taken.")
             new = 0
@@ -97,7 +89,7 @@ class Relay:
 
     def progress(self) -> dict[str, int]:
         """Return how many envelopes each server does not have yet, by its name."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             rows = cursor.execute(
                 "SELECT server, (SELECT COUNT(*) FROM envelope WHERE number > last) FROM passed WHERE NOT closed"
             )
@@ -110,7 +102,7 @@ class Relay:
             event.set()
         for thread in self._threads:
             thread.join()
-        self._connection.close()
+        self._file.close()
 
     def _pass_on(self, server: Server) -> None:
         place, come, pause = self.task.servers.index(server), self._come[server.name], PAUSE
@@ -136,7 +128,7 @@ class Relay:
         Raises: LapwingError if it is missing, or fails.
         """
         size, name = sealed_bytes(self.task), line.server.name
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             last, closed = cursor.execute("SELECT last, closed FROM passed WHERE server = ?", (name,)).fetchone()
             rows = cursor.execute(
                 "SELECT number, client, parts FROM envelope WHERE number > ? ORDER BY number LIMIT ?",
@@ -149,10 +141,10 @@ class Relay:
         try:
             line.send_sealed(b"".join(client + parts[place * size : (place + 1) * size] for _, client, parts in rows))
         except QueryRefused:  # closed: what comes now would count nowhere
-            with self._transaction() as cursor:
+            with self._file.transaction() as cursor:
                 cursor.execute("UPDATE passed SET closed = 1 WHERE server = ?", (name,))
             return None
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             cursor.execute("UPDATE passed SET last = ? WHERE server = ?", (rows[-1][0], name))
             statement = (
                 "UPDATE envelope SET parts = x'' WHERE number <= (SELECT MIN(last) FROM passed) AND parts != x''"
@@ -160,22 +152,6 @@ class Relay:
             cursor.execute(statement)
         return True
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with self._lock, _faults():
-            cursor = self._connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
 
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error:
-        raise ServiceFault("The relay's file cannot be read or written; nothing was taken.") from None
+def _fault() -> LapwingError:
+    return ServiceFault("The relay's file cannot be read or written; nothing was taken.")

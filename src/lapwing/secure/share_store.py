@@ -5,15 +5,13 @@ it is decided in the same transaction as every insertion, so the list of clients
 ever. The file is as secret as the server's key: with the parts of all other servers it is the answers.
 """
 
-import os
 import sqlite3
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, final
 
-from lapwing.errors import Fault, InvalidParameter, QueryRefused
+from lapwing.errors import Fault, InvalidParameter, LapwingError, QueryRefused
+from lapwing.secure.durable_file import DurableFile
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS task (digest TEXT NOT NULL, width INTEGER NOT NULL, frozen INTEGER NOT NULL,
@@ -34,20 +32,14 @@ class ShareStore:
     """
 
     def __init__(self, path: Path, task: str, width: int, most: int = MOST_CLIENTS) -> None:
-        self._lock = threading.Lock()
         self._most = most
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        with _faults():
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.executescript(_SCHEMA)
-            with self._transaction() as cursor:
-                row = cursor.execute("SELECT digest, width FROM task").fetchone()
-                if row is None:
-                    cursor.execute("INSERT INTO task VALUES (?, ?, 0, NULL)", (task, width))
-                elif row != (task, width):
-                    raise Fault(f"The file {path} holds parts of another task; nothing was taken.")
+        self._file = DurableFile(path, _SCHEMA, _fault)
+        with self._file.transaction() as cursor:
+            row = cursor.execute("SELECT digest, width FROM task").fetchone()
+            if row is None:
+                cursor.execute("INSERT INTO task VALUES (?, ?, 0, NULL)", (task, width))
+            elif row != (task, width):
+                raise Fault(f"The file {path} holds parts of another task; nothing was taken.")
 
     def take(self, records: Mapping[bytes, bytes]) -> int:
         """Keep records durably, all or none, and return how many were new.
@@ -55,7 +47,7 @@ class ShareStore:
         Raises: QueryRefused if the set of clients is frozen, or full; InvalidParameter if a client's record is not the
             one that is held. What was held stays.
         """
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             new, conflicts = self._take(cursor, records)
             if conflicts:
                 raise InvalidParameter("A client's record is not the one that is held; the first one stays.")
@@ -66,7 +58,7 @@ class ShareStore:
 
         Raises: QueryRefused as `take`.
         """
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             return self._take(cursor, records)
 
     def _take(self, cursor: sqlite3.Cursor, records: Mapping[bytes, bytes]) -> tuple[int, int]:
@@ -86,7 +78,7 @@ class ShareStore:
 
     def freeze(self) -> bytes:
         """Take nothing from now on, durably, and return the ids of all clients, ascending."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             cursor.execute("UPDATE task SET frozen = 1")
             return b"".join(client for (client,) in cursor.execute("SELECT client FROM part ORDER BY client"))
 
@@ -95,7 +87,7 @@ class ShareStore:
 
         Raises: InvalidParameter if the set is not frozen.
         """
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:
                 raise InvalidParameter("The set of clients is not frozen yet; there is no challenge before that.")
             held = cursor.execute("SELECT bytes FROM nonce").fetchone()
@@ -105,12 +97,12 @@ class ShareStore:
 
     def is_frozen(self) -> bool:
         """Tell whether nothing is taken any more."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             return bool(cursor.execute("SELECT frozen FROM task").fetchone()[0])
 
     def count(self) -> int:
         """Return how many clients there are."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             return int(cursor.execute("SELECT COUNT(*) FROM part").fetchone()[0])
 
     def parts(self, clients: Sequence[bytes]) -> bytes:
@@ -118,7 +110,7 @@ class ShareStore:
 
         Raises: InvalidParameter if one of them is not held, or the set is not frozen.
         """
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:
                 raise InvalidParameter("The set of clients is not frozen yet; nothing was added up.")
             wanted, cells = set(clients), {}
@@ -133,36 +125,19 @@ class ShareStore:
 
     def note_released(self, digest: str) -> None:
         """Remember which set was released last."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             cursor.execute("UPDATE task SET released = ?", (digest,))
 
     def released(self) -> str | None:
         """Return the digest of the set that was released last, if one was."""
-        with self._transaction() as cursor:
+        with self._file.transaction() as cursor:
             found: str | None = cursor.execute("SELECT released FROM task").fetchone()[0]
         return found
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Cursor]:
-        with self._lock, _faults():
-            cursor = self._connection.cursor()
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                yield cursor
-            except BaseException:
-                cursor.execute("ROLLBACK")
-                raise
-            cursor.execute("COMMIT")
+        self._file.close()
 
 
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error:
-        raise Fault("The server's file of parts cannot be read or written; nothing was taken or released.") from None
+def _fault() -> LapwingError:
+    return Fault("The server's file of parts cannot be read or written; nothing was taken or released.")
