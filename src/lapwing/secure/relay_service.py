@@ -1,8 +1,6 @@
 """A relay over HTTP: the task, the page for whoever answers, and the place for envelopes. Requests are not logged."""
 
-import json
 import signal
-from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -14,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError, NotFound
+from lapwing.errors import NotFound
 from lapwing.secure.relay import Relay
+from lapwing.secure.replies import Handler, body_of, json_reply, told
 
 MOST_BODY: Final = 1 << 22
 FILES: Final = {
@@ -25,7 +24,6 @@ FILES: Final = {
     "answer.css": ("lapwing.collector", "pages/survey.css", "text/css"),  # the look of all pages for respondents
 }
 _MOST_CONNECTIONS: Final = 2000
-_STATUS: Final = {2: 400, 3: 409, 4: 403, 5: 401}
 HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
@@ -36,7 +34,6 @@ HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def application(relay: Relay) -> Starlette:
@@ -54,15 +51,11 @@ def application(relay: Relay) -> Starlette:
         return _response(*static[request.url.path.rpartition("/")[2]])
 
     async def progress(_: Request) -> Response:
-        return _json({"waiting": await run_in_threadpool(relay.progress)})
+        return json_reply({"waiting": await run_in_threadpool(relay.progress)}, headers=HEADERS)
 
     async def answers(request: Request) -> Response:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MOST_BODY:
-                raise InvalidParameter(f"A body has {MOST_BODY:,} bytes at most; send several.")
-        return _json({"new": await run_in_threadpool(relay.take, bytes(body))})
+        body = await body_of(request, MOST_BODY)
+        return json_reply({"new": await run_in_threadpool(relay.take, body)}, headers=HEADERS)
 
     return Starlette(
         routes=[
@@ -107,23 +100,11 @@ def run(config: uvicorn.Config) -> None:
 
 
 def _told(handler: Handler) -> Handler:
-    async def handle(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except LapwingError as error:
-            return _json({"code": error.code, "detail": str(error)}, _STATUS.get(error.exit_status, 500))
-        except Exception:
-            return _json({"code": Fault.code, "detail": "The relay failed; nothing was taken."}, 500)
-
-    return handle
+    return told(handler, "The relay failed; nothing was taken.", HEADERS)
 
 
 async def _nothing(_: Request) -> Response:
-    return _json({"code": NotFound.code, "detail": "This relay has no such task."}, 404)
-
-
-def _json(document: object, status: int = 200) -> Response:
-    return _response(json.dumps(document), "application/json", status)
+    return json_reply({"code": NotFound.code, "detail": "This relay has no such task."}, 404, HEADERS)
 
 
 def _response(text: str, kind: str, status: int = 200) -> Response:

@@ -4,9 +4,7 @@ Nothing that a client sent stands in any log or message: requests are not logged
 `lapwing.errors`, which have public facts only.
 """
 
-import json
 import signal
-from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -19,17 +17,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lapwing.errors import Fault, InvalidParameter, LapwingError, NotAuthorised, NotFound
+from lapwing.errors import NotAuthorised, NotFound
 from lapwing.secure.adding import AddingServer
 from lapwing.secure.identity import CERTIFICATE, KEY
+from lapwing.secure.replies import Handler, body_of, json_reply, told
 from lapwing.secure.wire import ID_BYTES
 
 MOST_BODY: Final = 1 << 24
 IDLE_SECONDS: Final = 5
 _MOST_CONNECTIONS: Final = 512
 _BYTES: Final = "application/octet-stream"
-_STATUS: Final = {2: 400, 3: 409, 4: 403, 5: 401}
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def application(server: AddingServer, close_key: str) -> Starlette:
@@ -37,17 +34,17 @@ def application(server: AddingServer, close_key: str) -> Starlette:
     task = server.task
 
     async def parts(request: Request) -> Response:
-        body = await _body(request, MOST_BODY)
-        return _json({"new": await run_in_threadpool(server.take, body)})
+        body = await body_of(request, MOST_BODY)
+        return json_reply({"new": await run_in_threadpool(server.take, body)})
 
     async def sealed(request: Request) -> Response:
-        body = await _body(request, MOST_BODY)
+        body = await body_of(request, MOST_BODY)
         new, wrong = await run_in_threadpool(server.take_sealed, body)
-        return _json({"new": new, "wrong": wrong})
+        return json_reply({"new": new, "wrong": wrong})
 
     async def progress(_: Request) -> Response:
         clients, frozen = await run_in_threadpool(server.progress)
-        return _json({"clients": clients, "closed": frozen})
+        return json_reply({"clients": clients, "closed": frozen})
 
     async def freeze(request: Request) -> Response:
         _require_key(request, close_key)
@@ -59,12 +56,12 @@ def application(server: AddingServer, close_key: str) -> Starlette:
 
     async def test(request: Request) -> Response:
         _require_key(request, close_key)
-        body = await _body(request, MOST_BODY + ID_BYTES * task.most_clients)
+        body = await body_of(request, MOST_BODY + ID_BYTES * task.most_clients)
         return Response(await run_in_threadpool(server.test, body), media_type=_BYTES)
 
     async def release(request: Request) -> Response:
         _require_key(request, close_key)
-        clients = await _body(request, ID_BYTES * task.most_clients)
+        clients = await body_of(request, ID_BYTES * task.most_clients)
         released = await run_in_threadpool(server.release, clients)
         return Response(released.to_text(), media_type="application/json")
 
@@ -117,41 +114,14 @@ def run(server: AddingServer, folder: Path, name: str, host: str, port: int) -> 
 
 
 def _told(handler: Handler) -> Handler:
-    """Return a handler whose errors become messages: ours as they are, any other as one constant text."""
-
-    async def handle(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except LapwingError as error:
-            return _json({"code": error.code, "detail": str(error)}, _STATUS.get(error.exit_status, 500))
-        except Exception:
-            return _json({"code": Fault.code, "detail": "The server failed; nothing was released."}, 500)
-
-    return handle
+    return told(handler, "The server failed; nothing was released.")
 
 
 async def _no_such_task(_: Request) -> Response:
-    return _json({"code": NotFound.code, "detail": "This server has no such task."}, 404)
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """Return a request's body.
-
-    Raises: InvalidParameter as soon as it is too long.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise InvalidParameter(f"A body has {most:,} bytes at most; send several.")
-    return bytes(body)
+    return json_reply({"code": NotFound.code, "detail": "This server has no such task."}, 404)
 
 
 def _require_key(request: Request, digest: str) -> None:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     if not compare_digest(sha256(given.encode()).hexdigest(), digest):
         raise NotAuthorised("Only the organiser's key closes a task; nothing was done.")
-
-
-def _json(document: object, status: int = 200) -> Response:
-    return Response(json.dumps(document), status_code=status, media_type="application/json")
