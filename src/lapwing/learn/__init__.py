@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lapwing.learn.naive_bayes import GaussianNB as GaussianNB
     from lapwing.learn.pca import PCA as PCA
     from lapwing.learn.scaling import StandardScaler as StandardScaler
+    from lapwing.learn.scoring import Score as Score
+    from lapwing.learn.scoring import score as score
     from lapwing.learn.select_features import SelectKBest as SelectKBest
     from lapwing.learn.synthesis import SyntheticTable as SyntheticTable
     from lapwing.learn.synthesis import synthesize as synthesize
@@ -32,9 +34,11 @@ _HOMES = {
     "LogisticRegression": "logistic",
     "ModelSelection": "model_selection",
     "PCA": "pca",
+    "Score": "scoring",
     "SelectKBest": "select_features",
     "StandardScaler": "scaling",
     "SyntheticTable": "synthesis",
+    "score": "scoring",
     "synthesize": "synthesis",
 }
 

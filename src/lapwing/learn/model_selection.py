@@ -1,16 +1,16 @@
-"""Choose among models: all are trained, and the best is chosen by the exponential mechanism.
+"""Choose among models, in one of two ways: by dividing the price, or by a random number of tries.
 
-Theory of operation. The price is divided: every candidate is trained for an equal part, and what is left pays for the
+Theory of operation. *Divided*: every candidate is trained for an equal part of the price, and what is left pays for the
 choice. That the whole price is there is seen before anything is charged. The rows are then read once more, each
 candidate predicts the target of every row, and its score is the number of rows that it tells rightly (of a number: how
-near it comes), as a whole number.
+near it comes), as a whole number. *By tries* (`random_stopping`): the price does not depend on how many candidates
+there are, only on how it is drawn how often one of them is tried.
 
 Guarantee: the losses of training and of the choice add up to the price at most. A person with K rows moves every score
 by 0 to K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). A
 prediction is a function of its row and of released models: what estimators compute of a row has the same bits whichever
 others are there.
-Source: McSherry and Talwar 2007. That trying several costs more than trying one is what this pays for; Liu and Talwar
-2019 and Papernot and Steinke 2022 pay two to three times one candidate's price instead, by a random number of tries.
+Source: McSherry and Talwar 2007.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, final
 
-import numpy as np
-
 from lapwing.engines import FAILED
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, QueryRefused
-from lapwing.learn.columns import Feature, column_of, features_of, number_of, table_of, values_of
-from lapwing.learn.parameters import changed, parameters, require_fit, require_other
-from lapwing.learn.training import charged_rows, reading
+from lapwing.learn.parameters import changed, parameters, require_fit
+from lapwing.learn.random_stopping import Tries, best_of
+from lapwing.learn.scoring import columns_of, right_rows, scaled_errors, target_reading
+from lapwing.learn.training import charged_rows
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.selection import ExponentialMechanism
@@ -57,14 +56,20 @@ class ModelSelection:
     """The best of several models.
 
     Guarantee: the price, of training all and of choosing. Neighbours and unit are the catalog's.
-    Args: candidates: estimators with a target, at most 50, which are fit in place; choice: the part of the price that
-        pays for the choice.
+    Args: candidates: estimators with a target, at most 50; choice: the part of the price that pays for the choice.
+        tries: None divides the price, and fits all of them in place. A number M takes the best of a secret number of
+        tries, at most M, of copies: each costs 1/(2 + eta) of the price. eta: 0, 1, … 5, of how many tries count: with
+        0 about M/ln M of them on average, with 1 half of M. `score_` is then how many rows the chosen one tells
+        rightly, with noise.
     """
 
     candidates: Sequence[Candidate] = ()
     choice: Number = Fraction(1, 5)
+    tries: int | None = None
+    eta: int = 0
     best_: Candidate | None = field(default=None, init=False)
     place_: int | None = field(default=None, init=False)
+    score_: float | None = field(default=None, init=False)
     cost_: Loss | None = field(default=None, init=False, repr=False)
 
     def fit(
@@ -85,13 +90,9 @@ class ModelSelection:
         choice = Fraction(str(self.choice)) if isinstance(self.choice, float) else Fraction(self.choice)
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES or not 0 < choice < 1:
             raise InvalidParameter("Give 1 to 50 candidates, and a choice between 0 and 1. Nothing was charged.")
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        column, whole = column_of(rows, target), session.price(epsilon)
-        told = bool(column.values) or not column.numeric
-        aim: Feature | str = target if told else number_of(column)
-        plain = features_of(rows, features, all_categories=True)
-        what = reading(session, rows, plain, aim, values_of(column) if told else (), where=where)
+        what, whole = target_reading(session, table, features, target, where=where), session.price(epsilon)
+        if self.tries is not None:
+            return self._best_of(session, what, whole, choice, (table, features, target), where=where, label=label)
         if not session.budget(history=False).fits(whole):
             raise BudgetExhausted(f"'{label}' costs more than is left of the budget. Nothing was charged.")
         each = epsilon_for(session, whole.from_amount(whole.amount * (1 - choice) / len(self.candidates)), epsilon)
@@ -110,9 +111,36 @@ class ModelSelection:
         scores = scores_of(self.candidates, units, what, features)
         sensitivity = ScoreSensitivity(bound=Fraction(what.places * GRID), monotonic=not replaced)
         chosen = ExponentialMechanism.for_loss(price, sensitivity).release(scores, session._access().entropy)
-        self.place_, self.best_ = chosen, self.candidates[chosen]
+        self.place_, self.best_, self.score_ = chosen, self.candidates[chosen], None
         parts = [cast(Loss, getattr(candidate, "cost_", charged.nothing())).amount for candidate in self.candidates]
         self.cost_ = charged.from_amount(sum(parts, charged.amount))
+        return self
+
+    def _best_of(
+        self,
+        session: "Session",
+        what: Reading,
+        price: Loss,
+        choice: Fraction,
+        asked: tuple[str, Sequence[str], str],
+        *,
+        where: str | None,
+        label: str,
+    ) -> Self:
+        """Take the best of a random number of tries."""
+        table, features, target = asked
+
+        def train(candidate: Candidate, unrecorded: "Session", part: Fraction) -> None:
+            candidate.fit(unrecorded, table, features, target, epsilon=part, where=where, label=label)
+
+        def score(candidate: Candidate, units: UnitRows) -> int:
+            return score_of(candidate.predict(columns_of(units, what, features)), units.target, what)
+
+        tries = Tries(most=cast(int, self.tries), eta=self.eta)
+        best = best_of(
+            self.candidates, session, what, tries, price=price, choice=choice, train=train, score=score, label=label
+        )
+        self.place_, self.best_, self.score_, self.cost_ = best.place, best.model, best.score, best.cost
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -144,8 +172,8 @@ def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, n
     """Return the score of each candidate, in parts of 1/GRID of a row: private. Raises: EngineFault, a constant."""
     scores = None
     try:
-        data = {name: _values(name, units.features, what) for name in names}
-        scores = [_score(candidate.predict(data), units.target, what) for candidate in candidates]
+        data = columns_of(units, what, names)
+        scores = [score_of(candidate.predict(data), units.target, what) for candidate in candidates]
     except Exception:
         scores = None
     if scores is None:
@@ -153,22 +181,8 @@ def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, n
     return scores
 
 
-def _values(name: str, matrix: Integers, what: Reading) -> list[Any]:
-    """Return the values of a column, as a model takes them, of rows that were read."""
-    places = [place for place, feature in enumerate(what.features) if feature.column == name]
-    own = [what.features[place] for place in places]
-    if own[0].category is None:
-        steps = matrix[:, places[0]] / GRID
-        return cast("list[Any]", (float(own[0].centre) + float(own[0].spread) * steps).tolist())
-    there = matrix[:, places] > 0
-    named, listed = [feature.category for feature in own], (there.sum(axis=1) > 0).tolist()
-    return [named[place] if one else None for place, one in zip(there.argmax(axis=1).tolist(), listed, strict=True)]
-
-
-def _score(predicted: Any, target: Integers, what: Reading) -> int:
+def score_of(predicted: Any, target: Integers, what: Reading) -> int:
+    """Return how many rows are told rightly, or of a number how near they come, in parts of 1/GRID of a row."""
     if what.target is None:
-        right = [bool(one == what.classes[place]) for one, place in zip(predicted, target.tolist(), strict=True)]
-        return GRID * sum(right)
-    scaled = (np.asarray(predicted, dtype=np.float64) - float(what.target.centre)) / float(what.target.spread)
-    errors = np.abs(np.rint(np.clip(scaled, -1, 1) * GRID).astype(np.int64) - target) // 2
-    return int((GRID - errors).sum())
+        return GRID * int(right_rows(predicted, target, what).sum())
+    return int((GRID - scaled_errors(predicted, target, what) // 2).sum())

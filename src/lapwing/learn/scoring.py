@@ -1,0 +1,241 @@
+"""How well a model predicts the rows of a protected table: charged, with an interval.
+
+Theory of operation. The price is charged and the rows are read; the model, which is public, predicts the target of each
+of them. Every row adds a few whole numbers: to tell classes, one to the rows that are told rightly, or to those that
+are not; of a number, 1, the target t and t², scaled to −1 … 1, and the square of half the error. Their sums get noise,
+and the score is computed from these alone.
+
+Guarantee: the price. A prediction is a function of its row and of released numbers, with the same bits whichever other
+rows there are, so a unit's K rows move the sums by what these rows add, and nothing else: two counts that are never
+below 0 and K together, hence L1 ≤ K and L2 ≤ K by presence, L1 ≤ 2K and L2 ≤ K√2 by replacement (in the positive
+quadrant no two vectors of length K are farther apart); of a number four entries of at most 1 a row, L1 ≤ 4K and
+L2 ≤ 2K, and twice that by replacement.
+
+Intervals are of the score on the rows of the table, and of noise alone. A share R/N of noisy R and N is in the interval
+where |R − sN| is at most the noise of that combination, which is a quadratic in s (Fieller 1954). R² is between its
+least and its greatest value where each of the four sums is within its own interval at a quarter of the chance of error.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+
+import numpy as np
+
+from lapwing.engines import FAILED
+from lapwing.errors import EngineFault, InvalidParameter
+from lapwing.exact.entropy import Entropy
+from lapwing.learn.columns import Feature, column_of, features_of, number_of, table_of, values_of
+from lapwing.learn.moments import quantile
+from lapwing.learn.parameters import require_other
+from lapwing.learn.training import charged_rows, reading
+from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number
+from lapwing.privacy.measures import Loss, PureDP
+
+if TYPE_CHECKING:
+    from lapwing.session import Session
+
+_NUMBER_ENTRIES: Final = 4
+
+
+class Model(Protocol):
+    """What is scored: its prediction of a row is a function of that row, whichever others there are."""
+
+    def predict(self, data: Any, /) -> Any:
+        """Return predictions of rows."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A model's score on the rows of a protected table: public.
+
+    Args: value: the share of rows that are told rightly, or R² of a number; interval: of the score without noise, on
+        these rows; confidence: of the interval; cost: what was charged.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    confidence: float
+    cost: Loss = field(repr=False)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:.3f} ({100 * self.confidence:g} %: {low:.3f} to {high:.3f}), cost {self.cost}"
+
+
+def score(
+    model: Model,
+    session: "Session",
+    table: str,
+    features: Sequence[str],
+    target: str,
+    *,
+    epsilon: Number,
+    where: str | None = None,
+    confidence: float = 0.95,
+    label: str = "score a model",
+) -> Score:
+    """Return how well a fitted model predicts the rows of a protected table; each call is charged.
+
+    On the rows that it was trained on, a model that fits noise scores too well: `where` can keep some rows for this.
+
+    Args: model: an estimator of `lapwing.learn` with a target, or another whose prediction of a row depends on that row
+        alone, to the last bit; features, target, where: as its `fit` takes them.
+    Raises: as `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then); EngineFault
+        (charged).
+    """
+    if not 0 < confidence < 1:
+        raise InvalidParameter(f"confidence is {confidence!r:.60}; it must be between 0 and 1. Nothing was charged.")
+    what, price = target_reading(session, table, features, target, where=where), session.price(epsilon)
+    _require_ready(model, what, features)
+    units, replaced, charged = charged_rows(session, what, price, label=label)
+    sums = outcome_sums(model, units, what, features)
+    noisy, noise = released(sums, price, what, replaced=replaced, entropy=session._access().entropy)
+    reach = noise.standard_deviation, isinstance(noise, DiscreteLaplace), confidence
+    value, interval = _share(noisy, *reach) if what.target is None else _r_squared(noisy, *reach)
+    return Score(value=value, interval=interval, confidence=confidence, cost=charged)
+
+
+def target_reading(
+    session: "Session", table: str, features: Sequence[str], target: str, *, where: str | None
+) -> Reading:
+    """Return what reads features as they are, and a target. Raises: QueryRefused, InvalidParameter."""
+    rows = table_of(session.catalog, table)
+    require_other(target, features)
+    column = column_of(rows, target)
+    told = bool(column.values) or not column.numeric
+    aim: Feature | str = target if told else number_of(column)
+    plain = features_of(rows, features, all_categories=True)
+    return reading(session, rows, plain, aim, values_of(column) if told else (), where=where)
+
+
+def outcome_sums(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Integers:
+    """Return what all rows add up to: private. Raises: EngineFault, a constant."""
+    found = None
+    try:
+        found = _outcomes(model, units, what, names).sum(axis=0, dtype=np.int64)
+    except Exception:
+        found = None
+    if found is None:  # out here, so that no message of what reads rows is dragged along
+        raise EngineFault(FAILED)
+    return cast(Integers, found)
+
+
+def released(
+    sums: Integers, price: Loss, what: Reading, *, replaced: bool, entropy: Entropy
+) -> tuple[Integers, DiscreteLaplace | RoundedGaussian]:
+    """Return sums of outcomes with noise that costs the price, and the noise."""
+    sensitivity, kind = _sensitivity(what, replaced=replaced), DiscreteLaplace if isinstance(price, PureDP) else None
+    noise = (kind or RoundedGaussian).for_loss(price, sensitivity)
+    return cast(Integers, noise.release(sums, entropy)), noise
+
+
+def _sensitivity(what: Reading, *, replaced: bool) -> Sensitivity:
+    rows = what.places
+    if what.target is None:
+        return Sensitivity(l1=2 * rows, l2_squared=2 * rows**2) if replaced else Sensitivity.from_l1(rows)
+    rows = GRID**2 * (2 * rows if replaced else rows)
+    return Sensitivity(l1=_NUMBER_ENTRIES * rows, l2_squared=_NUMBER_ENTRIES * rows**2)
+
+
+def columns_of(units: UnitRows, what: Reading, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values of columns, as a model takes them, of rows that were read: private."""
+    return {name: _values(name, units.features, what) for name in names}
+
+
+def _values(name: str, matrix: Integers, what: Reading) -> list[Any]:
+    places = [place for place, feature in enumerate(what.features) if feature.column == name]
+    own = [what.features[place] for place in places]
+    if own[0].category is None:
+        steps = matrix[:, places[0]] / GRID
+        return cast("list[Any]", (float(own[0].centre) + float(own[0].spread) * steps).tolist())
+    there = matrix[:, places] > 0
+    named, listed = [feature.category for feature in own], (there.sum(axis=1) > 0).tolist()
+    return [named[place] if one else None for place, one in zip(there.argmax(axis=1).tolist(), listed, strict=True)]
+
+
+def _outcomes(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Integers:
+    """Return what each row adds: right and wrong; or of a number 1, t, t² and the square of half the error.
+
+    The latter are in parts of 1/GRID².
+    """
+    predicted = model.predict(columns_of(units, what, names))
+    if what.target is None:
+        right = right_rows(predicted, units.target, what)
+        return np.stack([right, 1 - right], axis=1)
+    t, errors = units.target, scaled_errors(predicted, units.target, what)
+    return np.stack([np.full_like(t, GRID**2), GRID * t, t * t, errors * errors // 4], axis=1)
+
+
+def right_rows(predicted: Any, target: Integers, what: Reading) -> Integers:
+    """Return 1 of each row whose class is told rightly, else 0."""
+    right = [bool(one == what.classes[place]) for one, place in zip(predicted, target.tolist(), strict=True)]
+    return np.array(right, dtype=np.int64)
+
+
+def scaled_errors(predicted: Any, target: Integers, what: Reading) -> Integers:
+    """Return each row's error without its sign, in parts of 1/GRID of the target's spread, at most 2·GRID."""
+    aim = cast(Feature, what.target)
+    scaled = (np.asarray(predicted, dtype=np.float64) - float(aim.centre)) / float(aim.spread)
+    return cast(Integers, np.abs(np.rint(np.clip(scaled, -1, 1) * GRID).astype(np.int64) - target))
+
+
+def _require_ready(model: Model, what: Reading, names: Sequence[str]) -> None:
+    """Refuse a model that cannot predict such rows, before anything is charged: it tries one that nobody has."""
+    nobody = UnitRows(
+        features=np.zeros((1, len(what.features)), dtype=np.int64),
+        target=np.zeros(1, dtype=np.int64),
+        starts=np.zeros(1, dtype=np.int64),
+    )
+    try:
+        predicted = model.predict(columns_of(nobody, what, names))
+        fits = len(predicted) == 1 and (what.target is None or math.isfinite(float(predicted[0])))
+    except InvalidParameter:
+        raise
+    except Exception as error:
+        raise InvalidParameter(
+            f"The model cannot predict from {', '.join(names)} ({type(error).__name__}). Nothing was charged."
+        ) from None
+    if not fits:
+        raise InvalidParameter("The model does not predict one target for each row. Nothing was charged.")
+
+
+# ---- from noisy sums -------------------------------------------------------------------------------------------------
+
+
+def _share(noisy: Integers, deviation: float, laplace: bool, confidence: float) -> tuple[float, tuple[float, float]]:
+    """Return R/(R + W) of right and wrong rows, and all s with |(1 − s)R − sW| ≤ q·σ·√((1 − s)² + s²)."""
+    right, wrong = (float(one) for one in noisy)
+    count, spread = right + wrong, (quantile(confidence, laplace=laplace) * deviation) ** 2
+    value = min(1.0, max(0.0, right / count)) if count > 0 else 0.5
+    square, linear, constant = count**2 - 2 * spread, -2 * right * count + 2 * spread, right**2 - spread
+    under = linear**2 - 4 * square * constant
+    if square <= 0 or count <= 0 or under < 0:
+        return value, (0.0, 1.0)
+    root = math.sqrt(under)
+    low, high = (-linear - root) / (2 * square), (-linear + root) / (2 * square)
+    return value, (min(1.0, max(0.0, low)), min(1.0, max(0.0, high)))
+
+
+def _r_squared(
+    noisy: Integers, deviation: float, laplace: bool, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """Return R², and its least and greatest value where each sum is within its interval; all in parts of 1/GRID²."""
+    reach = quantile(1 - (1 - confidence) / _NUMBER_ENTRIES, laplace=laplace) * deviation / GRID**2
+    count, total, squares, halves = (float(one) / GRID**2 for one in noisy)
+
+    def of(count: float, total: float, squares: float, halves: float) -> float:
+        left = squares - total**2 / max(1.0, count)
+        return 1 - 4 * max(0.0, halves) / left if left > 0 else -math.inf
+
+    nearest = max(0.0, abs(total) - reach)
+    best = of(count + reach, nearest, squares + reach, halves - reach)
+    worst = of(count - reach, abs(total) + reach, squares - reach, halves + reach)
+    return of(count, total, squares, halves), (worst, max(best, worst))
