@@ -103,6 +103,13 @@ class NotAuthorised(LapwingError):
     exit_status = 5
 
 
+class SecondFactorNeeded(LapwingError):
+    """The password is right, and its owner has a second factor, of which no code was sent; nothing was read."""
+
+    code = "second_factor_needed"
+    exit_status = 5
+
+
 class NotFound(LapwingError):
     """The server has no such object, or none that who asks may know of."""
 

@@ -61,6 +61,21 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"password": "not the password", "new_password": "another password"},
         {**dict.fromkeys(SEES, FORBIDDEN), "nobody": UNKNOWN},
     ),
+    ("GET", "/v1/me/second-factor"): ("/v1/me/second-factor", None, OWN),
+    ("POST", "/v1/me/second-factor/confirm"): (
+        "/v1/me/second-factor/confirm",
+        {"code": "123456"},
+        {**dict.fromkeys(SEES, UNPROCESSABLE), "nobody": UNKNOWN},
+    ),
+    **{
+        ("POST", f"/v1/me/second-factor{end}"): (
+            f"/v1/me/second-factor{end}",
+            {"password": "not the password", **more},
+            {**dict.fromkeys(SEES, FORBIDDEN), "nobody": UNKNOWN},
+        )
+        for end, more in (("", {}), ("/recovery-codes", {"code": "1"}), ("/remove", {"code": "1"}))
+    },
+    ("DELETE", "/v1/people/{name}/second-factor"): ("/v1/people/dora/second-factor", None, curates(UNPROCESSABLE)),
     ("GET", "/v1/me/tokens"): ("/v1/me/tokens", None, OWN),
     ("DELETE", "/v1/me/tokens/{token}"): (
         "/v1/me/tokens/TOKEN",  # one of dora's

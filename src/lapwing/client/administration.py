@@ -23,12 +23,21 @@ PEOPLE: Final = "/v1/people"
 OWN: Final = "/v1/me/tokens"
 
 
-def login(address: str, name: str, password: str, scopes: Collection[Right] | None, hours: float) -> IssuedToken:
-    """Return a token for a name and a password.
+def login(
+    address: str,
+    name: str,
+    password: str,
+    scopes: Collection[Right] | None,
+    hours: float,
+    code: str | None = None,
+) -> IssuedToken:
+    """Return a token for a name and a password, and for who has a second factor a code of it.
 
-    Raises: NotAuthorised for a wrong one of the two; InvalidParameter, TooManyRequests, ServiceFault.
+    Raises: NotAuthorised for a wrong one of them; SecondFactorNeeded without a code; InvalidParameter,
+        TooManyRequests, ServiceFault.
     """
     body = {"name": name, "password": password, "hours": hours, "scopes": None if scopes is None else list(scopes)}
+    body |= {} if code is None else {"code": code}
     issued: IssuedToken = ServerConnection(address, None).post("/v1/login", body)
     return issued
 
@@ -55,6 +64,10 @@ class RemoteDirectory:
         body: dict[str, Any] = {**changes}
         changed: PersonDocument = self._connection.patch(_person(name), body)
         return changed
+
+    def remove_second_factor(self, name: str) -> None:
+        """Switch somebody's second factor off."""
+        self._connection.delete(f"{_person(name)}/second-factor")
 
     def change_own_password(self, password: str, new: str) -> None:
         """Change one's own password; all of one's tokens end."""

@@ -17,6 +17,28 @@ class PersonDocument(TypedDict):
     team: str | None
     active: bool
     created: str
+    second_factor: bool
+
+
+class SecondFactorDocument(TypedDict):
+    """How somebody's second factor stands; `since` is when it was switched on, null if it is off."""
+
+    on: bool
+    since: str | None
+    recovery_codes_left: int
+
+
+class NewSecondFactor(TypedDict):
+    """A secret for an authenticator app, as text and as the address in a QR code; shown this once."""
+
+    secret: str
+    address: str
+
+
+class RecoveryCodes(TypedDict):
+    """Codes that let in once each, in the place of the app; shown this once."""
+
+    recovery_codes: list[str]
 
 
 class PersonChange(TypedDict, total=False):

@@ -37,6 +37,10 @@ class Directory:
         """Change somebody's role, password or team, or close or open them."""
         return _person(self._people.change(name, by=self._by, **changes))
 
+    def remove_second_factor(self, name: str) -> None:
+        """Switch somebody's second factor off."""
+        self._people.remove_second_factor(name, by=self._by)
+
     def change_own_password(self, _password: str, _new: str) -> None:
         """Refuse: nobody is logged in."""
         raise _nobody()
@@ -93,6 +97,7 @@ def _person(person: Person) -> PersonDocument:
         "team": person.team,
         "active": person.active,
         "created": person.created,
+        "second_factor": person.second_factor,
     }
 
 

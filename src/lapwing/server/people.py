@@ -19,6 +19,7 @@ from lapwing.server import credentials
 from lapwing.server.audit_log import note
 from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
+from lapwing.server.second_factors import SecondFactors
 from lapwing.server.store import Store, StoreConnection, now
 from lapwing.suggestions import meant, shown
 
@@ -70,6 +71,7 @@ class Person:
     team: str | None
     active: bool
     created: str
+    second_factor: bool = False
 
 
 @final
@@ -102,6 +104,7 @@ class People:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.second_factors = SecondFactors(store)
 
     # ---- People ----
 
@@ -188,10 +191,13 @@ class People:
 
         Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
         """
-        return self._proven(name, password)[1]
+        return self.proven(name, password)[1]
 
-    def _proven(self, name: str, password: str) -> tuple[str, Role]:
-        """Return what is kept of the password, and the role, of who knows it."""
+    def proven(self, name: str, password: str) -> tuple[str, Role]:
+        """Return what is kept of the password, and the role, of who knows it. It is no sign-in: see `login`.
+
+        Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
+        """
         with self._store.reading() as connection:
             row = connection.execute(
                 "SELECT password, role FROM people WHERE name = ? AND active = 1", (name,)
@@ -201,12 +207,31 @@ class People:
         return row[0], row[1]
 
     def login(
-        self, name: str, password: str, scopes: Collection[Right] | None, label: str, seconds: float
+        self,
+        name: str,
+        password: str,
+        scopes: Collection[Right] | None,
+        label: str,
+        seconds: float,
+        code: str | None = None,
     ) -> tuple[str, Token]:
-        """Return a token for who knows the password, of all their rights or of these scopes."""
-        kept, role = self._proven(name, password)
+        """Return a token for who knows the password, of all their rights or of these scopes.
+
+        Args: code: of the second factor, for who has one.
+        Raises: NotAuthorised, SecondFactorNeeded, TooManyRequests.
+        """
+        kept, role = self.proven(name, password)
+        self.second_factors.require(name, code)
         rights = RIGHTS_OF[role] if scopes is None else scopes
         return self.issue(name, label=label, scopes=rights, seconds=seconds, by=name, proven=kept)
+
+    def remove_second_factor(self, name: str, *, by: str) -> None:
+        """Switch somebody's second factor off.
+
+        Raises: NotFound; InvalidParameter if there is none.
+        """
+        self.named(name)
+        self.second_factors.remove(name, by=by)
 
     # ---- Tokens ----
 
@@ -356,7 +381,15 @@ def _person(connection: StoreConnection, name: str) -> Person:
     if row is None:
         raise nobody(connection, name)
     team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
-    return Person(name=row[0], role=row[1], team=team[0] if team else None, active=bool(row[2]), created=row[3])
+    second = connection.execute("SELECT 1 FROM second_factors WHERE person = ? AND confirmed = 1", (name,)).fetchone()
+    return Person(
+        name=row[0],
+        role=row[1],
+        team=team[0] if team else None,
+        active=bool(row[2]),
+        created=row[3],
+        second_factor=second is not None,
+    )
 
 
 def team_named(connection: StoreConnection, name: str) -> str:

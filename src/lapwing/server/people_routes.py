@@ -5,8 +5,17 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
-from lapwing.documents.people_document import IssuedToken, Right, Role, TokenDocument
-from lapwing.errors import InvalidParameter, NotAuthorised, TooManyRequests
+from lapwing.documents.people_document import (
+    IssuedToken,
+    NewSecondFactor,
+    RecoveryCodes,
+    Right,
+    Role,
+    SecondFactorDocument,
+    TokenDocument,
+)
+from lapwing.errors import InvalidParameter, NotAuthorised, SecondFactorNeeded, TooManyRequests
+from lapwing.server import one_time_codes
 from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.directory import issued, token_document
@@ -18,13 +27,15 @@ from lapwing.server.service import Service
 HOUR: Final = 3600
 Password = Annotated[Text, Field(max_length=1000)]
 Label = Annotated[Text, Field(max_length=LONGEST_LABEL)]
+Code = Annotated[Text, Field(max_length=64)]
 
 
 class LoginBody(Body):
-    """A name and a password, for a token."""
+    """A name and a password, for a token; and for who has a second factor a code of the app, or a recovery code."""
 
     name: Name
     password: Password
+    code: Code | None = None
     hours: Annotated[StrictFloat | StrictInt, Field(gt=0, le=8784)] = 12
     label: Label = "login"
     scopes: list[Right] | None = None
@@ -35,6 +46,25 @@ class PasswordBody(Body):
 
     password: Password
     new_password: Password
+
+
+class ProofBody(Body):
+    """One's password."""
+
+    password: Password
+
+
+class CodeBody(Body):
+    """A code of the app."""
+
+    code: Code
+
+
+class ProofsBody(Body):
+    """One's password, and a code of the app or a recovery code."""
+
+    password: Password
+    code: Code
 
 
 class PersonBody(Body):
@@ -77,6 +107,7 @@ def routes(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/v1")
     people, callers, failed_logins = service.people, service.callers, service.failed_logins
+    factors = people.second_factors
     anybody = Depends(callers.caller)
     curator = Depends(callers.demand("admin"))
 
@@ -84,13 +115,14 @@ def routes(service: Service) -> APIRouter:
         "/login",
         tags=["people"],
         dependencies=[Depends(require_known_parameters)],
-        openapi_extra=may_raise(NotAuthorised, InvalidParameter, TooManyRequests),
+        openapi_extra=may_raise(NotAuthorised, SecondFactorNeeded, InvalidParameter, TooManyRequests),
     )
     def login(body: LoginBody, request: Request) -> IssuedToken:
-        """Get a token for a name and a password."""
+        """Get a token for a name and a password, and a code if one has a second factor."""
         callers.stranger(request)
         try:
-            return issued(*people.login(body.name, body.password, body.scopes, body.label, body.hours * HOUR))
+            seconds = body.hours * HOUR
+            return issued(*people.login(body.name, body.password, body.scopes, body.label, seconds, body.code))
         except NotAuthorised:
             failed_logins.note(body.name, address_of(request))
             raise
@@ -104,13 +136,52 @@ def routes(service: Service) -> APIRouter:
     @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
     def change_password(body: PasswordBody, request: Request, caller: Caller = anybody) -> None:
         """Change one's own password; all of one's tokens end."""
+        prove(request, caller, body.password)
+        people.change(caller.name, password=body.new_password, by=caller.name)
+
+    def prove(request: Request, caller: Caller, password: str, code: str | None = None) -> None:
+        """Let go on who knows the password, whatever token they have; and with a code who has the second factor."""
         callers.stranger(request)
         try:
-            people.require_password(caller.name, body.password)
+            people.require_password(caller.name, password)
+            if code is not None:
+                factors.require(caller.name, code)
         except NotAuthorised:
             failed_logins.note(caller.name, address_of(request), by=caller.name)
             raise
-        people.change(caller.name, password=body.new_password, by=caller.name)
+
+    @router.get("/me/second-factor", tags=["people"])
+    def second_factor(caller: Caller = anybody) -> SecondFactorDocument:
+        """Say whether one has a second factor, since when, and how many recovery codes are left."""
+        known = factors.of(caller.name)
+        return {"on": known.on, "since": known.since, "recovery_codes_left": known.recovery_codes_left}
+
+    @router.post("/me/second-factor", tags=["people"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+    def begin_second_factor(body: ProofBody, request: Request, caller: Caller = anybody) -> NewSecondFactor:
+        """Get a secret for one's authenticator app; nothing is asked for until a code of it was confirmed."""
+        prove(request, caller, body.password)
+        secret = factors.begin(caller.name)
+        return {"secret": secret, "address": one_time_codes.address_of(caller.name, secret)}
+
+    @router.post("/me/second-factor/confirm", tags=["people"], openapi_extra=may_raise(InvalidParameter))
+    def confirm_second_factor(body: CodeBody, request: Request, caller: Caller = anybody) -> RecoveryCodes:
+        """Switch the second factor on, by a code that the app shows now; returns the recovery codes, this once."""
+        callers.stranger(request)
+        return {"recovery_codes": factors.confirm(caller.name, body.code)}
+
+    @router.post("/me/second-factor/recovery-codes", tags=["people"], openapi_extra=may_raise(InvalidParameter))
+    def make_recovery_codes(body: ProofsBody, request: Request, caller: Caller = anybody) -> RecoveryCodes:
+        """Get new recovery codes, in the place of all old ones; shown this once."""
+        prove(request, caller, body.password, body.code)
+        return {"recovery_codes": factors.renew(caller.name)}
+
+    @router.post(
+        "/me/second-factor/remove", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter)
+    )
+    def remove_own_second_factor(body: ProofsBody, request: Request, caller: Caller = anybody) -> None:
+        """Switch one's second factor off."""
+        prove(request, caller, body.password, body.code)
+        factors.remove(caller.name, by=caller.name)
 
     def listed(name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
         """Return somebody's tokens, a page of them."""
@@ -149,6 +220,13 @@ def routes(service: Service) -> APIRouter:
     def change(name: str, body: PersonChangeBody, caller: Caller = curator) -> Person:
         """Change somebody's role, password or team, or close or open them."""
         return people.change(name, by=caller.name, **body.model_dump())
+
+    @router.delete(
+        "/people/{name}/second-factor", tags=["admin"], status_code=204, openapi_extra=may_raise(InvalidParameter)
+    )
+    def remove_second_factor(name: str, caller: Caller = curator) -> None:
+        """Switch somebody's second factor off, who has lost the app and the recovery codes."""
+        people.remove_second_factor(name, by=caller.name)
 
     @router.get("/people/{name}/tokens", tags=["admin"])
     def tokens(

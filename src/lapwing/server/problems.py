@@ -25,6 +25,7 @@ STATUS: Final[Mapping[type[errors.LapwingError], int]] = {
     errors.CatalogError: 422,
     errors.CatalogMismatch: 409,
     errors.NotAuthorised: 403,
+    errors.SecondFactorNeeded: 401,
     errors.NotFound: 404,
     errors.KeyConflict: 409,
     errors.AnswerDropped: 410,
@@ -43,6 +44,7 @@ STATUS: Final[Mapping[type[errors.LapwingError], int]] = {
 TITLES: Final = {
     "not_authorised": "Not authorised",
     "not_found": "Not found",
+    "second_factor_needed": "A second factor is needed",
     "query_refused": "The question was refused",
     "budget_exhausted": "The budget is exhausted",
     "allowance_exhausted": "The allowance is exhausted",

@@ -185,4 +185,5 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
         "/console/data/open/ask/answer",
         "/console/account/password",
         "/console/account/end-token",
+        "/console/account/second-factor",
     }

@@ -17,7 +17,7 @@ from tests.support.server.browsing import Visitor, visitor
 from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import QUESTION, World
 
-OK, THERE, UNKNOWN, FORBIDDEN, MISSING, LED = 200, 303, 401, 403, 404, 303
+OK, THERE, UNKNOWN, FORBIDDEN, MISSING, REFUSED, LED = 200, 303, 401, 403, 404, 422, 303
 SEES = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": OK, "carol": OK}
 OWN = {"nobody": LED, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
 AUDITS = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
@@ -81,6 +81,25 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
         {"password": "not the password", "new_password": "x" * 12, "again": "x" * 12},
         {**dict.fromkeys(OWN, FORBIDDEN), "nobody": LED},
     ),
+    ("POST", "/console/people/{name}/second-factor"): (
+        "/console/people/dora/second-factor",
+        {},
+        {**CURATES, "carol": REFUSED},  # she has none
+    ),
+    ("GET", "/console/account/second-factor"): ("/console/account/second-factor", {}, OWN),
+    **{
+        ("POST", f"/console/account/second-factor{end}"): (
+            f"/console/account/second-factor{end}",
+            {"password": "not the password", "code": "123456"},
+            {**dict.fromkeys(OWN, status), "nobody": LED},
+        )
+        for end, status in (
+            ("", FORBIDDEN),
+            ("/confirm", REFUSED),
+            ("/recovery-codes", FORBIDDEN),
+            ("/remove", FORBIDDEN),
+        )
+    },
     ("POST", "/console/account/end-token"): (
         "/console/account/end-token",
         {"token": "none"},
@@ -242,7 +261,7 @@ WORDS: Final = (
     "lapwing", "lapwing.figures", "lapwing.privacy.amount_texts",  # how numbers are written
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
 )  # fmt: skip
-INSIDE_THE_DOOR: Final = {"browser_sessions.py", "door.py", "sign_in/__init__.py"}
+INSIDE_THE_DOOR: Final = {"browser_sessions.py", "door.py", "sign_in/__init__.py", "sign_in/steps.py"}
 """What knows the service itself; all else asks it as a program does."""
 
 

@@ -33,7 +33,8 @@ PAGES: Final = {
     "budget": "/console/data/open/budget", "guarantee": "/console/data/open/guarantee",
     "access": "/console/data/open/access", "ledger": "/console/data/open/ledger", "people": "/console/people",
     "person": "/console/people/alice", "audit": "/console/audit", "health": "/console/health",
-    "account": "/console/account", "missing": "/console/nowhere", "sign-in": "/console/sign-in",
+    "account": "/console/account", "second-factor": "/console/account/second-factor",
+    "missing": "/console/nowhere", "sign-in": "/console/sign-in",
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from lapwing.server.console import browser_sessions
-from lapwing.server.console.browser_sessions import IDLE, LONGEST, OVERLAP, ROTATION, BrowserSessions
+from lapwing.server.console.browser_sessions import IDLE, LONGEST, OVERLAP, ROTATION, BrowserSession, BrowserSessions
 from lapwing.server.console.door import Console
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.sign_in import own_path
@@ -164,8 +164,14 @@ def sessions(place: World, clock: Clock) -> BrowserSessions:
     return BrowserSessions(place.service.store, place.service.people, clock)
 
 
+def begun(sessions: BrowserSessions) -> tuple[str, BrowserSession]:
+    session = sessions.begin("alice", None)
+    assert session.secret is not None
+    return session.secret, session
+
+
 def test_a_session_ends_when_nobody_uses_it(sessions: BrowserSessions, clock: Clock) -> None:
-    secret, _ = sessions.begin("alice", PASSWORD)
+    secret = begun(sessions)[0]
     clock.now += IDLE - 1
     session = sessions.find(secret)
     assert session is not None
@@ -179,7 +185,7 @@ def test_a_session_ends_when_nobody_uses_it(sessions: BrowserSessions, clock: Cl
 
 
 def test_a_session_ends_however_much_it_is_used(sessions: BrowserSessions, clock: Clock) -> None:
-    secret, _ = sessions.begin("alice", PASSWORD)
+    secret = begun(sessions)[0]
     end = clock.now + LONGEST
     while clock.now < end - 600:
         clock.now += 600
@@ -192,7 +198,7 @@ def test_a_session_ends_however_much_it_is_used(sessions: BrowserSessions, clock
 
 @on_both
 def test_secrets_are_changed_and_old_ones_end(sessions: BrowserSessions, clock: Clock) -> None:
-    secret, begun = sessions.begin("alice", PASSWORD)
+    secret, first = begun(sessions)
     clock.now += ROTATION - 1
     early = sessions.find(secret)
     assert early is not None
@@ -201,7 +207,7 @@ def test_secrets_are_changed_and_old_ones_end(sessions: BrowserSessions, clock: 
     changed = sessions.find(secret)
     assert changed is not None
     assert changed.secret not in (None, secret)
-    assert changed.form == begun.form  # forms of pages that are open can be sent still
+    assert changed.form == first.form  # forms of pages that are open can be sent still
     together = sessions.find(secret)  # a page that was asked for at the same moment
     assert together is not None
     assert together.secret is None

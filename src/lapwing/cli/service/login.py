@@ -7,7 +7,7 @@ import typer
 from lapwing.cli import options
 from lapwing.cli.service import passwords
 from lapwing.cli.service.tokens import ScopeOption, TokenFile, hand_over, scopes_of
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, SecondFactorNeeded
 
 EXAMPLE: Final = "\n".join(
     [
@@ -48,5 +48,9 @@ def command(
         )
     from lapwing.client.administration import login  # here, so that `lapwing --help` loads no engine
 
-    issued = login(server, name, passwords.current(name), scopes_of(scope), hours)
+    password, scopes = passwords.current(name), scopes_of(scope)
+    try:
+        issued = login(server, name, password, scopes, hours)
+    except SecondFactorNeeded:
+        issued = login(server, name, password, scopes, hours, passwords.code(name))
     hand_over(issued, output)

@@ -11,10 +11,12 @@ from lapwing.errors import InvalidParameter
 
 PASSWORD: Final = "LAPWING_PASSWORD"  # noqa: S105 - the name of a variable
 NEW_PASSWORD: Final = "LAPWING_NEW_PASSWORD"  # noqa: S105 - the name of a variable
+CODE: Final = "LAPWING_CODE"
 SOURCES: Final = f"""\b
 Passwords are asked for on a terminal. Elsewhere they come from the
 environment ({PASSWORD}, a new one {NEW_PASSWORD}),
-or are read as lines of standard input."""
+or are read as lines of standard input. So is the code of an
+authenticator app, where a second factor is on ({CODE})."""
 
 
 def current(of: str) -> str:
@@ -25,6 +27,23 @@ def current(of: str) -> str:
     from lapwing.server.password_prompt import hidden  # here, so that `lapwing --help` loads no engine
 
     return hidden(f"Password of {of}: ")
+
+
+def code(of: str) -> str:
+    """Return a code of somebody's authenticator app, or a recovery code."""
+    known = os.environ.get(CODE)
+    if known is None and not sys.stdin.isatty():
+        known = sys.stdin.readline().strip()
+    if known is not None:
+        if not known:
+            raise InvalidParameter(
+                f"{of} has a second factor, and no code was given. Run this on a terminal, which asks for it, set "
+                f"{CODE}, or send it as a second line of standard input."
+            )
+        return known
+    from lapwing.server.password_prompt import hidden  # here, as above
+
+    return hidden(f"Code of {of}'s authenticator app, or a recovery code: ")
 
 
 def new(of: str) -> str:

@@ -40,10 +40,11 @@ def show_people(
     if form is options.Report.json:
         print_text(to_json({"people": everybody}))
         return
-    table = new_table("name", "role", "team", "since", "state")
+    table = new_table("name", "role", "team", "since", "second factor", "state")
     for person in everybody:
         since, state = person["created"][:10], "active" if person["active"] else "disabled"
-        table.add_row(*map(text, (person["name"], person["role"], person["team"] or "", since, state)))
+        second = "on" if person.get("second_factor") else ""  # a server that is older has none
+        table.add_row(*map(text, (person["name"], person["role"], person["team"] or "", since, second, state)))
     show(Fitted(table))
 
 
@@ -155,6 +156,26 @@ def enable(
     with opened_people(people, catalog, server) as administration:
         administration.change(name, {"active": True})
     print_text(f"{visible(name)} is enabled. The old tokens stay ended.\n")
+
+
+@app.command(
+    "remove-second-factor",
+    epilog=options.examples("lapwing people remove-second-factor alice"),
+    short_help="Switch somebody's second factor off.",
+)
+def remove_second_factor(
+    name: Name,
+    people: PeopleStore = None,
+    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
+    server: options.Server = None,
+) -> None:
+    """Switch the second factor of somebody off, who has lost app and recovery codes. The password alone lets in then.
+
+    Make sure by other means that it is they who ask for it.
+    """
+    with opened_people(people, catalog, server) as administration:
+        administration.remove_second_factor(name)
+    print_text(f"The second factor of {visible(name)} is off. Let {visible(name)} switch on another in the console.\n")
 
 
 def _say(person: PersonDocument, verb: str) -> None:

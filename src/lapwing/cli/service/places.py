@@ -58,6 +58,9 @@ class PeopleAdministration(Protocol):
     def change(self, name: str, changes: PersonChange) -> PersonDocument:
         """Change something about somebody."""
 
+    def remove_second_factor(self, name: str) -> None:
+        """Switch somebody's second factor off."""
+
     def change_own_password(self, password: str, new: str) -> None:
         """Change one's own password."""
 

@@ -17,7 +17,7 @@ from typing import Final, final
 
 from lapwing.errors import NotAuthorised, NotFound
 from lapwing.server import credentials
-from lapwing.server.people import Caller, People
+from lapwing.server.people import RIGHTS_OF, Caller, People
 from lapwing.server.store import Store
 
 HOUR: Final = 3600.0
@@ -53,12 +53,14 @@ class BrowserSessions:
     def __init__(self, store: Store, people: People, clock: Callable[[], float] = time.time) -> None:
         self._store, self._people, self._clock = store, people, clock
 
-    def begin(self, name: str, password: str) -> tuple[str, BrowserSession]:
-        """Return the secret of a new session for who knows the password.
+    def begin(self, name: str, proven: str | None) -> BrowserSession:
+        """Return a new session, with its secret, of somebody who has shown who they are.
 
-        Raises: NotAuthorised, TooManyRequests.
+        Args: proven: what was kept of the password that they gave, if they gave one: another one has ended that.
+        Raises: NotAuthorised.
         """
-        _, token = self._people.login(name, password, None, LABEL, LONGEST)
+        rights = RIGHTS_OF[self._people.named(name).role]
+        _, token = self._people.issue(name, label=LABEL, scopes=rights, seconds=LONGEST, by=name, proven=proven)
         secret, form, now = credentials.new_token(), credentials.new_token(), self._clock()
         with self._store.transaction() as connection:
             connection.execute("DELETE FROM browser_sessions WHERE seen < ?", (now - IDLE,))
@@ -66,7 +68,7 @@ class BrowserSessions:
             connection.execute(
                 "INSERT INTO browser_sessions (hash, token, form, rotated, seen) VALUES (?, ?, ?, ?, ?)", row
             )
-        return secret, BrowserSession(caller=self._people.caller_of(token.id), form=form, secret=secret)
+        return BrowserSession(caller=self._people.caller_of(token.id), form=form, secret=secret)
 
     def find(self, secret: str) -> BrowserSession | None:
         """Return the session of a cookie, if it holds; and notice that it is used."""

@@ -27,7 +27,7 @@ from lapwing.server.console.forms import form_of, require_own
 from lapwing.server.console.inside import Api, Application, Refusal
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
-from lapwing.server.console.sign_in import SignIn
+from lapwing.server.console.sign_in import CODE, SignIn
 from lapwing.server.console.templates import STATIC, Templates
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.log import log
@@ -69,7 +69,9 @@ class Console:
             [
                 self._route("/console/static/{file}", "GET", self._static),
                 self._route("/console/sign-in", "GET", self._sign_in.show),
-                self._route("/console/sign-in", "POST", self._let_in),
+                self._route("/console/sign-in", "POST", self._letting_in(self._sign_in.proven)),
+                self._route(CODE, "GET", self._sign_in.show_code),
+                self._route(CODE, "POST", self._letting_in(self._sign_in.proven_twice)),
                 self._route("/console/sign-out", "POST", self._let_out),
                 *(self._route(page.path, page.method, self._visited(page)) for page in PAGES),
             ],
@@ -150,14 +152,19 @@ class Console:
     def _keep(self, response: Response, secret: str) -> None:
         response.set_cookie(self._cookie, secret, httponly=True, samesite="lax", secure=self._secure, path="/")
 
-    async def _let_in(self, request: Request) -> Response:
-        before = await self._session(request)
-        response, session = await self._sign_in.proven(request)
-        if session is not None and session.secret is not None:
-            if before is not None:
-                await run_in_threadpool(self._sessions.end, before)
-            self._keep(response, session.secret)
-        return response
+    def _letting_in(self, proven: Callable[[Request], Awaitable[tuple[Response, BrowserSession | None]]]) -> Endpoint:
+        """Return what begins a session for who proves who they are; the one that was there before ends."""
+
+        async def let_in(request: Request) -> Response:
+            before = await self._session(request)
+            response, session = await proven(request)
+            if session is not None and session.secret is not None:
+                if before is not None:
+                    await run_in_threadpool(self._sessions.end, before)
+                self._keep(response, session.secret)
+            return response
+
+        return let_in
 
     async def _let_out(self, request: Request) -> Response:
         session = await self._session(request)

@@ -38,7 +38,14 @@ class Templates:
             lstrip_blocks=True,
         )
         self._environment.filters.update(
-            clip=clip, figure=figure, percent=percent, amount=amount, segment=segment, moment=moment, ratio=ratio
+            clip=clip,
+            figure=figure,
+            percent=percent,
+            amount=amount,
+            segment=segment,
+            moment=moment,
+            ratio=ratio,
+            groups=groups,
         )
         self._environment.globals.update(static=self.static, version=__version__, nothing=NOTHING)
 
@@ -115,6 +122,15 @@ def ratio(text: str) -> float:
 def segment(text: str) -> str:
     """Return a text as a part of an address."""
     return quote(text, safe="")
+
+
+def groups(text: str) -> str:
+    """Return a text in groups of four, as people type it.
+
+    >>> groups("GEZDGNBVGY")
+    'GEZD GNBV GY'
+    """
+    return " ".join(text[place : place + 4] for place in range(0, len(text), 4))
 
 
 def moment(text: str) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.account import second_factor
 from lapwing.server.console.acting import act
 from lapwing.server.console.visits import Page, Visit
 from lapwing.server.problems import Problem, problem
@@ -16,7 +17,9 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     """Show who one is, and one's tokens."""
     me = await visit.api.get("me")
     tokens = await visit.api.get("me", "tokens", limit=MOST)
-    return visit.show("account/page.html", refused["status"] if refused else 200, me=me, tokens=tokens, refused=refused)
+    factor = await visit.api.get("me", "second-factor")
+    status = refused["status"] if refused else 200
+    return visit.show("account/page.html", status, me=me, tokens=tokens, factor=factor, refused=refused)
 
 
 async def change_password(visit: Visit) -> Response:
@@ -41,4 +44,5 @@ PAGES: Final = (
     Page(method="GET", path=HERE, handle=show, query=("done",)),
     Page(method="POST", path=f"{HERE}/password", handle=change_password),
     Page(method="POST", path=f"{HERE}/end-token", handle=end_token),
+    *second_factor.PAGES,
 )

@@ -63,6 +63,13 @@ async def change(visit: Visit) -> Response:
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_person)
 
 
+async def remove_second_factor(visit: Visit) -> Response:
+    """Switch somebody's second factor off, who cannot."""
+    name = visit.part("name")
+    removing = visit.api.send("DELETE", "people", name, "second-factor")
+    return await act(visit, removing, f"{HERE}/{segment(name)}?done=removed", show_person)
+
+
 async def make_token(visit: Visit) -> Response:
     """Make a token for somebody, and show it."""
     name, form = visit.part("name"), visit.form
@@ -106,6 +113,7 @@ PAGES: Final = (
     Page(method="POST", path=HERE, handle=add),
     Page(method="GET", path=PERSON, handle=show_person, query=("done",)),
     Page(method="POST", path=PERSON, handle=change),
+    Page(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
     Page(method="POST", path=f"{PERSON}/token", handle=make_token),
     Page(method="POST", path=f"{PERSON}/end-token", handle=end_token),
 )

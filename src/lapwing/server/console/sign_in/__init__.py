@@ -1,12 +1,13 @@
 """Signing in: a name and a password, as `POST /v1/login` takes them, for a session of the browser.
 
-What is counted, logged and written down of failed logins is the same as there. The form bears a secret of the cookie
-that came with it, so that nobody can sign a browser in as somebody else from another site.
+Who has a second factor is asked for its code on a page of its own, and no session begins before that. What is counted,
+logged and written down of failed logins is the same as there. Forms bear a secret of the cookie that came with them, so
+that nobody can sign a browser in as somebody else from another site; each step has another cookie.
 """
 
 import re
 from hmac import compare_digest
-from typing import Final, final
+from typing import Any, Final, final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from lapwing.server import credentials
 from lapwing.server.authentication import address_of
 from lapwing.server.console.browser_sessions import BrowserSession, BrowserSessions
 from lapwing.server.console.forms import FIELD, foreign, form_of, is_from_here
+from lapwing.server.console.sign_in.steps import SignInSteps
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.visits import go
 from lapwing.server.service import Service
@@ -26,24 +28,94 @@ OWN: Final = re.compile(r"/console(?:/[A-Za-z0-9._~%@-]+)*(?:\?[!-\[\]-~]*)?")
 """Where a sign-in may lead: pages of the console, and no other host."""
 MOST_NAME: Final = 64
 MOST_PASSWORD: Final = 1000
+MOST_CODE: Final = 64
 SECONDS: Final = 3600
+CODE: Final = "/console/sign-in/code"
+PROVEN: Final = "password"
+"""The kind of a step: the password is proven, and the code is still to come."""
 
 
 @final
 class SignIn:
-    """The page on which one signs in."""
+    """The pages on which one signs in with a password."""
 
     def __init__(self, service: Service, sessions: BrowserSessions, templates: Templates, *, secure: bool) -> None:
         self._service, self._sessions, self._templates, self._secure = service, sessions, templates, secure
         self._cookie = "__Host-lapwing-sign-in" if secure else "lapwing-sign-in"
+        self._steps = SignInSteps(service.store)
 
     async def show(self, request: Request) -> Response:
         """Ask for a name and a password."""
         out = "You are signed out." if request.query_params.get("out") else ""
         return self._page(request, own_path(request.query_params.get("next", "")), note=out)
 
+    async def show_code(self, request: Request) -> Response:
+        """Ask for a code of the second factor, if the password was proven a moment ago."""
+        step = await run_in_threadpool(self._steps.look, request.cookies.get(self._cookie, ""), PROVEN)
+        return go("/console/sign-in") if step is None else self._code_page(request, step)
+
     async def proven(self, request: Request) -> tuple[Response, BrowserSession | None]:
-        """Begin a session for who knows the password, or ask again.
+        """Begin a session for who knows the password, or ask for the code as well; or ask again.
+
+        Raises: Refusal.
+        """
+        form = await self._own_form(request)
+        name, password = form.get("name", "")[:MOST_NAME], form.get("password", "")[:MOST_PASSWORD]
+        where = own_path(form.get("next", ""))
+        try:
+            self._service.callers.stranger(request)
+            kept = await run_in_threadpool(self._proven, name, password)
+        except NotAuthorised as error:
+            await run_in_threadpool(self._service.failed_logins.note, name, address_of(request))
+            return self._page(request, where, name=name, error=error), None
+        except TooManyRequests as error:
+            return self._page(request, where, name=name, error=error), None
+        if await run_in_threadpool(self._service.people.second_factors.is_on, name):
+            step = {"kind": PROVEN, "name": name, "proven": kept, "next": where}
+            response = go(CODE)
+            self._set(response, await run_in_threadpool(self._steps.keep, step))
+            return response, None
+        return await self._begun(request, name, kept, where)
+
+    async def proven_twice(self, request: Request) -> tuple[Response, BrowserSession | None]:
+        """Begin a session for who sends a code of the second factor, after the password; or ask again.
+
+        Raises: Refusal.
+        """
+        form = await self._own_form(request)
+        cookie = request.cookies.get(self._cookie, "")
+        step = await run_in_threadpool(self._steps.look, cookie, PROVEN)
+        if step is None:
+            return go("/console/sign-in"), None
+        factors = self._service.people.second_factors
+        try:
+            self._service.callers.stranger(request)
+            await run_in_threadpool(factors.require, step["name"], form.get("code", "")[:MOST_CODE])
+        except NotAuthorised as error:
+            await run_in_threadpool(self._service.failed_logins.note, step["name"], address_of(request))
+            return self._code_page(request, step, error=error), None
+        except LapwingError as error:
+            return self._code_page(request, step, error=error), None
+        if await run_in_threadpool(self._steps.take, cookie, PROVEN) is None:
+            return go("/console/sign-in"), None
+        return await self._begun(request, step["name"], step["proven"], step["next"])
+
+    def _proven(self, name: str, password: str) -> str:
+        return self._service.people.proven(name, password)[0]
+
+    async def _begun(
+        self, request: Request, name: str, kept: str, where: str
+    ) -> tuple[Response, BrowserSession | None]:
+        try:
+            session = await run_in_threadpool(self._sessions.begin, name, kept)
+        except NotAuthorised as error:  # another password was set meanwhile
+            return self._page(request, where, name=name, error=error), None
+        response = go(where)
+        response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
+        return response, session
+
+    async def _own_form(self, request: Request) -> Any:
+        """Return a form that a page of this sign-in sent.
 
         Raises: Refusal.
         """
@@ -52,41 +124,38 @@ class SignIn:
         own = cookie and compare_digest(credentials.kept_of(cookie).encode(), form.get(FIELD, "").encode())
         if not (own and is_from_here(request)):
             raise foreign()
-        name, password = form.get("name", "")[:MOST_NAME], form.get("password", "")[:MOST_PASSWORD]
-        where = own_path(form.get("next", ""))
-        try:
-            self._service.callers.stranger(request)
-            _, session = await run_in_threadpool(self._sessions.begin, name, password)
-        except NotAuthorised as error:
-            await run_in_threadpool(self._service.failed_logins.note, name, address_of(request))
-            return self._page(request, where, name=name, error=error), None
-        except TooManyRequests as error:
-            return self._page(request, where, name=name, error=error), None
-        response = go(where)
-        response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="strict")
-        return response, session
+        return form
 
     def _page(
         self, request: Request, where: str, *, name: str = "", note: str = "", error: LapwingError | None = None
     ) -> Response:
         secret = request.cookies.get(self._cookie) or credentials.new_token()
+        response = self._shown(request, "sign_in/page.html", secret, error, next=where, name=name, note=note)
+        self._set(response, secret)
+        return response
+
+    def _code_page(self, request: Request, step: Any, *, error: LapwingError | None = None) -> Response:
+        secret = request.cookies.get(self._cookie, "")
+        return self._shown(request, "sign_in/code.html", secret, error, name=step["name"])
+
+    def _shown(
+        self, request: Request, template: str, secret: str, error: LapwingError | None, **facts: object
+    ) -> Response:
         text = self._templates.render(
-            "sign_in/page.html",
+            template,
             caller=None,
             form_secret=credentials.kept_of(secret),
             path=request.url.path,
             done="",
-            next=where,
-            name=name,
-            note=note,
             error="" if error is None else str(error),
+            **facts,
         )
-        status = 200 if error is None else 429 if isinstance(error, TooManyRequests) else 401
-        response = HTMLResponse(text, status)
+        return HTMLResponse(text, 200 if error is None else 429 if isinstance(error, TooManyRequests) else 401)
+
+    def _set(self, response: Response, secret: str) -> None:
         response.set_cookie(
             self._cookie, secret, max_age=SECONDS, httponly=True, samesite="strict", secure=self._secure, path="/"
         )
-        return response
 
 
 def own_path(wanted: str) -> str:
