@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
-from inspect import isclass
+from dataclasses import fields, is_dataclass
 from typing import Final, get_args
 
 import pytest
@@ -154,10 +153,11 @@ def test_public_names() -> None:
             {
                 name
                 for one in lw.learn.__all__
-                if isclass(getattr(lw.learn, one))
+                if is_dataclass(getattr(lw.learn, one))
                 for name in shown(getattr(lw.learn, one))
             },
         ),
+        ("lapwing.learn", public(lw.learn.OpacusAccountant)),
         ("lapwing.learn", deep.__all__),
         ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
         ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),

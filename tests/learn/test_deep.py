@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
@@ -25,41 +24,9 @@ from lapwing.privacy.dominating_gaussian import gaussian_above
 from lapwing.privacy.statements import composed, uses_of
 from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, people, table_of
+from tests.support.learn.with_keys import opened
 
 FEATURES = ["age", "pay", "plan"]
-KEYS = "1e-6"
-CATALOG = """
-[dataset]
-name = "visits"
-ledger = "sqlite:visits.lapwing.db"
-
-[budget]
-epsilon = {epsilon}
-delta = {delta}
-delta_keys = {keys}
-measure = "{measure}"
-neighbouring = "{neighbouring}"
-
-[tables.visits]
-source = "visits.parquet"
-privacy_unit = "person"
-max_rows_per_unit = {rows}
-
-[tables.visits.columns]
-person = {{ type = "string" }}
-age = {{ type = "integer", lower = 0, upper = 100 }}
-pay = {{ type = "decimal", lower = 0, upper = 200, step = 0.1 }}
-plan = {{ type = "string", values = ["a", "b", "c"] }}
-ill = {{ type = "boolean" }}
-"""
-
-
-def opened(folder: Path, rows: list[Row], **more: Any) -> lw.Session:
-    folder.mkdir(exist_ok=True)
-    pq.write_table(table_of(rows), folder / "visits.parquet")
-    facts = {"epsilon": 1000, "delta": "1e-5", "keys": KEYS, "measure": "gdp", "neighbouring": "add_remove"}
-    (folder / "lapwing.toml").write_text(CATALOG.format(**(facts | {"rows": ROWS_PER_PERSON} | more)))
-    return lw.connect(folder / "lapwing.toml")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lapwing.learn.model_selection import ModelSelection as ModelSelection
     from lapwing.learn.naive_bayes import CategoricalNB as CategoricalNB
     from lapwing.learn.naive_bayes import GaussianNB as GaussianNB
+    from lapwing.learn.opacus_accountant import OpacusAccountant as OpacusAccountant
     from lapwing.learn.pca import PCA as PCA
     from lapwing.learn.scaling import StandardScaler as StandardScaler
     from lapwing.learn.scoring import Score as Score
@@ -33,6 +34,7 @@ _HOMES = {
     "LinearRegression": "linear",
     "LogisticRegression": "logistic",
     "ModelSelection": "model_selection",
+    "OpacusAccountant": "opacus_accountant",
     "PCA": "pca",
     "Score": "scoring",
     "SelectKBest": "select_features",
