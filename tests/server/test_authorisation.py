@@ -28,6 +28,8 @@ def curates(status: int) -> dict[str, int]:
     return {"nobody": UNKNOWN, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": status}
 
 
+OWNED = {**NONE, "alice": OK}
+SAVED = {"title": "by plan", "question": {"sql": QUESTION["sql"], "epsilon": 0.5}}
 BATCH = {"questions": [{"sql": QUESTION["sql"]}], "epsilon": 0.5}
 PERSON = {"name": "dora", "role": "analyst"}
 POLICY = {"division": "share", "most_epsilon": None}
@@ -143,6 +145,21 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"sql": "no mean"},
         {**SEES, "alice": UNPROCESSABLE, "audrey": FORBIDDEN, "carol": FORBIDDEN},
     ),
+    ("POST", "/v1/datasets/{dataset}/batch/explain"): ("/v1/datasets/open/batch/explain", BATCH, SEES),
+    ("GET", "/v1/datasets/{dataset}/saved"): ("/v1/datasets/open/saved", None, SEES),
+    ("POST", "/v1/datasets/{dataset}/saved"): (
+        "/v1/datasets/open/saved",
+        SAVED,
+        {**SEES, "alice": CREATED, "audrey": FORBIDDEN, "carol": CREATED},
+    ),
+    ("GET", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", None, OWNED),  # one of alice's
+    ("PUT", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", SAVED, {**OWNED, "audrey": FORBIDDEN}),
+    ("DELETE", "/v1/saved/{saved_id}"): ("/v1/saved/none", None, {**NONE, "audrey": FORBIDDEN}),
+    ("PUT", "/v1/answers/{answer}/team"): (
+        "/v1/answers/ANSWER/team",
+        {"shared": False},
+        {**OWNED, "audrey": FORBIDDEN},
+    ),
     ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
     ("GET", "/metrics"): ("/metrics", None, AUDITS),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"catalog": ""}, curates(UNPROCESSABLE)),  # without a folder for data
@@ -161,7 +178,14 @@ def prepared(world: World) -> dict[str, str]:
     _, token = service.people.issue("dora", label="", scopes={"read"}, seconds=DAY, by="carol")
     queued = world.ask("POST", "/v1/datasets/open/queries", "alice", QUESTION).document["id"]
     holdout = world.ask("POST", "/v1/datasets/open/holdouts", "alice", HOLDOUT).document["id"]
-    return {"HOLDOUT": holdout, "ANSWER": world.query("alice").document["id"], "QUERY": queued, "TOKEN": token.id}
+    saved = world.ask("POST", "/v1/datasets/open/saved", "alice", SAVED).document["id"]
+    return {
+        "SAVED": saved,
+        "HOLDOUT": holdout,
+        "ANSWER": world.query("alice").document["id"],
+        "QUERY": queued,
+        "TOKEN": token.id,
+    }
 
 
 def differences(world: World, only: str = "") -> list[str]:

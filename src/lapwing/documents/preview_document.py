@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -31,7 +31,10 @@ class OtherLedgerDocument(TypedDict):
 
 
 class PreviewDocument(TypedDict):
-    """A price, and what is left for the caller. `refusal` is what a query would be refused with now."""
+    """A price, and what is left for the caller. `refusal` is what a query would be refused with now.
+
+    `deadline` is there where answers leave at one: the seconds from a question's turn until then.
+    """
 
     cost: Record
     price: Record
@@ -55,6 +58,7 @@ class PreviewDocument(TypedDict):
     notes: list[str]
     parts: list[PartCostDocument] | None
     elsewhere: OtherLedgerDocument | None
+    deadline: NotRequired[float]
 
 
 def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:

@@ -19,6 +19,7 @@ from lapwing.server import (
     people_routes,
     problems,
     question_routes,
+    saved_routes,
 )
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import RequestMiddleware
@@ -82,7 +83,8 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for routes in (question_routes, job_routes, people_routes, dataset_routes, monitor_routes, holdout_routes):
+    rooms = (question_routes, job_routes, people_routes, dataset_routes, monitor_routes, holdout_routes, saved_routes)
+    for routes in rooms:
         app.include_router(routes.routes(service))
     app.include_router(documentation.routes(app, service, address))
     # Made when it is first asked for: it takes as long as all the rest of a start.

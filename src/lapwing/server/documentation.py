@@ -25,11 +25,12 @@ SAMPLES: Final = {
     "sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1, "delta": 1e-6, "name": "alice", "role": "analyst",
     "password": "…", "new_password": "…", "scopes": ["read", "ask"], "division": "share", "stopped": True,
     "questions": [{"sql": "SELECT COUNT(*) AS n FROM visits"}], "catalog": "…", "was": {"epsilon": 3, "delta": 1e-6},
-    "share": 0.2, "closed": True,
+    "share": 0.2, "closed": True, "shared": True, "title": "by plan",
+    "question": {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1},
 }  # fmt: skip
 LARGER: Final = {"epsilon": 4}
 """Than that which was."""
-OPTIONAL: Final = ("share", "scopes")
+OPTIONAL: Final = ("share", "scopes", "question")
 """Shown in examples though they may be left out."""
 KEY: Final = "Idempotency-Key"
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }

@@ -51,7 +51,7 @@ from lapwing.documents.answer_document import (
 )
 from lapwing.privacy.amounts import probability
 from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
-from lapwing.server.bodies import BatchBody, QueryBody, body_of, number, requests_of
+from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, number, requests_of
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
@@ -189,6 +189,20 @@ class QuestionExecutor:
             return None
         cost = self._cost(admission.process, caller, served, body)
         return admission.put(Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost))
+
+    def deadline_of(self, caller: Caller, served: ServedDataset, body: PricedBody) -> float | None:
+        """Return after how many seconds an answer would leave; None where none is held until a deadline.
+
+        It follows from the question and public facts, as what is admitted does.
+        """
+        admission = self._admission
+        if admission is None or served.trusts_with_time(caller, self._policies):
+            return None
+        query = QueryBody.model_validate(body.model_dump())
+        try:
+            return self._cost(admission.process, caller, served, query).deadline
+        except errors.QueryRefused:  # nothing bounds it: then it is refused when it is asked, and says so
+            return None
 
     async def reopen(
         self,

@@ -18,6 +18,7 @@ from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
+from lapwing.server.batch_prices import BatchPreviewDocument, explain_together
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.execution import Drawn, dropped
@@ -36,6 +37,7 @@ SamplingText = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items at most.")]
 After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
+OfTeam = Annotated[bool, Query(description="Those that one's team shares, in place of one's own.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
     errors.QueryRefused,
@@ -95,11 +97,13 @@ class KeptAnswers(TypedDict):
 
 
 class BoughtAnswer(TypedDict):
-    """An answer, without what it says."""
+    """An answer, without what it says; who bought it, and with which team they share it, of one alone."""
 
     id: str
     created: str
     request: dict[str, Any]
+    person: NotRequired[str]
+    team: NotRequired[str | None]
 
 
 def routes(service: Service) -> APIRouter:
@@ -121,7 +125,8 @@ def routes(service: Service) -> APIRouter:
     async def answer_record(caller: Caller, answer: str) -> tuple[ServedDataset, AnswerRecord]:
         """Return an answer that somebody may see, and its data set."""
         record = await run_in_threadpool(service.answers.find, answer)  # it may be long
-        if record is None or not (record.person == caller.name or caller.may("audit")):
+        own = record is not None and (record.person == caller.name or caller.may("audit"))
+        if record is None or not (own or await run_in_threadpool(service.saved.may_open, answer, caller.name)):
             raise missing("answer")
         served = await visible(caller, record.dataset)
         if record.dropped:
@@ -154,7 +159,9 @@ def routes(service: Service) -> APIRouter:
             preview = served.for_caller(caller, service.policies).explain(
                 body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
             )
-        return json_response(preview_document(preview, served.session.catalog.budget.neighbouring))
+            deadline = None if preview.stored else service.executor.deadline_of(caller, served, body)
+        document = preview_document(preview, served.session.catalog.budget.neighbouring)
+        return json_response(document if deadline is None else {**document, "deadline": deadline})
 
     @router.post(
         "/datasets/{dataset}/query", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_ASK
@@ -176,10 +183,28 @@ def routes(service: Service) -> APIRouter:
         records = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
         return json_response({"answers": [answer_document(record) for record in records]})
 
-    @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
-    def list_answers(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
-        """List one's own answers, the newest first."""
+    @router.post(
+        "/datasets/{dataset}/batch/explain",
+        responses=described_by(BatchPreviewDocument),
+        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter),
+    )
+    def explain_batch(dataset: str, body: BatchBody, caller: Caller = reader) -> Response:
+        """Price several questions together, as a batch of them would be charged: free, and no row is read."""
         served = service.datasets.visible(caller, dataset)
+        with service.callers.pricing(caller):
+            document = explain_together(served.for_caller(caller, service.policies), body)
+        return json_response(document)
+
+    @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
+    def list_answers(
+        dataset: str, request: Request, page: PageOf, caller: Caller = reader, team: OfTeam = False
+    ) -> Response:
+        """List one's own answers, the newest first; or those that one's team shares."""
+        served = service.datasets.visible(caller, dataset)
+        if team:
+            found = service.saved.answers_of_team(caller.name, served.name, service.answers.kept_since)
+            shared = page.start(found, lambda bought: bought["id"])
+            return json_response(*cut(request, page.limit, shared, lambda bought: bought["id"]))
         answers = service.answers.of(caller.name, served.name, page.most, **page.beginning)
         return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 
@@ -206,7 +231,9 @@ def routes(service: Service) -> APIRouter:
     async def asked(answer: str, caller: Caller = reader) -> Response:
         """Say what request bought an answer."""
         _, record = await answer_record(caller, answer)
-        return json_response({"id": record.id, "created": record.created, "request": record.request})
+        team = await run_in_threadpool(service.saved.team_of_answer, record.id)
+        known = {"id": record.id, "created": record.created, "request": record.request}
+        return json_response({**known, "person": record.person, "team": team})
 
     @router.get(
         "/answers/{answer}/consistent",

@@ -26,6 +26,7 @@ from lapwing.server.refreshing import SourceRefresher
 from lapwing.server.registration import DatasetRegistry, registered_sessions
 from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
+from lapwing.server.saved import SavedItems
 from lapwing.server.store_places import USUAL, open_store, people_of
 from lapwing.session import Session
 
@@ -89,6 +90,7 @@ class Service:
         self.policies = Policies(self.store)
         self.answers = AnswerStore(self.store, settings.keep_answers)
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
+        self.saved = SavedItems(self.store)
         self.metrics = Metrics(answering=count is None)
         counted = count or self.metrics.count_question
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)

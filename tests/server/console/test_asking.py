@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
@@ -179,7 +180,12 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
         assert len(seen) < 200
     answers = [path for path in seen if "confidence=0.99" in path]
     assert len(answers) == 1
-    assert forms == {
+    assert {re.sub("[0-9a-f]{32}", "ID", form) for form in forms} == {
+        "/console/answers/ID/rearranged",
+        "/console/answers/ID/share",
+        "/console/data/open/batch",
+        "/console/data/open/dashboards/add",
+        "/console/data/open/saved",
         "/console/sign-out",
         "/console/data/open/ask",
         "/console/data/open/ask/answer",

@@ -2,14 +2,14 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from lapwing.server import console
-from lapwing.server.console import door, forms
+from lapwing.server.console import dashboards, door, forms
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
@@ -23,6 +23,7 @@ OWN = {"nobody": LED, "alice": OK, "bob": OK, "audrey": OK, "carol": OK}
 AUDITS = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "carol": OK}
 CURATES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": OK}
 DOES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": THERE}
+HERS = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": MISSING, "carol": MISSING}
 GRANT = {"holder": "person", "name": "dora", "share": "20 %"}
 ASKED = {"sql": str(QUESTION["sql"]), "by": "epsilon", "epsilon": "0.5"}
 DATA: Final = "/console/data/{dataset}"
@@ -40,6 +41,46 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ),
     ("GET", "/console/answers/{answer}"): ("/console/answers/ANSWER", {}, SEES),
     ("GET", "/console/answers/{answer}/file.{form}"): ("/console/answers/ANSWER/file.csv", {}, SEES),
+    ("GET", "/console/answers/{answer}/rearranged"): ("/console/answers/ANSWER/rearranged", {}, SEES),
+    ("GET", "/console/answers/{answer}/difference"): ("/console/answers/ANSWER/difference?other=ANSWER", {}, SEES),
+    ("POST", "/console/answers/{answer}/share"): (
+        "/console/answers/ANSWER/share",
+        {"what": "keep"},
+        {**dict.fromkeys(SEES, MISSING), "nobody": LED, "alice": THERE, "audrey": FORBIDDEN},
+    ),
+    ("GET", f"{DATA}/batch"): ("/console/data/open/batch", {}, {**SEES, "bob": OK}),
+    ("POST", f"{DATA}/batch"): ("/console/data/open/batch", ASKED, {**SEES, "bob": OK}),
+    ("POST", f"{DATA}/batch/answers"): (
+        "/console/data/open/batch/answers",
+        ASKED,
+        {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": THERE},
+    ),
+    ("GET", f"{DATA}/batch/{{answer}}"): ("/console/data/open/batch/ANSWER", {}, SEES),
+    ("GET", f"{DATA}/saved"): ("/console/data/open/saved", {}, SEES),
+    ("POST", f"{DATA}/saved"): (
+        "/console/data/open/saved",
+        ASKED,
+        {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": THERE},
+    ),
+    ("GET", "/console/saved/{saved}"): ("/console/saved/SAVED", {}, {**HERS, "alice": THERE}),
+    ("POST", "/console/saved/{saved}/change"): (
+        "/console/saved/SAVED/change",
+        {"what": "keep"},
+        {**HERS, "alice": THERE},
+    ),
+    ("GET", f"{DATA}/dashboards"): ("/console/data/open/dashboards", {}, SEES),
+    ("POST", f"{DATA}/dashboards/add"): (
+        "/console/data/open/dashboards/add",
+        {"name": "Ward"},
+        {**SEES, "alice": THERE, "audrey": FORBIDDEN, "carol": THERE},
+    ),
+    ("GET", "/console/dashboards/{dashboard}"): ("/console/dashboards/BOARD", {}, HERS),
+    ("POST", "/console/dashboards/{dashboard}/change"): (
+        "/console/dashboards/BOARD/change",
+        {"what": "name", "name": "Ward"},
+        {**HERS, "alice": THERE},
+    ),
+    ("GET", "/console/dashboards/{dashboard}/events"): ("/console/dashboards/BOARD/events", {}, HERS),
     ("GET", f"{DATA}/history"): ("/console/data/open/history", {}, SEES),
     ("GET", f"{DATA}/charges"): ("/console/data/open/charges", {}, SEES),
     ("GET", "/console/questions"): ("/console/questions", {}, OWN),
@@ -116,6 +157,23 @@ def people(settled: World) -> dict[str, Visitor]:
 
 
 @pytest.fixture(scope="module", autouse=True)
+def short_streams() -> Iterator[None]:
+    """End streams of dashboards at once: whoever looks at all pages waits for each to end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dashboards, "SECONDS", 0.0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def saved(settled: World) -> dict[str, str]:
+    """A saved question and a dashboard of alice."""
+    path = "/v1/datasets/open/saved"
+    question = settled.ask("POST", path, "alice", {"title": "by plan", "question": {"sql": ASKED["sql"]}})
+    board = settled.ask("POST", path, "alice", {"title": "Ward", "tiles": []})
+    return {"SAVED": question.document["id"], "BOARD": board.document["id"]}
+
+
+@pytest.fixture(scope="module", autouse=True)
 def dora(settled: World) -> None:
     settled.service.people.add("dora", "analyst", None, by="carol")
 
@@ -141,22 +199,26 @@ def asked(who: Visitor, method: str, path: str, fields: Mapping[str, str], **hea
     return who.post(path, fields, follow=False, **headers)
 
 
-def differences(people: Mapping[str, Visitor], answer: str, query: str) -> list[str]:
+def differences(people: Mapping[str, Visitor], names: Mapping[str, str]) -> list[str]:
     """Return what is not as the matrix says."""
     found = []
     for (method, _), (path, fields, expected) in MATRIX.items():
         for name, status in expected.items():
             who = people[name]
             secret = {FIELD: who.secret()} if name != "nobody" and method == "POST" else {}
-            where = path.replace("ANSWER", answer).replace("QUERY", query)
+            where = path
+            for word, told_of in names.items():
+                where = where.replace(word, told_of)
             told = asked(who, method, where, {**fields, **secret}).status
             if told != status:
                 found.append(f"{method} {path} by {name}: {told}, not {status}")
     return found
 
 
-def test_everybody_is_shown_what_they_may_see(people: dict[str, Visitor], answer: str, query: str) -> None:
-    assert differences(people, answer, query) == []
+def test_everybody_is_shown_what_they_may_see(
+    people: dict[str, Visitor], answer: str, query: str, saved: dict[str, str]
+) -> None:
+    assert differences(people, {"ANSWER": answer, "QUERY": query, **saved}) == []
 
 
 def test_what_is_hidden_is_missing_by_the_same_page(people: dict[str, Visitor], answer: str) -> None:

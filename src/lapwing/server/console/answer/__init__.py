@@ -2,14 +2,15 @@
 
 import json
 import math
+from importlib.util import find_spec
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from lapwing.server.console.answer.files import TABLES, snippets, table_of
+from lapwing.server.console.answer.files import TABLES, notebook_of, picture_of, snippets, table_of
 from lapwing.server.console.answer.table import cells_of, ordered
-from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.charts.answer_chart import chart_of, columns_of
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.visits import Page, Visit
@@ -18,6 +19,8 @@ from lapwing.server.responses import ARROW
 
 ROWS: Final = 200
 """Of an answer, on one page."""
+OTHERS: Final = 21
+"""Latest answers with which one is compared."""
 QUERY: Final = ("done", "page", "sort", "order", "confidence", "chart", "view")
 
 
@@ -29,7 +32,11 @@ async def show(visit: Visit) -> Response:
     if consistent:
         changed = await visit.api.get("answers", id_, "consistent")
         shown = {**document, "rows": changed["rows"], "intervals": {}}
-    request = (await visit.api.get("answers", id_, "request"))["request"]
+    bought = await visit.api.get("answers", id_, "request")
+    request = single(bought["request"])
+    dataset = document["dataset"]
+    others = [one for one in await visit.api.get("datasets", dataset, "answers", limit=OTHERS) if one["id"] != id_]
+    saved = await visit.api.get("datasets", dataset, "saved", limit=1000)
     sort, falling = visit.asked("sort") or None, visit.asked("order") == "falling"
     places = ordered(shown, sort, falling=falling)
     last = max(1, math.ceil(len(places) / ROWS))
@@ -37,9 +44,13 @@ async def show(visit: Visit) -> Response:
     columns = columns_of(document)
     return visit.show(
         "answer/page.html",
-        dataset=document["dataset"],
+        dataset=dataset,
         answer=document,
         request=request,
+        bought=bought,
+        others=[{**one, "request": single(one["request"])} for one in others],
+        dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
+        pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS]),
         noisy=set(shown["intervals"]),
@@ -52,7 +63,7 @@ async def show(visit: Visit) -> Response:
         page=page,
         last=last,
         alone=False,
-        snippets=snippets(visit.address, document["dataset"], request) if "sql" in request else [],
+        snippets=snippets(visit.address, dataset, request) if "sql" in request else [],
     )
 
 
@@ -69,10 +80,18 @@ async def export(visit: Visit) -> Response:
     document = await visit.api.get("answers", id_)
     if form == "json":
         return _file(json.dumps(document, ensure_ascii=False, indent=1).encode(), "application/json", name)
-    chart = chart_of(document, visit.asked("chart") or None) if form == "svg" else None
+    if form == "ipynb":
+        request = single((await visit.api.get("answers", id_, "request"))["request"])
+        if "sql" in request:
+            content = notebook_of(visit.address, document["dataset"], request)
+            return _file(content, "application/x-ipynb+json", name)
+    chart = chart_of(document, visit.asked("chart") or None) if form in ("svg", "png") else None
     if chart is None:
         raise Refusal(problem("not_found", 404, "There is no such file of this answer."))
-    return _file(visit.render("charts/chart.svg.html", chart=chart, alone=True).encode(), "image/svg+xml", name)
+    drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)
+    if form == "svg":
+        return _file(drawn.encode(), "image/svg+xml", name)
+    return _file(await run_in_threadpool(picture_of, drawn), "image/png", name)
 
 
 def _file(content: bytes, kind: str, name: str) -> Response:

@@ -1,10 +1,15 @@
-"""Answers as files, and as what buys them elsewhere: Python, curl, the command line."""
+"""Answers as files, and as what opens them elsewhere: Python, a notebook, curl, the command line."""
 
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
+
+from lapwing.server.console.inside import Refusal
+from lapwing.server.problems import problem
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +38,37 @@ TABLES: Final[Mapping[str, tuple[str, Callable[["pa.Table"], bytes]]]] = {
     "parquet": ("application/vnd.apache.parquet", parquet_of),
 }
 """By the ending of a file: what it is, and how a table becomes it."""
+
+
+def picture_of(drawn: str) -> bytes:
+    """Return a chart in SVG as PNG, twice as fine; it takes the `plots` extra.
+
+    Raises: Refusal.
+    """
+    if find_spec("vl_convert") is None:
+        raise Refusal(problem("not_found", 404, "PNG takes the extra lapwing[plots] where the service runs; take SVG."))
+    import vl_convert  # the optional extra
+
+    return bytes(vl_convert.svg_to_png(drawn, scale=2))
+
+
+def notebook_of(address: str, dataset: str, request: Mapping[str, Any]) -> bytes:
+    """Return a notebook that asks the same again, which is free, and draws it."""
+    python, *_ = (text for name, text in snippets(address, dataset, request) if name == "Python")
+    asked, _, _ = python.rpartition("\n")
+    title = request.get("label") or "A question"
+    told = "The same question again is free. It needs a token, in `LAPWING_TOKEN`; `lapwing login` gives one."
+    cells = [_cell("markdown", f"# {title}\n\n{told}")]
+    cells += [_cell("code", text) for text in (asked, "answer", "answer.plot()", "answer.interval(0.95)")]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(notebook, ensure_ascii=False, indent=1).encode()
+
+
+def _cell(kind: str, text: str) -> dict[str, Any]:
+    name = sha256(text.encode()).hexdigest()[:8]
+    cell: dict[str, Any] = {"cell_type": kind, "id": name, "metadata": {}, "source": text.splitlines(keepends=True)}
+    return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
 
 
 def table_of(stream: bytes) -> "pa.Table":

@@ -55,6 +55,14 @@ class Question:
         return urlencode({"sql": self.sql, **price, **({"label": self.label} if self.label else {})})
 
 
+def single(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request as of its own question alone: of several at one price, the one of this answer."""
+    if "place" not in request:
+        return request
+    shared = {name: value for name, value in request.items() if name not in ("questions", "place", "epsilon")}
+    return {**shared, **request["questions"][request["place"]], "together": request["epsilon"]}
+
+
 def question_of(request: Mapping[str, Any]) -> Question:
     """Return what was asked by a request that bought an answer."""
     fields = {name: str(request[name]) for name in ("sql", "epsilon", "error", "label") if request.get(name)}

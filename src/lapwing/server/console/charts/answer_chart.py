@@ -1,8 +1,13 @@
-"""The chart of an answer, by its shape: bars, a line over times or numbers, or a heat map for two keys."""
+"""The chart of an answer, by its shape.
+
+Bars of what adds up, points of what does not (the means of two groups make no whole), a histogram over steps of
+numbers, a line over times or numbers, or a heat map for two keys.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import pairwise
 from typing import Any, Final, Literal, final
 
 from lapwing.figures import noisy
@@ -13,11 +18,13 @@ LABELS, RIGHT = 170.0, 16.0
 BAR, TOP, AXIS = 26.0, 8.0, 28.0
 LINE_HEIGHT: Final = 260.0
 LEFT: Final = 64.0
-MOST_BARS, MOST_CELLS = 60, 40
+MOST_BARS, MOST_CELLS, MOST_BINS = 60, 40, 80
 FEWEST_POINTS: Final = 7
 """Numbers that are drawn as a line, not as bars."""
 NUMERIC: Final = ("integer", "decimal", "real")
 TIMES: Final = ("date", "timestamp")
+ADDITIVE: Final = ("Gaussian", "Laplace")
+"""What the names of mechanisms have that add noise to a number."""
 
 
 @final
@@ -47,7 +54,7 @@ class Mark:
 class Chart:
     """A chart: `across` and `up` are the names and places on its axes, `left_out` how many numbers it does not show."""
 
-    kind: Literal["bars", "line", "heat"]
+    kind: Literal["bars", "points", "histogram", "line", "heat"]
     title: str
     width: float
     height: float
@@ -71,14 +78,27 @@ def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | 
         return None
     if len(keys) == 2:
         return _heat(name, keys, shown)
+    sums = adds_up(document, name)
     if len(keys) == 1 and _along(types[keys[0]], shown, keys[0]):
+        if sums and _are_steps(types[keys[0]], shown, keys[0]):
+            return _histogram(name, keys[0], shown)
         return _line(name, keys[0], types[keys[0]], shown)
-    return _bars(name, keys, shown)
+    return _bars(name, keys, shown, points=sums is False)
 
 
 def columns_of(document: Mapping[str, Any]) -> list[str]:
     """Return the columns that a chart can show."""
     return [name for name in document["intervals"] if document["types"].get(name) in NUMERIC]
+
+
+def adds_up(document: Mapping[str, Any], column: str) -> bool | None:
+    """Tell whether a column is one noisy count or sum, as which it adds up over rows; None if that is not known."""
+    for facts in document.get("facts", ()):
+        if facts["name"] == column and facts["measures"]:
+            noises = [measure["mechanism"] for measure in facts["measures"]]
+            added = any(word in noises[0] for word in ADDITIVE)
+            return len(noises) == 1 and facts["half_width"] is not None and added
+    return None
 
 
 Shown = Sequence[tuple[Mapping[str, Any], float | None, float | None, float | None]]
@@ -92,9 +112,17 @@ def _along(kind: str, rows: Shown, key: str) -> bool:
     return kind in TIMES or (kind in NUMERIC and len(values) >= FEWEST_POINTS)
 
 
-def _bars(name: str, keys: Sequence[str], rows: Shown) -> Chart:
+def _are_steps(kind: str, rows: Shown, key: str) -> bool:
+    """Tell whether numbers are equally far from each other, as those of bins are."""
+    values = sorted(float(row[0][key]) for row in rows)
+    steps = [after - before for before, after in pairwise(values)]
+    return kind in NUMERIC and len(values) <= MOST_BINS and max(steps) - min(steps) <= 1e-9 * max(steps)
+
+
+def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart:
+    """Return bars from nothing on; or of what does not add up, points on an axis that need not begin there."""
     shown = rows[:MOST_BARS]
-    scale = _values(shown, LABELS, WIDTH - RIGHT)
+    scale = _values(shown, LABELS, WIDTH - RIGHT, zero=not points)
     zero, marks = scale.at(0), []
     for place, (row, value, low, high) in enumerate(shown):
         at = scale.at(value or 0)
@@ -102,16 +130,16 @@ def _bars(name: str, keys: Sequence[str], rows: Shown) -> Chart:
             Mark(
                 label=" · ".join(_text(row[key]) for key in keys),
                 text=_told(value, low, high),
-                x=min(zero, at),
+                x=at if points else min(zero, at),
                 y=TOP + place * BAR,
-                width=abs(at - zero),
+                width=0.0 if points else abs(at - zero),
                 height=BAR - 8,
                 low=None if low is None else scale.at(low),
                 high=None if high is None else scale.at(high),
             )
         )
     return Chart(
-        kind="bars",
+        kind="points" if points else "bars",
         title=name,
         width=WIDTH,
         height=TOP + len(shown) * BAR + AXIS,
@@ -120,6 +148,37 @@ def _bars(name: str, keys: Sequence[str], rows: Shown) -> Chart:
         up=(),
         zero=zero,
         left_out=len(rows) - len(shown),
+    )
+
+
+def _histogram(name: str, key: str, rows: Shown) -> Chart:
+    ordered = sorted(rows, key=lambda row: float(row[0][key]))
+    values = _values(ordered, TOP + LINE_HEIGHT, TOP)
+    room, zero = (WIDTH - RIGHT - LEFT) / len(ordered), values.at(0)
+    marks = [
+        Mark(
+            label=_text(row[key]),
+            text=_told(value, low, high),
+            x=round(LEFT + place * room + 1, 2),
+            y=min(zero, values.at(value or 0)),
+            width=round(room - 2, 2),
+            height=abs(values.at(value or 0) - zero),
+            low=None if low is None else values.at(low),
+            high=None if high is None else values.at(high),
+        )
+        for place, (row, value, low, high) in enumerate(ordered)
+    ]
+    few = marks[:: max(1, -(-len(marks) // 12))]
+    return Chart(
+        kind="histogram",
+        title=name,
+        width=WIDTH,
+        height=TOP + LINE_HEIGHT + AXIS,
+        marks=marks,
+        across=[Tick(at=round(mark.x + mark.width / 2, 2), text=mark.label[:8]) for mark in few],
+        up=values.ticks(),
+        zero=zero,
+        left_out=0,
     )
 
 
@@ -186,8 +245,8 @@ def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
     )
 
 
-def _values(rows: Shown, start: float, end: float) -> Scale:
-    return scale_of([number for row in rows for number in row[1:] if number is not None], start, end)
+def _values(rows: Shown, start: float, end: float, *, zero: bool = True) -> Scale:
+    return scale_of([number for row in rows for number in row[1:] if number is not None], start, end, zero=zero)
 
 
 def _ends(document: Mapping[str, Any], name: str, place: int) -> tuple[float | None, float | None]:

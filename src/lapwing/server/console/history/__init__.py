@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.ask.question import question_of, single
 from lapwing.server.console.visits import Page, Visit
 
 ANSWERS, CHARGES = 50, 200
@@ -16,7 +16,7 @@ async def show(visit: Visit) -> Response:
     dataset = visit.part("dataset")
     asked = {"limit": ANSWERS, "after": visit.asked("after") or None}
     reply = await visit.api.send("GET", "datasets", dataset, "answers", query=asked)
-    answers = reply.document
+    answers = [{**one, "request": single(one["request"])} for one in reply.document]
     links = {one["id"]: question_of(one["request"]).link for one in answers if "sql" in one["request"]}
     return visit.show(
         "history/page.html",

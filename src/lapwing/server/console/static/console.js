@@ -24,13 +24,100 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return event.preventDefault();
   if (form.dataset.buy !== undefined) {
-    form.querySelector(".progress").hidden = false;
+    const progress = form.querySelector(".progress");
+    progress.hidden = false;
+    const bar = progress.querySelector("progress");
+    if (bar) {  // towards the public deadline: how far the question is, nobody is told
+      const begun = performance.now();
+      const step = () => {
+        bar.value = Math.min(bar.max, (performance.now() - begun) / 1000);
+        if (bar.value < bar.max) setTimeout(step, 100);
+      };
+      step();
+    }
     setTimeout(() => { for (const button of all("button", form)) button.disabled = true; });  // when it has been sent
   }
 });
 window.addEventListener("pageshow", () => {
   for (const button of all("[data-buy] button")) button.disabled = false;
 });
+
+// ---- Keys ----
+
+const KEYS = [
+  ["?", "shows these keys"], ["g then h", "data sets"], ["g then a", "ask, of this data set"],
+  ["g then s", "saved questions"], ["g then d", "dashboards"], ["g then y", "history"],
+  ["Ctrl or ⌘, Enter", "in a question: to the button that asks"], ["Ctrl, Space", "in a question: names and words"],
+];
+const PLACES = { h: "Data sets", a: "Ask", s: "Saved", d: "Dashboards", y: "History" };
+let going = 0;
+const showKeys = () => {
+  let dialog = document.getElementById("all-keys");
+  if (!dialog) {
+    dialog = document.createElement("dialog");
+    dialog.id = "all-keys";
+    const title = document.createElement("h2"), list = document.createElement("dl"), close = document.createElement("button");
+    title.textContent = "Keys";
+    title.id = "all-keys-title";
+    dialog.setAttribute("aria-labelledby", title.id);
+    list.className = "facts";
+    for (const [key, what] of KEYS) {
+      const name = document.createElement("dt"), text = document.createElement("dd"), kbd = document.createElement("kbd");
+      kbd.textContent = key;
+      name.append(kbd);
+      text.textContent = what;
+      list.append(name, text);
+    }
+    close.textContent = "Close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.append(title, list, close);
+    document.body.append(dialog);
+  }
+  dialog.showModal();
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  if (event.key === "?") showKeys();
+  else if (event.key === "g") going = Date.now();
+  else if (Date.now() - going < 1500 && PLACES[event.key]) {
+    going = 0;
+    all("nav a").find((link) => link.textContent.trim() === PLACES[event.key])?.click();
+  }
+});
+
+// ---- Dashboards: tiles that change come from the service ----
+
+const board = document.querySelector("[data-events]");
+if (board) {
+  const state = document.getElementById("live");
+  const IDLE = 3600e3;  // nobody has looked for an hour: what goes on asking would keep the sign-in alive
+  let seen = Date.now(), source = null;
+  const follow = () => {
+    source = new EventSource(board.dataset.events);
+    source.addEventListener("open", () => { state.textContent = "Kept up to date."; });
+    source.addEventListener("error", () => { state.textContent = "The service cannot be reached at present; it is tried again."; });
+    source.addEventListener("reload", () => location.reload());
+    source.addEventListener("tile", (event) => {
+      const { place, html } = JSON.parse(event.data);
+      const tile = document.getElementById(`tile-${place}`);
+      const parsed = new DOMParser().parseFromString(html, "text/html");
+      tile?.replaceChildren(...parsed.body.childNodes);
+    });
+  };
+  for (const name of ["pointermove", "keydown", "scroll", "focus"]) addEventListener(name, () => {
+    seen = Date.now();
+    if (!source) follow();
+  }, { passive: true });
+  setInterval(() => {
+    if (source && Date.now() - seen > IDLE) {
+      source.close();
+      source = null;
+      state.textContent = "Not brought up to date while nobody looks.";
+    }
+  }, 30e3);
+  addEventListener("pagehide", () => { source?.close(); source = null; });
+  follow();
+}
 
 // ---- Asking: the price while one types ----
 

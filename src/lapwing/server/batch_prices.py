@@ -1,0 +1,63 @@
+"""What several questions would cost together, and how good each answer would be; free, and no row is read.
+
+The errors are those of each by itself. Answers that are bought together may be better, as each may say
+something of others.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from typing_extensions import TypedDict
+
+from lapwing.documents.answer_document import Record
+from lapwing.documents.preview_document import PreviewDocument, preview_document
+from lapwing.query.joint_price import asked_by
+from lapwing.release.answering import sum_of
+from lapwing.release.batching import batch_of
+from lapwing.release.explaining import explain
+from lapwing.server.bodies import BatchBody, number
+from lapwing.session import Session
+
+if TYPE_CHECKING:
+    from lapwing.preview import Preview
+
+TOO_DEAR: Final = "Together they cost more than is left for you. Nothing would be charged."
+
+
+class BatchPreviewDocument(TypedDict):
+    """What all together would cost, what is left for the caller, and the preview of each, in their order.
+
+    `refusal` is what they would be refused with now, all of them.
+    """
+
+    cost: Record
+    remaining: Record
+    refusal: str | None
+    questions: list[PreviewDocument]
+
+
+def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
+    """Price a batch as it would be bought: what stands there twice counts once, and what was bought before is free.
+
+    Raises: QueryRefused, InvalidParameter.
+    """
+    delta = None if body.delta is None else number(body.delta, "delta")
+    pairs = [(question.sql, question.values()) for question in body.questions]
+    state, access = session._state(), session._access()  # a session's parts, which nobody but the library is to take
+    requests = batch_of(
+        pairs, session._bound, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta
+    )
+    previews: list[Preview] = [explain(request, state, access, None) for request in requests]
+    once = {asked_by(request.plan): preview for request, preview in zip(requests, previews, strict=True)}
+    nothing = previews[0].cost.nothing()
+    cost = sum_of([nothing, *(preview.cost for preview in once.values())])
+    remaining = min((preview.remaining for preview in previews), key=lambda loss: loss.amount)
+    refusal = next((preview.refusal for preview in previews if preview.refusal is not None), None)
+    if refusal is None and cost.amount > remaining.amount:
+        refusal = TOO_DEAR
+    neighbouring = session.catalog.budget.neighbouring
+    return {
+        "cost": cost.to_record(),
+        "remaining": remaining.to_record(),
+        "refusal": refusal,
+        "questions": [preview_document(preview, neighbouring) for preview in previews],
+    }

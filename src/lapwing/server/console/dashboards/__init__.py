@@ -1,0 +1,155 @@
+"""Dashboards: saved answers and monitors on one page, brought up to date as monitors release; free to open.
+
+Updates are server-sent events: while the page is open, the service looks every other second whether a monitor has
+released more, and sends the tiles that changed as they are to be shown. Without scripts, loading the page again does
+the same.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from starlette.responses import Response, StreamingResponse
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.dashboards.tiles import newest_of, tile_of
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.problems import Problem, problem
+
+HERE: Final = "/console/dashboards/{dashboard}"
+LIST: Final = "/console/data/{dataset}/dashboards"
+EVENTS: Final = "text/event-stream"
+POLL: Final = 2.0
+"""Seconds between two looks whether a monitor has released more."""
+SECONDS: Final = 300.0
+"""After which a stream ends, and the page asks for another."""
+STREAMS: Final = 100
+"""At once, of all people: each looks into the files of its monitors."""
+_open: Final = [0]
+
+
+async def show_all(visit: Visit, refused: Problem | None = None) -> Response:
+    """List dashboards, one's own and the team's."""
+    dataset = visit.part("dataset")
+    items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=1000) if "tiles" in one]
+    monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
+    status = refused["status"] if refused else 200
+    return visit.show("dashboards/list.html", status, dataset=dataset, items=items, monitors=monitors, refused=refused)
+
+
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
+    """Show a dashboard."""
+    item = await _dashboard(visit)
+    dataset = item["dataset"]
+    tiles = [await tile_of(visit, dataset, place, tile) for place, tile in enumerate(item["tiles"])]
+    monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
+    return visit.show(
+        "dashboards/page.html",
+        refused["status"] if refused else 200,
+        dataset=dataset,
+        item=item,
+        tiles=tiles,
+        monitors=monitors,
+        alone=False,
+        live=any("monitor" in tile for tile in item["tiles"]),
+        refused=refused,
+    )
+
+
+async def events(visit: Visit) -> Response:
+    """Send the tiles that change, as they do."""
+    item = await _dashboard(visit)
+    if _open[0] >= STREAMS:
+        raise Refusal(problem("too_many_requests", 429, f"{STREAMS} dashboards are brought up to date already."))
+    headers = {"Content-Type": EVENTS, "X-Accel-Buffering": "no"}
+    return StreamingResponse(_changes(visit, item), headers=headers)
+
+
+async def _changes(visit: Visit, item: dict[str, Any]) -> AsyncIterator[str]:
+    clock = asyncio.get_running_loop().time
+    until, dataset = clock() + SECONDS, item["dataset"]
+    seen = dict.fromkeys(range(len(item["tiles"])), -2)  # so that the first look sends what was missed
+    _open[0] += 1
+    try:
+        while clock() < until:
+            for place, tile in enumerate(item["tiles"]):
+                newest = await newest_of(visit, dataset, tile)
+                if "monitor" in tile and newest != seen[place]:
+                    seen[place] = newest
+                    shown = await tile_of(visit, dataset, place, tile)
+                    html = visit.render("dashboards/tile.html", tile=shown, alone=False)
+                    yield f"event: tile\ndata: {json.dumps({'place': place, 'html': html})}\n\n"
+            yield ": nothing more\n\n"
+            await asyncio.sleep(POLL)
+            if (await _dashboard(visit))["tiles"] != item["tiles"]:
+                yield "event: reload\ndata: {}\n\n"
+                return
+    except Refusal:  # it is shared no more, or its reader may not see it any longer
+        return
+    finally:
+        _open[0] -= 1
+
+
+async def add(visit: Visit) -> Response:
+    """Put an answer or a monitor on a dashboard, or make a new one."""
+    dataset, form = visit.part("dataset"), visit.form
+    tile = {name: form[name].strip() for name in ("answer", "monitor", "column", "title") if form.get(name, "").strip()}
+    tiles = [tile] if "answer" in tile or "monitor" in tile else []
+    if form.get("dashboard"):
+        item = await visit.api.get("saved", form["dashboard"])
+        return await _changed(visit, item, [*item.get("tiles", []), *tiles])
+    name = form.get("name", "").strip() or "Dashboard"
+    body = {"title": name, "tiles": tiles, "shared": "shared" in form}
+    try:
+        made = (await visit.api.send("POST", "datasets", dataset, "saved", body=body)).document
+    except Refusal as refusal:
+        return await show_all(visit, refusal.document)
+    return go(f"/console/dashboards/{segment(made['id'])}")
+
+
+async def change(visit: Visit) -> Response:
+    """Move a tile forward, take one away, give another name, share it or not."""
+    item, form = await _dashboard(visit), visit.form
+    tiles, place = list(item["tiles"]), form.get("place", "")
+    at = int(place) if place.isascii() and place.isdigit() and int(place) < len(tiles) else None
+    what = form.get("what")
+    if what == "take" and at is not None:
+        tiles.pop(at)
+    elif what == "forward" and at:
+        tiles[at - 1], tiles[at] = tiles[at], tiles[at - 1]
+    elif what == "name":
+        item = {**item, "title": form.get("name", "").strip() or item["title"]}
+    elif what in ("share", "keep"):
+        item = {**item, "team": what == "share"}
+    return await _changed(visit, item, tiles)
+
+
+async def _changed(visit: Visit, item: dict[str, Any], tiles: list[Any]) -> Response:
+    body = {"title": item["title"], "tiles": tiles, "shared": bool(item["team"])}
+    here = f"/console/dashboards/{segment(item['id'])}"
+
+    async def again(visit: Visit, refused: Problem) -> Response:
+        if "dashboard" in visit.request.path_params:
+            return await show(visit, refused)
+        return await show_all(visit, refused)
+
+    return await act(visit, visit.api.send("PUT", "saved", item["id"], body=body), here, again)
+
+
+async def _dashboard(visit: Visit) -> dict[str, Any]:
+    item: dict[str, Any] = await visit.api.get("saved", visit.part("dashboard"))
+    if "tiles" not in item:
+        raise Refusal(problem("not_found", 404, "There is no such dashboard, or none that you may see."))
+    return item
+
+
+PAGES: Final = (
+    Page(method="GET", path=LIST, handle=show_all),
+    Page(method="POST", path=f"{LIST}/add", handle=add),
+    Page(method="GET", path=HERE, handle=show),
+    Page(method="POST", path=f"{HERE}/change", handle=change),
+    Page(method="GET", path=f"{HERE}/events", handle=events),
+)

@@ -1,0 +1,143 @@
+"""Tiles of a dashboard: an answer or a monitor, as a chart or as figures, each with its intervals.
+
+What a tile shows was bought before. An answer is opened as it was given, and of a monitor what it has released is read:
+both are requests that cannot charge anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from lapwing.server.console.answer.table import CellText, cells_of
+from lapwing.server.console.ask.question import single
+from lapwing.server.console.charts.answer_chart import Chart, chart_of
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.visits import Visit
+
+TICKS: Final = 60
+"""Of a monitor, in a line over time: the latest."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileShown:
+    """What a tile shows.
+
+    Args: place: among the tiles; newest: what is told apart by when it changes; figures: of an answer of one row, each
+        with its name; problem: why there is nothing to see.
+    """
+
+    place: int
+    title: str
+    link: str
+    about: str
+    newest: int
+    chart: Chart | None
+    figures: tuple[tuple[str, CellText], ...]
+    problem: str
+
+
+async def tile_of(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+    """Return a tile; of what cannot be opened, why."""
+    try:
+        if "answer" in tile:
+            return await _answer(visit, place, tile)
+        return await _monitor(visit, dataset, place, tile)
+    except Refusal as refusal:
+        title = tile.get("title") or tile.get("monitor") or "Answer"
+        return TileShown(
+            place=place,
+            title=title,
+            link="",
+            about="",
+            newest=-1,
+            chart=None,
+            figures=(),
+            problem=refusal.document["detail"],
+        )
+
+
+async def newest_of(visit: Visit, dataset: str, tile: Mapping[str, Any]) -> int:
+    """Return what is told apart by when a tile changes: how much its monitor has released."""
+    if "monitor" not in tile:
+        return 0
+    try:
+        return int((await visit.api.get("datasets", dataset, "monitors", tile["monitor"]))["released"])
+    except Refusal:
+        return -1
+
+
+async def _answer(visit: Visit, place: int, tile: Mapping[str, Any]) -> TileShown:
+    document = await visit.api.get("answers", tile["answer"])
+    request = single((await visit.api.get("answers", tile["answer"], "request"))["request"])
+    column = tile.get("column")
+    return TileShown(
+        place=place,
+        title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Answer").split()),
+        link=f"/console/answers/{tile['answer']}",
+        about=f"Bought {document['created'][:16].replace('T', ' ')} UTC; ± at {100 * document['confidence']:g} %",
+        newest=0,
+        chart=chart_of(document, column),
+        figures=_figures(document),
+        problem="" if document["rows"] else "No row is in this answer.",
+    )
+
+
+async def _monitor(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any]) -> TileShown:
+    monitor = await visit.api.get("datasets", dataset, "monitors", tile["monitor"])
+    after = max(0, monitor["released"] - TICKS)
+    ticks = await visit.api.get("datasets", dataset, "monitors", tile["monitor"], "ticks", after=after, limit=TICKS)
+    document = over_time(ticks) if ticks else None
+    last = ticks[-1]["time"][:16].replace("T", " ") if ticks else ""
+    return TileShown(
+        place=place,
+        title=tile.get("title") or tile["monitor"],
+        link="",
+        about=f"Monitor, {monitor['released']:,} of {monitor['ticks']:,} ticks; the last at {last} UTC"
+        if ticks
+        else "",
+        newest=monitor["released"],
+        chart=None if document is None else chart_of(document, tile.get("column")),
+        figures=() if document is None or document["keys"] else _figures(document),
+        problem="" if ticks else "It has released nothing yet.",
+    )
+
+
+def over_time(ticks: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a monitor released as one document: of one row a tick, over time; of several, the last tick."""
+    last = ticks[-1]["answer"]
+    keys = [name for name in last["columns"] if name not in last["intervals"]]
+    types = {name: _type(last, name) for name in last["columns"]}
+    if keys or len(last["rows"]) != 1:
+        return {**last, "types": types, "keys": keys}
+    numbers = list(last["intervals"])
+    rows = [{"time": tick["time"][:19], **tick["answer"]["rows"][0]} for tick in ticks if tick["answer"]["rows"]]
+    ends = {
+        name: {
+            end: [tick["answer"]["intervals"][name][end][0] for tick in ticks if tick["answer"]["rows"]]
+            for end in ("low", "high")
+        }
+        for name in numbers
+    }
+    return {
+        "columns": ["time", *numbers],
+        "rows": rows,
+        "types": {**types, "time": "timestamp"},
+        "keys": ["time"],
+        "intervals": ends,
+    }
+
+
+def _type(document: Mapping[str, Any], name: str) -> str:
+    """Return the type of a column by its values, which ticks do not say."""
+    values = [row[name] for row in document["rows"] if row[name] is not None]
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+    if values and whole:
+        return "integer"
+    return "real" if values and all(isinstance(value, int | float) for value in values) else "text"
+
+
+def _figures(document: Mapping[str, Any]) -> tuple[tuple[str, CellText], ...]:
+    if len(document["rows"]) != 1 or document.get("keys"):
+        return ()
+    return tuple(zip(document["columns"], cells_of(document, [0])[0], strict=True))

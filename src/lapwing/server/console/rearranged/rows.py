@@ -1,0 +1,181 @@
+r"""Rows of an answer put together anew, for nothing: some of them, in another order, added up over fewer keys.
+
+All of it is computed from released rows, so it is post-processing and costs nothing.
+
+An interval of a sum of k released numbers rests on their noises being independent, each of a known law:
+
+- *rounded Gaussian*, of scale σ and with numbers that are multiples of a step s. Each error is a normal one and a rest
+  of at most s/2, which is 0 in the mean by symmetry. The sum of the normal ones is within z·σ·√k of 0. The rests add at
+  most k·s/2, or by Hoeffding's inequality (1963) at most s·√(k·ln(2/β)/2) but with a chance of β; of both ways to share
+  out the chance the narrower interval is taken.
+- *discrete Gaussian*: sub-Gaussian with parameter σ (Canonne, Kamath and Steinke 2020), so that the sum is within
+  σ·√(2k·ln(2/α)) but with a chance of α.
+- *discrete Laplace* of scale b: its moment generating function is at most that of the Laplace distribution,
+  1/(1 − b²t²), as (cosh x − 1)/x² grows with x. So by Chernoff's bound the sum is within (ln(2/α) − k·ln(1 − u²))·b/u
+  for any u between 0 and 1.
+
+The step is at most the greatest common divisor of all released numbers, as it divides each of them. There is no
+interval where it was the noise that chose the rows (HAVING, LIMIT, private keys, another question around this one),
+where a number is made of several, or where noises are of other laws or depend on each other: there a sum is shown
+without one.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Final, Literal, final
+
+from lapwing.server.console.charts.answer_chart import NUMERIC, adds_up
+
+CHANCE: Final = 0.05
+"""That the sum is outside of its interval, at most."""
+_FOR_RESTS: Final = 0.01
+_CHOSEN: Final = re.compile(r"\b(having|limit|offset|fetch|qualify|top)\b|\bselect\b.*\bselect\b", re.I | re.S)
+_PARTS: Final = [n / 200 for n in range(1, 200)]
+Document = Mapping[str, Any]
+How = Literal["sum", "largest", "smallest"]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrangement:
+    """What is wanted of an answer.
+
+    Args: kept: the keys that stay, in their order; how: what becomes of rows that are the same in these; key, holds: a
+        key, and a text that its value has, before they are put together; column, above, below: what a number is to be,
+        after it; sort, falling: the order; first: so many rows at most.
+    """
+
+    kept: tuple[str, ...]
+    how: How = "sum"
+    key: str | None = None
+    holds: str = ""
+    column: str | None = None
+    above: float | None = None
+    below: float | None = None
+    sort: str | None = None
+    falling: bool = False
+    first: int | None = None
+
+
+def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, Any]:
+    """Return a document with rows as they are wanted, and which columns could not be put together in `left_out`."""
+    places = [
+        place
+        for place, row in enumerate(document["rows"])
+        if wanted.key is None or wanted.holds.casefold() in str(row[wanted.key]).casefold()
+    ]
+    if list(wanted.kept) == list(document["keys"]):
+        shown = _some(document, places)
+    else:
+        shown = _together(document, places, wanted, sql)
+    return _some(shown, _chosen(shown, wanted))
+
+
+def half_width(law: str, scale: float, step: float, count: int) -> float | None:
+    """Return within what the sum of so many independent noises is, but with a chance of 5 %; None for other laws."""
+    if law == "rounded Gaussian":
+        normal = NormalDist()
+        alike = normal.inv_cdf(1 - CHANCE / 2) * scale * math.sqrt(count) + count * step / 2
+        apart = normal.inv_cdf(1 - (CHANCE - _FOR_RESTS) / 2) * scale * math.sqrt(count)
+        return min(alike, apart + step * math.sqrt(count * math.log(2 / _FOR_RESTS) / 2))
+    if law == "discrete Gaussian":
+        return scale * math.sqrt(2 * count * math.log(2 / CHANCE))
+    if law == "discrete Laplace":
+        return min((math.log(2 / CHANCE) - count * math.log1p(-u * u)) * scale / u for u in _PARTS)
+    return None
+
+
+def _together(document: Document, places: Sequence[int], wanted: Arrangement, sql: str) -> dict[str, Any]:
+    """Put the rows together that are the same in the keys that are kept."""
+    rows, types = document["rows"], document["types"]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for place in places:
+        groups.setdefault(tuple(rows[place][key] for key in wanted.kept), []).append(place)
+    numbers = [name for name in document["columns"] if name not in document["keys"] and types.get(name) in NUMERIC]
+    summed = [name for name in numbers if adds_up(document, name)] if wanted.how == "sum" else numbers
+    made = [dict(zip(wanted.kept, values, strict=True)) for values in groups]
+    intervals = {}
+    for name in summed:
+        values = [
+            [Fraction(str(rows[p][name])) for p in group if rows[p][name] is not None] for group in groups.values()
+        ]
+        for row, some in zip(made, values, strict=True):
+            row[name] = _number(_of(some, wanted.how), types[name])
+        if wanted.how == "sum":
+            intervals[name] = _ends(document, name, values, sql)
+    return {
+        "columns": [*wanted.kept, *summed],
+        "rows": made,
+        "types": {name: types[name] for name in (*wanted.kept, *summed)},
+        "keys": list(wanted.kept),
+        "facts": [one for one in document.get("facts", ()) if one["name"] in summed],
+        "intervals": {name: ends for name, ends in intervals.items() if ends is not None},
+        "left_out": [name for name in document["columns"] if name not in (*document["keys"], *summed)],
+    }
+
+
+def _of(values: Sequence[Fraction], how: How) -> Fraction | None:
+    if not values:
+        return None
+    return sum(values, Fraction(0)) if how == "sum" else max(values) if how == "largest" else min(values)
+
+
+def _number(value: Fraction | None, kind: str) -> float | int | None:
+    return None if value is None else int(value) if kind == "integer" else float(value)
+
+
+def _ends(document: Document, name: str, groups: Sequence[Sequence[Fraction]], sql: str) -> dict[str, Any] | None:
+    """Return the intervals of sums, None where none can be promised."""
+    chosen = _CHOSEN.search(sql) or any("key" in note.casefold() for note in document.get("notes", ()))
+    (facts,) = [one for one in document["facts"] if one["name"] == name]
+    (noise,) = facts["measures"]
+    if chosen or noise["half_width"] != facts["half_width"] or name not in document["intervals"]:
+        return None
+    released = [Fraction(str(row[name])) for row in document["rows"] if row[name] is not None]
+    step = float(_common(released))
+    widths = [half_width(noise["mechanism"], noise["scale"], step, len(group)) for group in groups]
+    if None in widths or not step:
+        return None
+    middle = [float(sum(group, Fraction(0))) for group in groups]
+    pairs = [(None, None) if not group else (m - w, m + w) for m, w, group in zip(middle, widths, groups, strict=True)]  # type: ignore[operator]
+    return {"low": [low for low, _ in pairs], "high": [high for _, high in pairs]}
+
+
+def _common(values: Sequence[Fraction]) -> Fraction:
+    """Return the greatest number of which all are multiples; 0 if all are 0.
+
+    >>> _common([Fraction(6), Fraction(-4)]), _common([Fraction(1, 2), Fraction(3)])
+    (Fraction(2, 1), Fraction(1, 2))
+    """
+    below = math.lcm(*(value.denominator for value in values))
+    return Fraction(math.gcd(*(int(value * below) for value in values)), below)
+
+
+def _chosen(document: Document, wanted: Arrangement) -> list[int]:
+    rows = document["rows"]
+    places = list(range(len(rows)))
+    if wanted.column in document["columns"]:
+        values = {place: rows[place][wanted.column] for place in places}
+        places = [
+            place
+            for place, value in values.items()
+            if value is not None
+            and (wanted.above is None or float(value) >= wanted.above)
+            and (wanted.below is None or float(value) <= wanted.below)
+        ]
+    return places
+
+
+def _some(document: Document, places: Sequence[int]) -> dict[str, Any]:
+    """Return a document with some of its rows."""
+    if len(places) == len(document["rows"]):
+        return dict(document)
+    ends = {
+        name: {"low": [pair["low"][p] for p in places], "high": [pair["high"][p] for p in places]}
+        for name, pair in document["intervals"].items()
+    }
+    return {**document, "rows": [document["rows"][place] for place in places], "intervals": ends}

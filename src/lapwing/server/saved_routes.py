@@ -1,0 +1,172 @@
+"""Routes of what people keep: saved questions and dashboards, and answers that a team shares. All of it is free."""
+
+from typing import Annotated, Any, Final, NotRequired
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import Field, StrictBool
+from typing_extensions import TypedDict
+
+from lapwing.errors import InvalidParameter
+from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text
+from lapwing.server.listing import PageOf, cut
+from lapwing.server.people import Caller, missing
+from lapwing.server.problems import may_raise
+from lapwing.server.responses import described_by, json_response
+from lapwing.server.saved import SavedItem
+from lapwing.server.service import Service
+
+MOST_TILES: Final = 40
+LONGEST_TITLE: Final = 120
+
+
+class SavedQuestion(Body):
+    """A question in SQL, and by what it is priced."""
+
+    sql: Annotated[Text, Field(min_length=1, max_length=MOST_SQL)]
+    epsilon: Amount | None = None
+    error: Amount | None = None
+
+
+class Tile(Body):
+    """A part of a dashboard: an answer or a monitor, and which of its columns is drawn; the first unless given."""
+
+    answer: Annotated[Text, Field(min_length=1, max_length=64)] | None = None
+    monitor: Name | None = None
+    column: Annotated[Text, Field(min_length=1, max_length=1000)] | None = None
+    title: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)] | None = None
+
+
+class SavedBody(Body):
+    """A saved question, or a dashboard of `tiles`; `shared` with one's team or not."""
+
+    title: Annotated[Text, Field(min_length=1, max_length=LONGEST_TITLE)]
+    question: SavedQuestion | None = None
+    tiles: Annotated[list[Tile], Field(max_length=MOST_TILES)] | None = None
+    shared: StrictBool = False
+
+    def content(self) -> dict[str, Any]:
+        """Return what is kept.
+
+        Raises: InvalidParameter.
+        """
+        if (self.question is None) == (self.tiles is None):
+            raise InvalidParameter("Give either a question or tiles.")
+        if self.question is not None:
+            return {"question": self.question.model_dump(mode="json", exclude_none=True)}
+        tiles = self.tiles or []
+        if any((tile.answer is None) == (tile.monitor is None) for tile in tiles):
+            raise InvalidParameter("A tile is either of an answer or of a monitor.")
+        return {"tiles": [tile.model_dump(mode="json", exclude_none=True) for tile in tiles]}
+
+
+class SharedBody(Body):
+    """Whether one's team may open an answer."""
+
+    shared: StrictBool
+
+
+class SavedDocument(TypedDict):
+    """A saved question or a dashboard; `team` is the one with which it is shared."""
+
+    id: str
+    person: str
+    dataset: str
+    created: str
+    title: str
+    team: str | None
+    question: NotRequired[dict[str, Any]]
+    tiles: NotRequired[list[dict[str, Any]]]
+
+
+class SharedDocument(TypedDict):
+    """With which team an answer is shared; null for none."""
+
+    answer: str
+    team: str | None
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/v1", tags=["saved"])
+    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+    saved = service.saved
+
+    def visible(caller: Caller, id_: str) -> SavedItem:
+        item = saved.find(id_, caller.name)
+        service.datasets.visible(caller, item.dataset)
+        return item
+
+    def share_tiles(caller: Caller, content: dict[str, Any], *, shared: bool) -> None:
+        """Share one's own answers that a shared dashboard shows, as nobody else could see them there."""
+        for tile in content.get("tiles", []) if shared else []:
+            record = service.answers.find(tile["answer"]) if "answer" in tile else None
+            if record is not None and record.person == caller.name:
+                saved.share_answer(record.id, caller.name, shared=True)
+
+    @router.post(
+        "/datasets/{dataset}/saved",
+        status_code=201,
+        responses=described_by(SavedDocument, status=201),
+        openapi_extra=may_raise(InvalidParameter),
+    )
+    def add(dataset: str, body: SavedBody, caller: Caller = asker) -> Response:
+        """Save a question or a dashboard; with `shared`, for one's team, which may open the dashboard's answers too."""
+        served, content = service.datasets.visible(caller, dataset), body.content()
+        item = saved.add(caller.name, served.name, body.title, content, shared=body.shared)
+        share_tiles(caller, content, shared=body.shared)
+        return json_response(_document(item), {"Location": f"/v1/saved/{item.id}"}, status=201)
+
+    @router.get("/datasets/{dataset}/saved", responses=described_by(list[SavedDocument]))
+    def list_saved(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
+        """List what one has saved of a data set, and what one's team shares, by title."""
+        served = service.datasets.visible(caller, dataset)
+        items = page.start(saved.of(caller.name, served.name), lambda item: item.id)
+        shown, headers = cut(request, page.limit, items, lambda item: item.id)
+        return json_response([_document(item) for item in shown], headers)
+
+    @router.get("/saved/{saved_id}", responses=described_by(SavedDocument))
+    def show(saved_id: str, caller: Caller = reader) -> Response:
+        """Show a saved question or a dashboard: one's own, or one that one's team shares."""
+        return json_response(_document(visible(caller, saved_id)))
+
+    @router.put("/saved/{saved_id}", responses=described_by(SavedDocument), openapi_extra=may_raise(InvalidParameter))
+    def change(saved_id: str, body: SavedBody, caller: Caller = asker) -> Response:
+        """Change what one has saved."""
+        visible(caller, saved_id)
+        content = body.content()
+        item = saved.change(saved_id, caller.name, body.title, content, shared=body.shared)
+        share_tiles(caller, content, shared=body.shared)
+        return json_response(_document(item))
+
+    @router.delete("/saved/{saved_id}", status_code=204)
+    def remove(saved_id: str, caller: Caller = asker) -> None:
+        """Remove what one has saved; answers stay, and stay shared."""
+        visible(caller, saved_id)
+        saved.remove(saved_id, caller.name)
+
+    @router.put(
+        "/answers/{answer}/team", responses=described_by(SharedDocument), openapi_extra=may_raise(InvalidParameter)
+    )
+    def share(answer: str, body: SharedBody, caller: Caller = asker) -> Response:
+        """Let one's team open an answer of one's own, or no longer."""
+        record = service.answers.find(answer)
+        if record is None or record.person != caller.name:
+            raise missing("answer of yours")
+        service.datasets.visible(caller, record.dataset)
+        team = saved.share_answer(answer, caller.name, shared=body.shared)
+        document: SharedDocument = {"answer": answer, "team": team}
+        return json_response(document)
+
+    return router
+
+
+def _document(item: SavedItem) -> SavedDocument:
+    document: SavedDocument = {
+        "id": item.id,
+        "person": item.person,
+        "dataset": item.dataset,
+        "created": item.created,
+        "title": item.title,
+        "team": item.team,
+    }
+    return {**document, **item.content}  # type: ignore[typeddict-item]

@@ -1,0 +1,180 @@
+"""What one keeps: saved questions, answers that a team shares, dashboards, several questions at one price."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lapwing.monitors import Monitor, create_monitor
+from lapwing.server.console import dashboards
+from lapwing.server.console.dashboards import tiles
+from lapwing.server.console.forms import FIELD
+from tests.server.console.test_asking import SQL, priced
+from tests.server.test_monitors import QUESTION
+from tests.support.server.browsing import Shown, Visitor, visitor
+from tests.support.server.world import World, on_both
+
+
+@pytest.fixture
+def team(place: World) -> tuple[Visitor, Visitor]:
+    """Two analysts of one team who may ask `open`."""
+    view = place.session().budget()
+    place.service.policies.grant("open", "bob", None, view.spending, view.total, by="carol")
+    for name in ("alice", "bob"):
+        place.service.people.change(name, team="nurses", by="carol")
+    return visitor(place, "alice"), visitor(place, "bob")
+
+
+@pytest.fixture
+def monitor(place: World) -> Iterator[Monitor]:
+    catalog = place.session().catalog
+    question = QUESTION.replace("plan, ", "").replace("GROUP BY plan ", "")
+    with create_monitor(catalog, "m", question, epsilon=1, time="seen", most=3, source="service") as made:
+        yield made
+
+
+def bought(alice: Visitor, **typed: str) -> str:
+    return alice.submit(priced(alice, **typed), "/ask/answer").path.partition("?")[0]
+
+
+@on_both
+def test_a_question_is_saved_and_shared(team: tuple[Visitor, Visitor]) -> None:
+    alice, bob = team
+    saved = alice.submit(priced(alice), "/saved", title="by plan")
+    assert "Saved." in saved.text
+    assert "by plan" not in bob.go("/console/data/open/saved").text
+    shared = alice.post(saved.form("/change").action, {FIELD: alice.secret(), "what": "share"})
+    assert "shared with nurses" in shared.text
+    (action,) = {form.action for form in shared.page.forms if form.action.endswith("/change")}
+    opened = bob.go(action.removesuffix("/change"))  # an address that is passed on
+    assert opened.form("/ask").fields["sql"] == SQL
+    assert opened.form("/ask").fields["epsilon"] == "0.5"
+    assert alice.world.charges() == 0
+    gone = alice.post(action, {FIELD: alice.secret(), "what": "remove"})
+    assert "Removed." in gone.text
+    assert bob.go(action.removesuffix("/change")).status == 404
+
+
+def test_who_has_no_team_is_told(alice: Visitor) -> None:
+    told = alice.submit(priced(alice), "/saved", title="mine", shared="1")
+    assert told.status == 422
+    assert "You are in no team" in told.text
+
+
+def test_an_answer_is_passed_on_within_a_team(team: tuple[Visitor, Visitor]) -> None:
+    alice, bob = team
+    path = bought(alice, label="for all of us")
+    assert bob.go(path).status == 404
+    assert "may open this page by its address" in alice.submit(alice.go(path), "/share", what="share").text
+    seen = bob.go(path)
+    assert "Bought by alice." in seen.text
+    assert [form for form in seen.page.forms if form.action.endswith("/share")] == []
+    assert "for all of us" in bob.go("/console/data/open/saved").text
+    alice.submit(alice.go(path), "/share", what="keep")
+    assert bob.go(path).status == 404
+    assert alice.world.charges() == 1
+
+
+def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visitor], monitor: Monitor) -> None:
+    alice, bob = team
+    for _, tick in zip(range(3), monitor.run(replay=True), strict=False):
+        assert tick.rows()
+    path, other = bought(alice), bought(alice, sql="SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits", label="all")
+    charges = alice.world.charges()
+    board = alice.submit(alice.go(path), "/dashboards/add")
+    assert board.content.count(b'class="bar-1"') == 2
+    here = board.path
+    alice.submit(alice.go(other), "/dashboards/add", dashboard=here.rpartition("/")[2])
+    board = alice.submit(alice.go(here), "/dashboards/add", monitor="m")
+    assert board.path == here
+    assert board.content.count(b'class="dot"') == 3  # of the monitor, over time
+    assert board.text.count("±") >= 4
+    assert "3 of 6 ticks" in board.text
+    moved = change(alice, here, place="1", what="forward")
+    assert moved.content.index(other.encode()) < moved.content.index(path.encode())
+    assert bob.go(here).status == 404
+    assert "shared with nurses" in change(alice, here, what="share").text
+    seen = bob.go(here)
+    assert seen.content.count(b'class="bar-1"') == 2  # its answers are shared with it
+    assert "Take it away" not in seen.text
+    assert change(bob, here, what="name", name="Ours").status in (403, 404)
+    assert len(change(alice, here, place="0", what="take").page.text) < len(board.page.text)
+    assert "Ward" in change(alice, here, what="name", name="Ward").text
+    assert "Ward" in alice.go("/console/data/open/dashboards").text
+    removed = alice.post(f"/console/saved/{here.rpartition('/')[2]}/change", {FIELD: alice.secret(), "what": "remove"})
+    assert "Removed." in removed.text
+    assert alice.go(path).status == 200
+    assert alice.world.charges() == charges
+
+
+def change(who: Visitor, here: str, **fields: str) -> Shown:
+    return who.post(f"{here}/change", {FIELD: who.secret(), **fields})
+
+
+def test_what_is_gone_from_a_dashboard_says_so(alice: Visitor) -> None:
+    path = "/v1/datasets/open/saved"
+    gone = [{"monitor": "none"}, {"answer": "0" * 32, "title": "Old"}]
+    made = alice.world.ask("POST", path, "alice", {"title": "Ward", "tiles": gone}).document
+    shown = alice.go(f"/console/dashboards/{made['id']}")
+    assert shown.status == 200
+    assert "no such monitor" in shown.text
+    assert "no such answer" in shown.text
+
+
+def test_a_stream_sends_what_a_monitor_released(
+    alice: Visitor, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboards, "SECONDS", 0.3)
+    monkeypatch.setattr(dashboards, "POLL", 0.1)
+    next(monitor.run(replay=True))
+    made = alice.world.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "W", "tiles": [{"monitor": "m"}]})
+    here, charges = f"/console/dashboards/{made.document['id']}", alice.world.charges()
+    sent = alice.go(f"{here}/events")
+    assert sent.headers["content-type"].startswith("text/event-stream")
+    (event,) = [block for block in sent.content.decode().split("\n\n") if block.startswith("event: tile")]
+    told = json.loads(event.partition("data: ")[2])
+    assert told["place"] == 0
+    assert "1 of 6 ticks" in told["html"]
+    assert alice.world.charges() == charges
+    monkeypatch.setattr(dashboards, "STREAMS", 0)
+    assert alice.go(f"{here}/events").status == 429
+
+
+def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
+    form = alice.go("/console/data/open/batch")
+    text = f"{SQL}; -- and; so on\nSELECT COUNT(*) AS \"a;b\" FROM visits WHERE plan = 'a;b';"
+    price = alice.submit(form, "/batch", sql=text, epsilon="0.5", label="both")
+    assert "Price: ε = 0.5 for 2 questions" in price.text
+    assert alice.world.charges() == 0
+    answers = alice.submit(price, "/batch/answers")
+    again = alice.submit(price, "/batch/answers")  # the same form once more, as a double click sends it
+    assert answers.path == again.path
+    links = [link for link in answers.page.links if link.startswith("/console/answers/")]
+    assert len(links) == 2
+    assert alice.world.charges() == 2
+    shown = alice.go(links[1])
+    assert "a;b" in shown.text
+    assert "All were bought before" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
+    wrong = alice.submit(form, "/batch", sql="SELECT plam FROM visits", epsilon="0.5")
+    assert "There is no column 'plam'" in wrong.text
+    assert "would be refused" in alice.submit(form, "/batch", sql=SQL, epsilon="1000000").text
+    assert alice.world.charges() == 2
+
+
+def test_a_dashboard_that_asks_again_is_found(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a tile that buys what it shows, in place of opening what was bought."""
+    path = bought(alice)
+    here = alice.submit(alice.go(path), "/dashboards/add").path
+    before = alice.world.charges()
+    alice.go(here)
+    assert alice.world.charges() == before
+    tile_of = tiles.tile_of
+
+    async def asking(visit, dataset, place, tile):  # type: ignore[no-untyped-def]
+        body = {"sql": "SELECT SUM(cost) AS s FROM visits", "epsilon": 0.25}
+        await visit.api.send("POST", "datasets", dataset, "query", body=body)
+        return await tile_of(visit, dataset, place, tile)
+
+    monkeypatch.setattr(dashboards, "tile_of", asking)
+    alice.go(here)
+    assert alice.world.charges() == before + 1
