@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lapwing.learn.naive_bayes import CategoricalNB as CategoricalNB
     from lapwing.learn.naive_bayes import GaussianNB as GaussianNB
     from lapwing.learn.opacus_accountant import OpacusAccountant as OpacusAccountant
+    from lapwing.learn.pate import PATE as PATE
     from lapwing.learn.pca import PCA as PCA
     from lapwing.learn.scaling import StandardScaler as StandardScaler
     from lapwing.learn.scoring import Score as Score
@@ -35,6 +36,7 @@ _HOMES = {
     "LogisticRegression": "logistic",
     "ModelSelection": "model_selection",
     "OpacusAccountant": "opacus_accountant",
+    "PATE": "pate",
     "PCA": "pca",
     "Score": "scoring",
     "SelectKBest": "select_features",
