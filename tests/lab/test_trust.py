@@ -9,6 +9,7 @@ from lapwing.exact.arrays import IntArray
 from lapwing.lab import Finding, Settings
 from lapwing.lab import trust as experiment
 from lapwing.secure.adding import noisy_total
+from lapwing.secure.joint_noise import Messages
 
 
 def wrong(found: Finding) -> set[str]:
@@ -22,7 +23,8 @@ def test_it_holds_and_has_the_figures_of_the_comparison() -> None:
     assert errors["curator"] == pytest.approx(1.36, abs=0.005)
     assert errors["secure"] == pytest.approx(2.35, abs=0.005)
     assert errors["local"] == pytest.approx(95.95, abs=0.005)
-    assert errors["secure"] < errors["shuffled"] < errors["local"]
+    assert errors["joint"] == errors["curator"]
+    assert errors["secure"] < errors["shuffled"] < errors["combined"] < errors["local"]
 
 
 def test_another_epsilon_holds() -> None:
@@ -42,6 +44,18 @@ def test_noise_by_one_server_only_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(experiment, "noisy_total", lazy)
     assert "squared error, secure" in wrong(experiment.run(Settings(short=True)))
+
+
+def test_joint_noise_of_two_servers_only_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: one server's part is left out."""
+
+    def left_out(server: Messages, message: bytes) -> list[int]:
+        parts = ended(server, message)
+        return [0] * len(parts) if next(calls) % 3 == 2 else parts
+
+    ended, calls = experiment._ended, iter(range(10**9))
+    monkeypatch.setattr(experiment, "_ended", left_out)
+    assert {"count, joint", "squared error, joint"} & wrong(experiment.run(Settings(short=True)))
 
 
 def test_one_error_at_a_large_epsilon_is_no_surprise() -> None:

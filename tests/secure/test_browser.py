@@ -21,7 +21,7 @@ from lapwing.privacy.amounts import written
 from lapwing.secure.device import records_of
 from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
-from lapwing.secure.task import Asked, Task, Values, Vector, number_between
+from lapwing.secure.task import Asked, Task, Values, Vector, joint_delta, number_between
 from lapwing.secure.wire import ID_BYTES
 from tests.local.test_module import needs_chromium, needs_node
 from tests.secure.conftest import NAMES, write_task
@@ -129,6 +129,17 @@ def test_gaussian_noise_is_checked(each: list[Task], epsilon: str, delta: str) -
         wrong.append(json.dumps({**made.document, "noise": {**noise, "scale": less}}))
     assert all(isinstance(digest, str) for digest in node("tasks", good))
     assert [found.get("kind") for found in node("tasks", wrong)] == ["task"] * len(wrong)
+
+
+@needs_node
+def test_the_delta_of_a_joint_noise_is_checked(each: list[Task]) -> None:
+    good = [replace(task, joint=True, delta=joint_delta(task.asked)) for task in each]
+    assert node("tasks", [task.to_text() for task in good]) == [task.digest for task in good]
+    wrong: list[Any] = [{**task.document, "delta": written(task.delta / 2)} for task in good]
+    wrong += [{**task.document, "joint": 1} for task in good]
+    wrong += [{**each[0].document, "joint": True}, {**good[0].document, "servers": good[0].document["servers"][:2]}]  # type: ignore[index]
+    for lie, found in zip(wrong, node("tasks", [json.dumps(lie) for lie in wrong]), strict=True):
+        assert found["kind"] == "task", lie
 
 
 # RFC 9180, A.3.1: DHKEM(P-256, HKDF-SHA256), HKDF-SHA256, AES-128-GCM in base mode; its first message has aad, so the

@@ -10,9 +10,10 @@ import pytest
 
 from lapwing.errors import InvalidParameter
 from lapwing.secure.adding import AddingServer, budget_of, noisy_total
-from lapwing.secure.checking import liars, masks_of, running_sums, summands
+from lapwing.secure.checking import liars, running_sums, summands
 from lapwing.secure.field import AT_ZERO, MODULUS, on_lines
 from lapwing.secure.organising import new_task
+from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.task import Number, Task, Vector
 from lapwing.secure.wire import opening_of, set_digest
 from tests.secure.conftest import NAMES, write_task
@@ -106,10 +107,10 @@ def test_summands_without_masks_are_noticed() -> None:
 
 def test_masks_cancel_for_one_label_only(tmp_path: Path) -> None:
     task, _ = write_task(tmp_path, checked=True)
-    masks = [masks_of(tmp_path / name, task) for name in NAMES]
-    one = [each.of(b"one", 4) for each in masks]
+    masks = [pair_keys_of(tmp_path / name, task) for name in NAMES]
+    one = [each.masks(b"one", 4) for each in masks]
     assert [sum(each) % MODULUS for each in zip(*one, strict=True)] == [0] * 4
-    assert sum(masks[0].of(b"other", 1) + one[1][:1] + one[2][:1]) % MODULUS
+    assert sum(masks[0].masks(b"other", 1) + one[1][:1] + one[2][:1]) % MODULUS
     assert len({number for each in one for number in each}) == 12
 
 

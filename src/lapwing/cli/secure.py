@@ -97,6 +97,9 @@ def init(
     checked: Annotated[
         bool, typer.Option("--checked", help="Drop what is no answer; then two of three servers see all.")
     ] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="One noise for all three servers, which two of them together know.")
+    ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The task's file.")] = Path(
         "task.json"
     ),
@@ -114,6 +117,7 @@ def init(
         delta=delta or Fraction(0),
         least_clients=least_clients,
         checked=checked,
+        joint=joint,
         certificates=[file.read_text(encoding="ascii", errors="replace") for file in server],
     )
     _write_new(output, task.to_text(), 0o644)
@@ -364,8 +368,9 @@ def _noise_of(task: "Task") -> str:
     each, servers = task.noise, len(task.servers)
     step = Fraction(1) if isinstance(task.asked, Values) else task.asked.step
     steps = "" if step == 1 else f" steps of {_figure(step)}"
+    who = ", one for all servers:" if task.joint else f" by each server; of all {servers} together,"
     return (
-        f"{each.name} of scale {float(each.scale):.4g}{steps} by each server; of all {servers} together, "
+        f"{each.name} of scale {float(each.scale):.4g}{steps}{who} "
         f"a standard deviation of {standard_deviation(task) * float(step):.4g}"
     )
 

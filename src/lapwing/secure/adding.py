@@ -25,14 +25,13 @@ from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.ledger.entries import Charge, Charged, subject_of
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Refused
-from lapwing.privacy.measures import Loss
+from lapwing.privacy.measures import Loss, PureDP
 from lapwing.secure import wire
 from lapwing.secure.checking import (
     challenge_of,
-    masks_of,
-    place_of,
     range_label,
     release_label,
     require_ranges,
@@ -40,6 +39,9 @@ from lapwing.secure.checking import (
     summands,
 )
 from lapwing.secure.field import AT_ZERO, MODULUS
+from lapwing.secure.identity import place_of
+from lapwing.secure.noise_rounds import SET_BYTES, message_sizes, take_part
+from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.sealing import Opener, sealed_bytes
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import NEIGHBOURING, Task
@@ -74,9 +76,8 @@ class AddingServer:
         self._releasing = threading.Lock()
         self._folder = folder
         self._opener: Opener | None = None
-        self._place = place_of(folder, task) if task.checked else 0
-        self._share = AT_ZERO[self._place] if task.checked else 1
-        self._masks = masks_of(folder, task) if task.checked else None
+        self._keys = pair_keys_of(folder, task) if task.checked or task.joint else None
+        self._share = AT_ZERO[self._keys.place] if self._keys and task.checked else 1
         self._tested: tuple[tuple[str, int], list[int]] | None = None
         task.noise.loss(task.asked.sensitivity, budget.budget.kind)  # refused if this noise has none in that measure
         self._lock = _locked(folder / _LOCK)
@@ -151,27 +152,42 @@ class AddingServer:
             without them it is uniform (`secure.checking`).
         Raises: InvalidParameter if the request is none, is of clients that are not held, or of another challenge.
         """
-        if self._masks is None:
+        if self._keys is None or not self.task.checked:
             raise InvalidParameter("The task's answers are not checked; there is nothing to test.")
         nonces, ranges, clients = wire.opening_in(body)
-        if nonces[self._place] != self.nonce():
+        if nonces[self._keys.place] != self.nonce():
             raise InvalidParameter("The challenge is not made with this server's nonce; nothing was opened.")
         digest = set_digest(self.task.digest, clients)
         challenge = challenge_of(digest, nonces)
         with self._releasing:
-            sums = self._running(clients, digest, challenge)
+            sums = self._running(clients, digest, challenge, self._keys.place)
         require_ranges(ranges, len(sums) - 1)
         opened = []
         for low, high in ranges:
-            (mask,) = self._masks.of(range_label(digest, challenge, (low, high)), 1)
+            (mask,) = self._keys.masks(range_label(digest, challenge, (low, high)), 1)
             opened.append((sums[high] - sums[low] + mask) % MODULUS)
         return b"".join(each.to_bytes(wire.CELL_BYTES, "little") for each in opened)
 
-    def release(self, clients: bytes) -> Release:
+    def noise(self, body: bytes) -> bytes:
+        """Return this server's next message of drawing one noise together for a set of clients.
+
+        Args: body: the set's digest, and the messages that this server got so far (`noise_rounds`).
+        Raises: InvalidParameter if it is none, or no message is missing.
+        """
+        message = self._taken_part(body[:SET_BYTES], body[SET_BYTES:])
+        if isinstance(message, list):
+            raise InvalidParameter("The noise is drawn; no message is missing.")
+        return message
+
+    def release(self, body: bytes) -> Release:
         """Return the noisy part of the totals of a set of clients; the same for the same set.
 
-        Raises: InvalidParameter if the set is none, or not held; QueryRefused if it is too small; BudgetExhausted.
+        Args: body: the set; before it, if the noise is joint, the messages of drawing it that this server got.
+        Raises: InvalidParameter if the set is none, or not held, or the messages are none; QueryRefused if it is too
+            small; BudgetExhausted.
         """
+        size = sum(message_sizes(self.task)) if self.task.joint else 0
+        messages, clients = body[:size], body[size:]
         members = clients_in(clients)
         if len(members) < self.task.least_clients:
             raise QueryRefused(
@@ -180,7 +196,7 @@ class AddingServer:
             )
         digest = set_digest(self.task.digest, clients)
         with self._releasing:
-            release = self._stored(self._key(digest)) or self._new_release(members, digest)
+            release = self._stored(self._key(digest)) or self._new_release(members, digest, messages)
             self._store.note_released(digest)
         return release
 
@@ -192,6 +208,8 @@ class AddingServer:
         account = self._ledger.seen().account
         loss = self._loss(account.budget)
         begun = self.released() is not None or bool(self._ledger.seen().under_way)
+        if not begun and self._delta() > self._ledger.seen().delta_remaining:
+            raise BudgetExhausted(self._short_of_delta())
         if not begun and not loss.rounded_up() <= account.remaining:
             raise BudgetExhausted(
                 f"A total costs {loss}, and of this folder's budget of {account.budget} {account.spent} is spent. "
@@ -210,26 +228,39 @@ class AddingServer:
         self._ledger.close()
         self._lock.close()
 
-    def _running(self, clients: bytes, digest: str, challenge: int) -> list[int]:
+    def _running(self, clients: bytes, digest: str, challenge: int, place: int) -> list[int]:
         """Return the running sums of what the clients of a set contribute; those of the last set are kept."""
         if self._tested is None or self._tested[0] != (digest, challenge):
             size = wire.CELL_BYTES * self.task.width
             cells = self._store.parts(clients_in(clients))
             parts = [wire.cells_of(cells[at : at + size]) for at in range(0, len(cells), size)]
-            values = summands(parts, self._place, challenge, self.task.excess)
+            values = summands(parts, place, challenge, self.task.excess)
             self._tested = (digest, challenge), running_sums(values)
         return self._tested[1]
 
-    def _new_release(self, members: list[bytes], digest: str) -> Release:
+    def _taken_part(self, digest: bytes, received: bytes) -> bytes | list[int]:
+        if self._keys is None or not self.task.joint or len(digest) != SET_BYTES:
+            raise InvalidParameter("The task has no joint noise, or the request names no set of clients.")
+        return take_part(self.task, self._keys, digest, received)
+
+    def _noise(self, digest: str, messages: bytes) -> AddsNoise:
+        """Return what adds the noise to this server's sums: its own, or its parts of the joint one."""
+        if not self.task.joint:
+            return self.task.noise
+        parts = self._taken_part(bytes.fromhex(digest), messages)
+        if isinstance(parts, bytes):
+            raise InvalidParameter("The noise of this set is not drawn yet; nothing was released.")
+        return _Parts(parts)
+
+    def _new_release(self, members: list[bytes], digest: str, messages: bytes) -> Release:
         """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
         self._require_held(members)  # before the charge, so that a wrong set costs nothing; who sent is no secret here
+        noise = self._noise(digest, messages)
         sequence = self._charge(digest, len(members))
         parts, combined = self._store.parts(members), self.task.combined
-        cells = noisy_total(
-            parts, self.task.width, self.task.noise, self._entropy, combined=combined, share=self._share
-        )
-        if self._masks is not None:
-            masks = self._masks.of(release_label(digest), len(cells))
+        cells = noisy_total(parts, self.task.width, noise, self._entropy, combined=combined, share=self._share)
+        if self._keys is not None:
+            masks = self._keys.masks(release_label(digest), len(cells))
             cells = tuple((cell + mask) % MODULUS for cell, mask in zip(cells, masks, strict=True))
         release = Release(task=self.task.digest, clients=len(members), clients_digest=digest, cells=cells)
         self._ledger.record_answer(sequence, release.to_text())
@@ -244,6 +275,18 @@ class AddingServer:
 
     def _loss(self, budget: Loss) -> Loss:
         return self.task.noise.loss(self.task.asked.sensitivity, budget.kind)
+
+    def _delta(self) -> Fraction:
+        """Return what a release takes of the ledger's delta for what may go wrong: only a joint noise does."""
+        return self.task.delta if self.task.joint else Fraction(0)
+
+    def _short_of_delta(self) -> str:
+        kept = self._ledger.seen().delta_remaining
+        return (
+            f"A total with joint noise takes a delta of {short(self._delta())}, and this folder's budget has "
+            f"{short(kept)} left for that. Serve it from a new folder, with a larger --delta for several tasks. A "
+            "budget of Gaussian noise keeps none. Nothing was released."
+        )
 
     def _key(self, digest: str) -> str:
         return json.dumps(["secure total", self.task.digest, digest])
@@ -269,12 +312,15 @@ class AddingServer:
             key=key,
             question=f"the total of {clients} clients: {self.task.question}",
             loss=self._loss(budget),
+            delta=self._delta(),
             catalog_digest=self.task.digest,
             principal="organiser",
             version=self._ledger.seen().version,
         )
         outcome = self._ledger.charge_all([charge])
         if isinstance(outcome, Refused):
+            if self._delta() > self._ledger.seen().delta_remaining:
+                raise BudgetExhausted(self._short_of_delta())
             raise BudgetExhausted(
                 f"A total costs {charge.loss} and the server's budget is {budget}, of which "
                 f"{self._ledger.seen().account.spent} is spent. Nothing was released."
@@ -283,6 +329,17 @@ class AddingServer:
             raise Fault("The same release is under way; ask again.")
         charged: Charged = outcome[0]
         return charged.sequence
+
+
+@final
+class _Parts:
+    """Adds numbers that are there: one server's parts of a noise that all have drawn together."""
+
+    def __init__(self, parts: Sequence[int]) -> None:
+        self._parts = np.array(parts, dtype=np.int64)
+
+    def release(self, values: IntArray, entropy: Entropy) -> IntArray:
+        return self._parts
 
 
 def noisy_total(
@@ -321,7 +378,7 @@ def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:
         budget=loss_for(measure, epsilon, delta),
         epsilon=epsilon,
         delta=delta,
-        delta_keys=Fraction(0),
+        delta_keys=delta if measure == PureDP.kind else Fraction(0),  # for what may go wrong: a joint noise
     )
 
 

@@ -8,33 +8,24 @@ or a vector's size plus what its bits of slack add up to, minus the bound; and t
 weigh all of these with powers of a challenge r, and open one number z for a range of clients.
 
 Honest clients contribute 0 to z, whatever r is: z depends on liars alone. Two servers' summands tell more than their
-sum; so each pair of servers shares a key, made from the certificates in the task, and adds and subtracts masks that
-cancel in the sum of all three. A mask is named by everything that the summand depends on, so no two numbers have the
-same one: a server that is asked about other clients, or another challenge, than the others gives what is uniform.
+sum; so each pair of servers adds and subtracts masks that cancel in the sum of all three (`pair_keys`). A mask is named
+by everything that the summand depends on, so no two numbers have the same one: a server that is asked about other
+clients, or another challenge, than the others gives what is uniform.
 
 Soundness: with r uniform and fixed after the clients' parts, a range with a liar has z = 0 with probability
 constraints / (2⁶¹ − 1) at most: z is a polynomial in r that is not 0, of that degree.
 
-Source: the batch test is that of Prio (Corrigan-Gibbs and Boneh 2017) with Shamir's shares in place of proofs; masks by
-shared keys are Cramer, Damgård and Ishai 2005.
+Source: the batch test is that of Prio (Corrigan-Gibbs and Boneh 2017) with Shamir's shares in place of proofs.
 """
 
-import hmac
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from pathlib import Path
-from typing import Final, final
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.x509 import load_pem_x509_certificate
+from typing import Final
 
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.secure.field import AT_ZERO, CURVATURE, MODULUS, uniform
-from lapwing.secure.identity import CERTIFICATE, KEY
-from lapwing.secure.task import Task
+from lapwing.secure.pair_keys import Stream
 
 Range = tuple[int, int]
 Excess = Callable[[Sequence[int]], int | None]
@@ -44,72 +35,12 @@ _TEST: Final = b"lapwing secure test 1\n"
 _RELEASE: Final = b"lapwing secure release 1\n"
 
 
-@final
-class Masks:
-    """What one server adds to what it publishes, so that only the sum over all three servers means anything.
-
-    Args: keys: of each other server, by its place; place: of this one.
-    """
-
-    def __init__(self, keys: dict[int, bytes], place: int) -> None:
-        self._keys = keys
-        self._place = place
-
-    def of(self, label: bytes, count: int) -> list[int]:
-        """Return so many masks of a label; those of the three servers add up to 0."""
-        masks = [0] * count
-        for other, key in self._keys.items():
-            sign = 1 if self._place < other else -1
-            stream = uniform(count, _Stream(hmac.new(key, label, sha256).digest()))
-            masks = [(mask + sign * each) % MODULUS for mask, each in zip(masks, stream, strict=True)]
-        return masks
-
-
-@final
-class _Stream:
-    """AES-256 in counter mode under a key that is used for one label only."""
-
-    def __init__(self, key: bytes) -> None:
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-
-    def read(self, size: int) -> bytes:
-        return self._cipher.update(bytes(size))
-
-
-def masks_of(folder: Path, task: Task) -> Masks:
-    """Return a server's masks: each pair of servers shares a key by Diffie-Hellman between their certificates' keys.
-
-    Raises: InvalidParameter if the folder's key belongs to no server of the task.
-    """
-    key = serialization.load_pem_private_key((folder / KEY).read_bytes(), password=None)
-    others = [load_pem_x509_certificate(server.certificate.encode()).public_key() for server in task.servers]
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InvalidParameter(f"The key in {folder} is none that `lapwing secure join` makes.")
-    place = next((place for place, other in enumerate(others) if other == key.public_key()), None)
-    if place is None:
-        raise InvalidParameter(f"The key in {folder} belongs to no server of the task.")
-    keys = {}
-    for number, other in enumerate(others):
-        if number != place:
-            if not isinstance(other, ec.EllipticCurvePublicKey):
-                raise InvalidParameter("A certificate of the task is none that `lapwing secure join` makes.")
-            shared = key.exchange(ec.ECDH(), other)
-            keys[number] = hmac.new(shared, b"lapwing secure pair 1\n" + bytes.fromhex(task.digest), sha256).digest()
-    return Masks(keys, place)
-
-
-def place_of(folder: Path, task: Task) -> int:
-    """Return which of the task's servers a folder is of, from 0."""
-    certificate = (folder / CERTIFICATE).read_text(encoding="ascii")
-    return [server.certificate for server in task.servers].index(certificate)
-
-
 def challenge_of(set_digest: str, nonces: Sequence[bytes]) -> int:
     """Return the challenge of a closed set: nobody knows it before every server has stopped taking parts.
 
     Each nonce is drawn when its server freezes. So at the last one the parts at all servers are fixed.
     """
-    stream = _Stream(sha256(_TEST + bytes.fromhex(set_digest) + b"".join(nonces)).digest())
+    stream = Stream(sha256(_TEST + bytes.fromhex(set_digest) + b"".join(nonces)).digest())
     return uniform(1, stream)[0]
 
 

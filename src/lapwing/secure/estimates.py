@@ -1,4 +1,4 @@
-"""From noisy totals to estimates with intervals. The noise is the sum of every server's own."""
+"""From noisy totals to estimates with intervals. The noise is the sum of every server's own, or one for all."""
 
 import math
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
     number of clients is known exactly, so that a mean needs no noise of its own.
     """
     task, asked = found.task, found.task.asked
-    h = half_width(task.noise, len(task.servers), confidence)
+    h = half_width(task.noise, task.noises, confidence)
     if not isinstance(asked, Number):
         labels, step = (asked.names, asked.step) if isinstance(asked, Vector) else (asked.texts, Fraction(1))
         return [
@@ -56,8 +56,8 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
 
 
 def standard_deviation(task: Task) -> float:
-    """Return the standard deviation of a cell's noise, in steps: √m times that of one of m servers."""
-    return math.sqrt(len(task.servers)) * task.noise.standard_deviation
+    """Return the standard deviation of a cell's noise, in steps: √m times that of one, if m servers add it."""
+    return math.sqrt(task.noises) * task.noise.standard_deviation
 
 
 @lru_cache(maxsize=64)

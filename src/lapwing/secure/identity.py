@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from lapwing.errors import InvalidParameter
 from lapwing.secure.sealing import make_sealing_key
-from lapwing.secure.task import require_address, require_name
+from lapwing.secure.task import Task, require_address, require_name
 
 KEY: Final = "server.key"
 CERTIFICATE: Final = "server.crt"
@@ -97,6 +97,12 @@ def read_identity(text: str) -> tuple[str, str]:
     require_name(name)
     require_address(address)
     return name, address
+
+
+def place_of(folder: Path, task: Task) -> int:
+    """Return which of the task's servers a folder is of, from 0."""
+    certificate = (folder / CERTIFICATE).read_text(encoding="ascii")
+    return [server.certificate for server in task.servers].index(certificate)
 
 
 def _host(host: str) -> x509.GeneralName:

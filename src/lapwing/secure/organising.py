@@ -2,7 +2,8 @@
 
 Closing has two rounds. In the first every server stops taking answers, for good, and tells its set of clients; those
 that all servers have make the closed set, which is the same whenever it is worked out. In the second each server is
-told that set, and releases its part. Either round may be done again: what is done is not done twice.
+told that set, and releases its part. Between them, if the noise is joint, the servers draw it, through the organiser
+(`noise_rounds`). Either round may be done again: what is done is not done twice.
 """
 
 import hmac
@@ -17,7 +18,8 @@ from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.secure.checking import liars, require_opened
 from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
-from lapwing.secure.task import Asked, Server, Task
+from lapwing.secure.noise_rounds import drawn_together
+from lapwing.secure.task import Asked, Server, Task, joint_delta
 from lapwing.secure.transport import SECONDS, Line, lines
 from lapwing.secure.wire import ID_BYTES, Release, clients_in, opening_of, set_of
 
@@ -48,11 +50,13 @@ def new_task(
     least_clients: int,
     certificates: Sequence[str],
     checked: bool = False,
+    joint: bool = False,
     entropy: Entropy = SYSTEM,
 ) -> tuple[Task, str]:
     """Return a task and the organiser's key, which closes it.
 
-    Args: certificates: of the servers, as `identity.make_identity` makes them.
+    Args: certificates: of the servers, as `identity.make_identity` makes them; delta: 0 if the noise is joint, whose
+            delta follows.
     """
     key = read_exactly(entropy, _KEY_BYTES).hex()
     servers = []
@@ -64,10 +68,11 @@ def new_task(
         question=question,
         asked=asked,
         epsilon=epsilon,
-        delta=delta,
+        delta=joint_delta(asked) if joint and not delta else delta,
         least_clients=least_clients,
         servers=tuple(servers),
         checked=checked,
+        joint=joint,
     )
     return task, key
 
@@ -91,7 +96,12 @@ def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
         _require_enough(task, held, "are at all servers")
         clients = _passing(task, each, key, held) if task.checked else held
         _require_enough(task, clients, "passed the test")
-        found = _together(task, [line.release(clients, close_key(key, line.server.name)) for line in each])
+        keys = [close_key(key, line.server.name) for line in each]
+        messages = drawn_together(task, each, keys, clients) if task.joint else [b""] * len(each)
+        found = _together(
+            task,
+            [line.release(got + clients, shown) for line, got, shown in zip(each, messages, keys, strict=True)],
+        )
         return replace(found, dropped=(len(held) - len(clients)) // ID_BYTES) if task.checked else found
 
 

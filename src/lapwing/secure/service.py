@@ -20,6 +20,7 @@ from starlette.routing import Route
 from lapwing.errors import NotAuthorised, NotFound
 from lapwing.secure.adding import AddingServer
 from lapwing.secure.identity import CERTIFICATE, KEY
+from lapwing.secure.noise_rounds import SET_BYTES, message_sizes
 from lapwing.secure.replies import Handler, body_of, json_reply, told
 from lapwing.secure.wire import ID_BYTES
 
@@ -59,10 +60,17 @@ def application(server: AddingServer, close_key: str) -> Starlette:
         body = await body_of(request, MOST_BODY + ID_BYTES * task.most_clients)
         return Response(await run_in_threadpool(server.test, body), media_type=_BYTES)
 
+    messages = sum(message_sizes(task)) if task.joint else 0
+
+    async def noise(request: Request) -> Response:
+        _require_key(request, close_key)
+        body = await body_of(request, SET_BYTES + messages)
+        return Response(await run_in_threadpool(server.noise, body), media_type=_BYTES)
+
     async def release(request: Request) -> Response:
         _require_key(request, close_key)
-        clients = await body_of(request, ID_BYTES * task.most_clients)
-        released = await run_in_threadpool(server.release, clients)
+        body = await body_of(request, messages + ID_BYTES * task.most_clients)
+        released = await run_in_threadpool(server.release, body)
         return Response(released.to_text(), media_type="application/json")
 
     async def released(_: Request) -> Response:
@@ -80,6 +88,7 @@ def application(server: AddingServer, close_key: str) -> Starlette:
             Route(f"{base}/freeze", _told(freeze), methods=["POST"]),
             Route(f"{base}/nonce", _told(nonce), methods=["POST"]),
             Route(f"{base}/test", _told(test), methods=["POST"]),
+            Route(f"{base}/noise", _told(noise), methods=["POST"]),
             Route(f"{base}/release", _told(release), methods=["POST"]),
             Route(f"{base}/release", _told(released), methods=["GET"]),
             Route("/{path:path}", _told(_no_such_task), methods=["GET", "POST"]),

@@ -17,10 +17,12 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.secure.field import LARGEST
+from lapwing.secure.joint_noise import CELL_DELTA
 
 FORMAT: Final = "lapwing secure task 1"
 MOST_VALUES: Final = 10_000
@@ -267,8 +269,11 @@ class Task:
     Guarantee: what all but one of the servers, the organiser, all other clients and every reader see together is
         (epsilon, delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
         docs/theory/secure.md has the proof. All servers together see every answer. If answers are checked, the same
-        holds for any one server with the others, and two servers of the three see every answer.
-    Args: checked: whether answers are split so that servers can test them without seeing them (`secure.checking`).
+        holds for any one server with the others, and two servers of the three see every answer. If the noise is joint,
+        it holds for any one server that follows the protocol, and two of the three see the totals without noise.
+    Args: checked: whether answers are split so that servers can test them without seeing them (`secure.checking`);
+        joint: whether the three servers draw one noise together, which none of them knows (`secure.joint_noise`). Its
+        delta is what the rounding of that costs.
     Raises: InvalidParameter if a part is out of its range.
     """
 
@@ -279,11 +284,18 @@ class Task:
     least_clients: int
     servers: tuple[Server, ...]
     checked: bool = False
+    joint: bool = False
 
     def __post_init__(self) -> None:
         _printable("question", self.question)
-        if self.checked and len(self.servers) != 3:
-            raise InvalidParameter(f"Checked answers take three servers; {len(self.servers)} are given.")
+        if (self.checked or self.joint) and len(self.servers) != 3:
+            which = "Checked answers take" if self.checked else "A joint noise takes"
+            raise InvalidParameter(f"{which} three servers; {len(self.servers)} are given.")
+        if self.joint and self.delta != joint_delta(self.asked):
+            raise InvalidParameter(
+                f"The delta is {short(self.delta)}, and the joint noise of {self.asked.width} cells has one of "
+                f"{short(joint_delta(self.asked))}; leave it out. It is Laplace noise: Gaussian noise is not joint."
+            )
         if not 2 <= len(self.servers) <= MOST_SERVERS:
             raise InvalidParameter(f"{len(self.servers)} servers are given; there must be 2 to {MOST_SERVERS}.")
         for field in ("name", "address", "certificate"):
@@ -361,24 +373,29 @@ class Task:
     @property
     def measure(self) -> str:
         """The measure of the loss."""
-        return GaussianDP.kind if self.delta else PureDP.kind
+        return GaussianDP.kind if self.delta and not self.joint else PureDP.kind
 
     @property
     def noise(self) -> Noise:
-        """What each server adds to each of its cells: discrete Laplace noise, or rounded Gaussian with a delta."""
-        mechanism = RoundedGaussian if self.delta else DiscreteLaplace
+        """What each server adds to each of its cells, or all together: discrete Laplace noise, or rounded Gaussian."""
+        mechanism = RoundedGaussian if self.measure == GaussianDP.kind else DiscreteLaplace
         return mechanism.for_loss(self.loss, self.asked.sensitivity)
+
+    @property
+    def noises(self) -> int:
+        """How many of these noises are in a total."""
+        return 1 if self.joint else len(self.servers)
 
     @property
     def promise(self) -> str:
         """What is promised, in words."""
-        if self.checked:
+        if self.checked or self.joint:
             return f"{self._amounts} for each answer, unless two of {self._names} put together what they hold"
         return f"{self._amounts} for each answer, unless all of {self._names} put together what they hold"
 
     @property
     def _amounts(self) -> str:
-        return f"epsilon {written(self.epsilon)}" + (f", delta {written(self.delta)}" if self.delta else "")
+        return f"epsilon {written(self.epsilon)}" + (f", delta {short(self.delta)}" if self.delta else "")
 
     @property
     def _names(self) -> str:
@@ -405,6 +422,7 @@ class Task:
                 for server in self.servers
             ],
             **({"checked": True} if self.checked else {}),
+            **({"joint": True} if self.joint else {}),
         }
 
     @property
@@ -450,12 +468,18 @@ class Task:
             least_clients=_count(document["least_clients"]),
             servers=tuple(_server(each) for each in _list(document["servers"])),
             checked="checked" in document,
+            joint="joint" in document,
         )
         if document["noise"] != task.document["noise"]:
             raise InvalidParameter("The task states other noise than its promise takes; send nothing.")
         if task.document != document:
             raise ValueError
         return task
+
+
+def joint_delta(asked: Asked) -> Fraction:
+    """Return the delta of a joint noise: that of each cell, for all cells that are released."""
+    return CELL_DELTA * asked.width
 
 
 def _weights(most: int) -> tuple[int, ...]:

@@ -58,9 +58,13 @@ class Line:
         """Return the server's masked summand for each range of a test."""
         return cells_of(self._ask("POST", "/test", body, key=key))
 
-    def release(self, clients: bytes, key: str) -> Release:
+    def noise(self, body: bytes, key: str) -> bytes:
+        """Return the server's next message of drawing one noise together (`noise_rounds`)."""
+        return self._ask("POST", "/noise", body, key=key)
+
+    def release(self, body: bytes, key: str) -> Release:
         """Let the server release its part of the totals of a set of clients."""
-        return self._release(self._ask("POST", "/release", clients, key=key))
+        return self._release(self._ask("POST", "/release", body, key=key))
 
     def released(self) -> Release:
         """Return what the server released.

@@ -73,13 +73,13 @@ async function main() {
     } }, element, wrong, button));
   }
   addEventListener("online", send);
-  const epsilon = Number(asked.epsilon.split("/")[0]) / Number(asked.epsilon.split("/")[1] ?? 1), sure = Math.ceil(1000 / (1 + Math.exp(-epsilon))) / 10;
-  const but = asked.delta === "0" ? "" : ` (but for a chance of δ = ${asked.delta})`;
+  const value = (text) => text.split("/").map(Number).reduce((n, d) => n / d), epsilon = value(asked.epsilon), sure = Math.ceil(1000 / (1 + Math.exp(-epsilon))) / 10;
+  const but = asked.delta === "0" ? "" : ` (but for a chance of δ = ${value(asked.delta)})`;
   const colluding = task.checked ? `any two of ${listed(names)}` : `all of ${listed(names)}`;
   page.replaceChildren(make("h1", {}, asked.question), paragraph("Your answer is split on this device: each server gets a part that tells nothing."), action,
     make("section", {}, make("h2", {}, "Who can see what"),
-      paragraph(`Only if ${colluding} put together what they hold can they see your answer. This page's own server passes on sealed parts that it cannot open; it sees that you take part, and when.`),
-      paragraph(`The servers add up the parts of everybody, and each adds noise. Whoever held two answers of yours for equally likely can, after seeing the totals, hold one of them for ${sure} % likely at most${but}: that is the meaning of ε = ${asked.epsilon}. Below ${asked.least_clients} people nothing is released.`),
+      paragraph(`Only if ${colluding} put together what they hold can they see your answer${task.joint && !task.checked ? "; any two of them can take the noise off the totals" : ""}. This page's own server passes on sealed parts that it cannot open; it sees that you take part, and when.`),
+      paragraph(`The servers add up the parts of everybody, and ${task.joint ? "add noise that they draw together and none of them knows" : "each adds noise"}. Whoever held two answers of yours for equally likely can, after seeing the totals, hold one of them for ${sure} % likely at most${but}: that is the meaning of ε = ${asked.epsilon}. Below ${asked.least_clients} people nothing is released.`),
       paragraph("Whoever serves this page could change it. Trust its address, and whoever runs it, for the page itself.", "quiet")),
     cost, make("p", { className: "quiet" }, `Task ${task.digest}.`));
   await showCost();

@@ -115,6 +115,7 @@ const TOLERANCE = 1e-6; // of δ, relative: what floating point may err by, and 
 
 // A task, from its JSON: refused if its noise is not what its promise takes.
 
+const JOINT = [14n, 10n ** 18n]; // δ of each cell, if the three servers draw one noise together
 const sorted = (value) => Array.isArray(value) ? value.map(sorted) : value && typeof value == "object"
   ? Object.fromEntries(Object.keys(value).sort().map((key) => [key, sorted(value[key])])) : value;
 function sealingKey({ name, certificate }) { // in the certificate, as a name of it
@@ -128,19 +129,20 @@ export async function readTask(text) {
   try { document = JSON.parse(text) } catch { refuse("task", "The task is no JSON.") }
   const kinds = Object.keys(KINDS).filter((kind) => document && typeof document == "object" && kind in document);
   need(document?.format === "lapwing secure task 1" && kinds.length == 1, "This is no secure task, or one of another version.");
-  const known = ["format", "question", kinds[0], "epsilon", "delta", "noise", "least_clients", "servers", ...document.checked === true ? ["checked"] : []];
+  const known = ["format", "question", kinds[0], "epsilon", "delta", "noise", "least_clients", "servers", ...["checked", "joint"].filter((flag) => document[flag] === true)];
   need(Object.keys(document).sort().join() == known.sort().join(), "The task has unknown or missing parts.");
-  const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}), epsilon = fraction(document.epsilon), { servers, noise } = document, checked = document.checked === true;
+  const asked = KINDS[kinds[0]](document[kinds[0]] ?? {}), epsilon = fraction(document.epsilon), { servers, noise } = document, checked = document.checked === true, joint = document.joint === true;
   need(epsilon && epsilon[0] > 0n, "The task's epsilon is no number above 0.");
   const scale = fraction(noise?.scale), delta = fraction(document.delta);
   need(delta && delta[0] >= 0n && delta[0] < delta[1] && scale && scale[0] > 0n, "The task has no delta or no noise.");
-  const enough = !delta[0] ? noise.mechanism == "discrete Laplace" && same(scale, over([asked.l1, 1n], epsilon))
+  need(!joint || same(delta, [JOINT[0] * BigInt(asked.width), JOINT[1]]), "The task states another delta than its joint noise has.");
+  const enough = !delta[0] || joint ? noise.mechanism == "discrete Laplace" && same(scale, over([asked.l1, 1n], epsilon))
     : noise.mechanism == "rounded Gaussian" && gaussianDelta(number(epsilon), Math.sqrt(Number(asked.l2)) / number(scale)) <= number(delta) * (1 + TOLERANCE);
   need(enough, "The task states other noise than its promise takes.");
-  need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!checked || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers, a checked one three.");
+  need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!(checked || joint) || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers; one that is checked, or whose noise is joint, has three.");
   const keys = servers.map(sealingKey), plain = JSON.stringify(sorted(document));
   const digest = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(plain))));
-  return { document, digest, asked, epsilon, checked, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
+  return { document, digest, asked, epsilon, checked, joint, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
 }
 
 // Parts of an answer.
