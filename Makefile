@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-long check bench docs lock clean help
+.PHONY: demo test test-long check bench docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal -q
@@ -17,7 +17,7 @@ test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
 	@$(PYTEST)
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
-	@requirements/debian.sh
+	@requirements/debian.sh debootstrap
 	@seed=$${LAPWING_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbits(32))')} && \
 		echo "LAPWING_SEED=$$seed" && \
 		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
@@ -35,14 +35,25 @@ bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
 docs: $(VENV)/docs.stamp       ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
 
+dist: $(VENV)/run.stamp        ## build the commit into dist/: wheel, source, bill of materials, checksums
+	@$(BIN)/python scripts/distribution.py
+
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --no-header --no-annotate --upgrade
+	--no-emit-find-links --no-header --upgrade
+AS_HERE = --annotation-style line --constraint requirements/dev.lock
+SERVICE = --extra server --extra postgres --extra adbc --extra joins
 
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(PIP) install uv
-	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --output-file requirements/run.lock
-	@$(LOCK) pyproject.toml --group build --group dev --all-extras --output-file requirements/dev.lock
-	@$(LOCK) --group docs --constraint requirements/dev.lock --output-file requirements/docs.lock
+	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --no-annotate --output-file requirements/run.lock
+	@$(LOCK) pyproject.toml --group build --group dev --all-extras --no-annotate --output-file requirements/dev.lock
+	@$(LOCK) --group docs --constraint requirements/dev.lock --no-annotate --output-file requirements/docs.lock
+	@$(MAKE) --no-print-directory lock-extras
+
+lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service takes, as it is pinned for development
+	@$(PIP) install uv
+	@$(LOCK) pyproject.toml --all-extras $(AS_HERE) --output-file requirements/extras.lock
+	@$(LOCK) pyproject.toml $(SERVICE) $(AS_HERE) --output-file requirements/service.lock
 
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up (once) ..."
@@ -65,7 +76,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 clean:                         ## remove the environment, the demos and everything built
-	@rm -rf $(VENV) demo demo-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) demo demo-* dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help:                          ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-9s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done

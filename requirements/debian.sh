@@ -1,6 +1,7 @@
 #!/bin/sh
-# Install what the tests use and pip cannot bring: PostgreSQL, Chromium, Node. On Debian and its kin, and only if we may
-# without asking. No database of the machine's own is made or started: the tests start their own servers.
+# Install what the tests use and pip cannot bring: PostgreSQL, Chromium, Node, and the packages that are named besides.
+# On Debian and its kin, and only if we may without asking. No database of the machine's own is made or started: the
+# tests start their own servers.
 has() {
     for program in "$@"; do
         [ -x "$program" ] || [ -n "$(command -v "$program")" ] && return 0
@@ -12,6 +13,9 @@ missing=
 has initdb /usr/lib/postgresql/*/bin/initdb || missing="$missing postgresql"
 has chromium chromium-browser || missing="$missing chromium"
 has node nodejs || missing="$missing nodejs"
+for package in "$@"; do
+    has "$package" "/usr/sbin/$package" || missing="$missing $package"
+done
 [ -n "$missing" ] || exit 0
 
 skipping() {

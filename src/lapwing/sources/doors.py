@@ -15,7 +15,7 @@ _EXTRAS: Final = {
     "delta": "lake",
     "iceberg": "lake",
 }
-"""The extra that brings a door's client; one that is not here needs none."""
+"""The extra that brings a door's client; a door that is not here needs none."""
 
 
 def door_of(address: SourceAddress) -> Door:
@@ -26,8 +26,10 @@ def door_of(address: SourceAddress) -> Door:
     try:
         module = import_module(f"lapwing.sources.{address.door}")
     except ImportError as error:
+        if address.door not in _EXTRAS:
+            raise
         raise DataFault(
             f"The client of {address.door.replace('_', ' ')} sources is not installed ({error.name}): "
-            f"`pip install 'lapwing[{_EXTRAS.get(address.door, 'all')}]'`"
+            f"`pip install 'lapwing[{_EXTRAS[address.door]}]'`"
         ) from None
     return cast(Door, module.state)
