@@ -160,6 +160,14 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"shared": False},
         {**OWNED, "audrey": FORBIDDEN},
     ),
+    ("GET", "/v1/files"): ("/v1/files", None, curates(OK)),
+    ("POST", "/v1/files/columns"): ("/v1/files/columns", {"file": "x.csv"}, curates(UNPROCESSABLE)),
+    ("POST", "/v1/catalogs/draft"): (
+        "/v1/catalogs/draft",
+        {"file": "x.csv", "privacy_unit": "row", "epsilon": 1},
+        curates(UNPROCESSABLE),
+    ),
+    ("POST", "/v1/catalogs/check"): ("/v1/catalogs/check", {"catalog": ""}, curates(UNPROCESSABLE)),
     ("GET", "/v1/audit"): ("/v1/audit", None, AUDITS),
     ("GET", "/metrics"): ("/metrics", None, AUDITS),
     ("POST", "/v1/datasets"): ("/v1/datasets", {"catalog": ""}, curates(UNPROCESSABLE)),  # without a folder for data

@@ -12,7 +12,7 @@ from lapwing.catalog.source_address import is_address
 from lapwing.catalog.toml import load
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, complain, new_table, note, print_text, show, text
-from lapwing.cli.data_check import as_document, as_page
+from lapwing.cli.data_check import as_page
 from lapwing.cli.options import (
     DEFAULT_CATALOG,
     CatalogFile,
@@ -26,6 +26,7 @@ from lapwing.cli.options import (
     name_of,
     open_session,
 )
+from lapwing.documents.check_document import as_document
 from lapwing.engines import open_checking_engine
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.ledger.faults import FAULTS_ALLOWED

@@ -17,6 +17,7 @@ from lapwing.server import (
     job_routes,
     monitor_routes,
     people_routes,
+    preparation_routes,
     problems,
     question_routes,
     saved_routes,
@@ -36,6 +37,16 @@ ABOUT: Final = (
 BEARER: Final = {"bearer": {"type": "http", "scheme": "bearer"}}
 PAGES: Final = "/console"
 """Where the pages for people are; all else is for programs."""
+ROUTES: Final = (
+    question_routes,
+    job_routes,
+    people_routes,
+    dataset_routes,
+    preparation_routes,
+    monitor_routes,
+    holdout_routes,
+    saved_routes,
+)
 OPEN: Final = ("/v1/login", "/healthz", "/readyz")
 
 
@@ -83,8 +94,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    rooms = (question_routes, job_routes, people_routes, dataset_routes, monitor_routes, holdout_routes, saved_routes)
-    for routes in rooms:
+    for routes in ROUTES:
         app.include_router(routes.routes(service))
     app.include_router(documentation.routes(app, service, address))
     # Made when it is first asked for: it takes as long as all the rest of a start.

@@ -62,7 +62,7 @@ class DatasetRegistry:
     """
 
     def __init__(self, folders: Sequence[Path], datasets: Datasets, store: Store) -> None:
-        self._folders = resolved(folders)
+        self.folders = resolved(folders)
         self._datasets, self._store = datasets, store
         self._lock = threading.Lock()
 
@@ -73,18 +73,9 @@ class DatasetRegistry:
             start, one of the operator's; needed if there are several.
         Raises: InvalidParameter, CatalogError, CatalogMismatch, LedgerFault; nothing is served then, and nothing kept.
         """
-        base = self._base(folder)
-        text = document if isinstance(document, str) else text_of(document)
-        catalog = loads(text, file=_HERE, folder=base)
-        require_servable(catalog.name)
-        require_inside(catalog, self._folders)
+        catalog = self.read(document, folder)
         with self._lock, self._store.lock(LOCK):
-            self._datasets.look()
-            self._datasets.require_new(catalog)
-            require_apart(catalog, self._others())
-            path = base / f"{catalog.name}{SUFFIX}"
-            if path.exists():
-                raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
+            path = self.require_free(catalog)
             with self._store.transaction() as connection:
                 note(connection, by, "registration begun", catalog.name)
             session = _opened(replace(catalog, file=path))
@@ -102,6 +93,27 @@ class DatasetRegistry:
                 note(connection, by, "data set registered", catalog.name, **promise, file=path.name, catalog=digest)
             return served
 
+    def read(self, document: Mapping[str, object] | str, folder: str | None) -> Catalog:
+        """Return a catalog that was sent, whose files lie in the folders. Raises: InvalidParameter, CatalogError."""
+        text = document if isinstance(document, str) else text_of(document)
+        catalog = loads(text, file=_HERE, folder=self.base(folder))
+        require_servable(catalog.name)
+        require_inside(catalog, self.folders)
+        return catalog
+
+    def require_free(self, catalog: Catalog) -> Path:
+        """Return the file that a catalog is to be kept in, if its names and files are no other data set's.
+
+        Raises: InvalidParameter, CatalogError.
+        """
+        self._datasets.look()
+        self._datasets.require_new(catalog)
+        require_apart(catalog, self._others())
+        path = catalog.folder / f"{catalog.name}{SUFFIX}"
+        if path.exists():
+            raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
+        return path
+
     def _others(self) -> Iterator[Catalog]:
         """Yield all catalogs that are served or registered.
 
@@ -109,7 +121,7 @@ class DatasetRegistry:
         """
         for served in self._datasets.everything():
             yield served.session.catalog
-        for path in _listed(self._folders):
+        for path in _listed(self.folders):
             try:
                 yield load(path)
             except LapwingError:
@@ -118,18 +130,22 @@ class DatasetRegistry:
                     "operator mend or remove it first"
                 ) from None
 
-    def _base(self, folder: str | None) -> Path:
-        if not self._folders:
+    def base(self, folder: str | None) -> Path:
+        """Return one of the folders, by name, or the only one.
+
+        Raises: InvalidParameter.
+        """
+        if not self.folders:
             raise InvalidParameter(
                 "This service registers no data sets, as it was started without a folder to look for data in. Nothing "
                 "was changed. Let its operator start it with `lapwing serve --data FOLDER`."
             )
-        listed = ", ".join(map(str, self._folders))
+        listed = ", ".join(map(str, self.folders))
         if folder is None:
-            if len(self._folders) > 1:
+            if len(self.folders) > 1:
                 raise InvalidParameter(f"Say in which folder the data are: one of {listed}. Nothing was changed.")
-            return self._folders[0]
-        matching = [one for one in self._folders if str(one) == folder]
+            return self.folders[0]
+        matching = [one for one in self.folders if str(one) == folder]
         if not matching:
             raise InvalidParameter(f"The folder is none of this service's, which are {listed}. Nothing was changed.")
         return matching[0]
@@ -197,17 +213,20 @@ def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
     ledger = place_of(catalog.ledger)
     if ledger.store != "sqlite":
         refuse("dataset.ledger", 'a registered data set keeps its ledger in a file; write "sqlite:" and its name')
-    _end_of("dataset.ledger", str(ledger.file), catalog.folder, folders, endings=(LEDGER,))
+    path_inside("dataset.ledger", str(ledger.file), catalog.folder, folders, endings=(LEDGER,))
     sources = [(table.name, table.source) for table in catalog.tables]
     sources += [(table.name, table.source) for table in catalog.public_tables]
     for name, source in sources:
         place = f"tables.{spelling.key(name)}.source"
-        if not _end_of(place, source, catalog.folder, folders, endings=DATA).is_file():
+        if not path_inside(place, source, catalog.folder, folders, endings=DATA).is_file():
             refuse(place, f"there is no file {spelling.text(source)} in the folder of the data; check the name")
 
 
-def _end_of(place: str, source: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
-    """Return where a path leads in the end, if that is inside of these folders."""
+def path_inside(place: str, source: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
+    """Return where a path leads in the end, if that is inside of these folders.
+
+    Raises: CatalogError, with the place in the catalog.
+    """
     shown = spelling.text(source)
     if "://" in source:
         refuse(place, f"{shown} is an address; only files in the folders of the service may be named")

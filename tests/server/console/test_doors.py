@@ -24,6 +24,7 @@ AUDITS = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": OK, "ca
 CURATES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": OK}
 DOES = {"nobody": LED, "alice": FORBIDDEN, "bob": FORBIDDEN, "audrey": FORBIDDEN, "carol": THERE}
 HERS = {"nobody": LED, "alice": OK, "bob": MISSING, "audrey": MISSING, "carol": MISSING}
+RAISE = {"was_epsilon": "100", "was_delta": "0.001", "epsilon": "101"}
 GRANT = {"holder": "person", "name": "dora", "share": "20 %"}
 ASKED = {"sql": str(QUESTION["sql"]), "by": "epsilon", "epsilon": "0.5"}
 DATA: Final = "/console/data/{dataset}"
@@ -103,6 +104,16 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", f"{DATA}/access/stop"): ("/console/data/open/access/stop", {"stopped": "no"}, DOES),
     ("POST", f"{DATA}/access/accept"): ("/console/data/open/access/accept", {}, DOES),
     ("POST", f"{DATA}/access/resume"): ("/console/data/open/access/resume", {}, DOES),
+    ("GET", f"{DATA}/cap"): ("/console/data/open/cap", {}, CURATES),
+    ("POST", f"{DATA}/cap"): ("/console/data/open/cap", RAISE, CURATES),
+    ("POST", f"{DATA}/cap/raise"): ("/console/data/open/cap/raise", RAISE, {**CURATES, "carol": REFUSED}),
+    ("POST", f"{DATA}/cap/close"): ("/console/data/open/cap/close", {"name": "x"}, {**CURATES, "carol": REFUSED}),
+    ("GET", "/console/register"): ("/console/register", {}, CURATES),
+    ("GET", "/console/register/file"): ("/console/register/file?file=x.csv", {}, {**CURATES, "carol": REFUSED}),
+    ("POST", "/console/register/file"): ("/console/register/file", {"file": "x.csv"}, {**CURATES, "carol": REFUSED}),
+    ("GET", "/console/register/catalog"): ("/console/register/catalog", {}, CURATES),
+    ("POST", "/console/register/check"): ("/console/register/check", {}, {**CURATES, "carol": REFUSED}),
+    ("POST", "/console/register"): ("/console/register", {}, {**CURATES, "carol": REFUSED}),
     ("GET", f"{DATA}/ledger"): ("/console/data/open/ledger", {}, AUDITS),
     ("GET", "/console/people"): ("/console/people", {}, CURATES),
     ("POST", "/console/people"): ("/console/people", {"name": "emil", "role": "analyst"}, DOES),
@@ -275,7 +286,7 @@ def test_what_is_no_form_is_refused(people: dict[str, Visitor], kind: str) -> No
     assert told.status == 415
 
 
-@pytest.mark.parametrize("body", ["sql=1&sql=2", "a=%ff", "&".join(f"f{n}=1" for n in range(101))])
+@pytest.mark.parametrize("body", ["sql=1&sql=2", "a=%ff", "&".join(f"f{n}=1" for n in range(1001))])
 def test_forms_that_can_be_read_in_two_ways_are_refused(people: dict[str, Visitor], body: str) -> None:
     who = people["carol"]
     sent = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -1,7 +1,10 @@
 """Forms that change something: what was done is told on the page that follows, and a refusal on the page itself."""
 
+import re
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 from starlette.responses import Response
 
@@ -22,6 +25,19 @@ async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) 
     except Refusal as refusal:
         return await again(visit, refusal.document)
     return go(done)
+
+
+SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
+
+
+def number_of(text: str) -> str:
+    """Return a number as the service takes it: as a decimal, where it was written with a power of ten.
+
+    >>> number_of(" 1e-6 "), number_of("1/3"), number_of("2.5")
+    ('0.000001', '1/3', '2.5')
+    """
+    text = text.strip()
+    return f"{Decimal(text):f}" if SCIENTIFIC.fullmatch(text) else text
 
 
 def share_of(text: str) -> str | None:

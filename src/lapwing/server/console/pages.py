@@ -10,6 +10,7 @@ from lapwing.server.console import (
     audit,
     batch,
     budget,
+    cap,
     dashboards,
     data,
     difference,
@@ -20,6 +21,7 @@ from lapwing.server.console import (
     people,
     queue,
     rearranged,
+    register,
     saved,
 )
 from lapwing.server.console.visits import Page
@@ -37,9 +39,11 @@ PAGES: Final[tuple[Page, ...]] = (
     *history.PAGES,
     *queue.PAGES,
     *budget.PAGES,
+    *cap.PAGES,
     *guarantee.PAGES,
     *access.PAGES,
     *people.PAGES,
+    *register.PAGES,
     *audit.PAGES,
     *health.PAGES,
     *account.PAGES,

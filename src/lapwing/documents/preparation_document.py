@@ -1,0 +1,46 @@
+"""What a curator sees before a data set is registered, as JSON: files, columns, a draft, and what the data are like."""
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+
+class DataFileDocument(TypedDict):
+    """A file of data, by its path in one of the folders of the service."""
+
+    folder: str
+    file: str
+
+
+class ColumnDocument(TypedDict):
+    """A column of a file; `type` is null if a catalog has no such type."""
+
+    name: str
+    type: str | None
+    stored_as: str
+
+
+class FileColumnsDocument(TypedDict):
+    """The columns of a file. If it has not `declared` their types, these are read off its first rows, and private."""
+
+    declared: bool
+    columns: list[ColumnDocument]
+
+
+class CatalogDraft(TypedDict):
+    """A draft of a catalog, as the text of a TOML file, and what to look at in it."""
+
+    catalog: str
+    notes: list[str]
+
+
+class CheckDocument(TypedDict):
+    """What the data of a catalog are like: exact figures without noise, which are private.
+
+    `passes` says whether they would be accepted; `tables` are those of `lapwing data check --format json`, with
+    `findings` in words.
+    """
+
+    private: Literal[True]
+    passes: bool
+    tables: list[dict[str, Any]]

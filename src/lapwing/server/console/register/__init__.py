@@ -1,0 +1,135 @@
+"""Registering a data set, step by step: a file, what is said of it in public, the catalog with its check, and done.
+
+What the check shows is exact and private. It stands on the page that answers the form, once: in no address, in no
+field that is sent on, and in nothing that is kept.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.register.fields import TYPES, draft_of
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.problems import Problem
+
+HERE: Final = "/console/register"
+
+
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
+    """Step 1: the files of which one can be registered."""
+    files = await visit.api.get("files")
+    folders = sorted({one["folder"] for one in files})
+    status = refused["status"] if refused else 200
+    return visit.show("register/files.html", status, files=files, folders=folders, refused=refused, step=1)
+
+
+async def show_columns(visit: Visit) -> Response:
+    """Step 2: what is said in public of a file: whose rows, what the columns may hold, the budget."""
+    folder, file = visit.asked("folder"), visit.asked("file")
+    try:
+        found = await _read(visit, folder, file)
+    except Refusal as refusal:
+        return await show(visit, refusal.document)
+    return _columns(visit, folder, file, found["columns"], declared=found["declared"])
+
+
+async def draft(visit: Visit) -> Response:
+    """Step 3: the catalog that follows, to be read and changed."""
+    form = visit.form
+    try:
+        made = (await visit.api.send("POST", "catalogs", "draft", body=draft_of(form))).document
+    except Refusal as refusal:
+        folder, file = form.get("folder", ""), form.get("file", "")
+        found = await _read(visit, folder, file)
+        columns, declared = found["columns"], found["declared"]
+        return _columns(visit, folder, file, columns, declared=declared, refused=refusal.document)
+    return _catalog(visit, made["catalog"], notes=made["notes"])
+
+
+async def check(visit: Visit) -> Response:
+    """Read the data that the catalog describes, and show what they are like, this once."""
+    try:
+        found = (await visit.api.send("POST", "catalogs", "check", body=_sent(visit))).document
+    except Refusal as refusal:
+        return _catalog(visit, visit.form.get("catalog", ""), refused=refusal.document)
+    return _catalog(visit, visit.form.get("catalog", ""), check=found)
+
+
+async def register(visit: Visit) -> Response:
+    """Register it."""
+    try:
+        made = (await visit.api.send("POST", "datasets", body=_sent(visit))).document
+    except Refusal as refusal:
+        return _catalog(visit, visit.form.get("catalog", ""), refused=refusal.document)
+    return go(f"/console/data/{segment(made['name'])}/access?done=registered")
+
+
+async def show_catalog(visit: Visit) -> Response:
+    """Step 3 alone: a catalog that one has."""
+    files = await visit.api.get("files")  # who may register nothing is told so here
+    return _catalog(visit, "", folders=sorted({one["folder"] for one in files}))
+
+
+async def _read(visit: Visit, folder: str, file: str) -> Any:
+    """Return the columns of a file.
+
+    Raises: Refusal.
+    """
+    body = {"folder": folder or None, "file": file}
+    return (await visit.api.send("POST", "files", "columns", body=body)).document
+
+
+def _sent(visit: Visit) -> dict[str, Any]:
+    return {"catalog": visit.form.get("catalog", ""), "folder": visit.form.get("folder") or None}
+
+
+def _columns(
+    visit: Visit, folder: str, file: str, columns: Any, *, declared: bool, refused: Problem | None = None
+) -> Response:
+    return visit.show(
+        "register/columns.html",
+        refused["status"] if refused else 200,
+        folder=folder,
+        file=file,
+        columns=columns,
+        declared=declared,
+        types=TYPES,
+        typed=visit.form,
+        refused=refused,
+        step=2,
+    )
+
+
+def _catalog(
+    visit: Visit,
+    catalog: str,
+    *,
+    notes: Any = (),
+    check: Any = None,
+    refused: Problem | None = None,
+    folders: Sequence[str] = (),
+) -> Response:
+    return visit.show(
+        "register/catalog.html",
+        refused["status"] if refused else 200,
+        catalog=catalog,
+        folder=visit.form.get("folder", ""),
+        folders=folders,
+        notes=notes,
+        check=check,
+        refused=refused,
+        step=3,
+    )
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show),
+    Page(method="GET", path=f"{HERE}/file", handle=show_columns, query=("folder", "file")),
+    Page(method="POST", path=f"{HERE}/file", handle=draft),
+    Page(method="GET", path=f"{HERE}/catalog", handle=show_catalog),
+    Page(method="POST", path=f"{HERE}/check", handle=check),
+    Page(method="POST", path=HERE, handle=register),
+)

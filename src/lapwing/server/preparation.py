@@ -1,0 +1,144 @@
+"""What a curator looks at before a data set is registered: files, their columns, a draft of a catalog, and the data.
+
+Only files in the folders of the service may be named, as for a registration (`server.registration`). Names and types
+are read from files as `lapwing init` reads them. A check reads every row, as `lapwing data check` does: its figures are
+exact and private, for curators alone, and nothing keeps them. One check runs at a time in a process, as it may take all
+memory and time that a question may; the audit log says who looked at which data.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Final, final
+
+from lapwing.catalog.draft import draft
+from lapwing.catalog.file_columns import guessed_types, read_columns
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.source_names import DATA, ending, holds_no_types
+from lapwing.catalog.toml import dumps
+from lapwing.documents.check_document import as_document, findings
+from lapwing.documents.preparation_document import (
+    CatalogDraft,
+    CheckDocument,
+    ColumnDocument,
+    DataFileDocument,
+    FileColumnsDocument,
+)
+from lapwing.engines import open_checking_engine
+from lapwing.errors import TooManyRequests
+from lapwing.server.audit_log import note
+from lapwing.server.registration import SUFFIX, DatasetRegistry, path_inside
+from lapwing.server.store import Store
+
+MOST_FILES: Final = 1000
+
+
+@final
+class DatasetPreparation:
+    """Looks at files in the folders of a service, for who is about to register one."""
+
+    def __init__(self, registry: DatasetRegistry, store: Store) -> None:
+        self._registry, self._store = registry, store
+        self._checking = threading.Lock()
+
+    def files(self) -> list[DataFileDocument]:
+        """Return the files of data in the folders, by name; the first so many of them."""
+        files: list[DataFileDocument] = [
+            {"folder": str(folder), "file": file.relative_to(folder).as_posix()}
+            for folder in self._registry.folders
+            for file in sorted(folder.rglob("*"))
+            if ending(file) and not file.name.startswith(".") and not file.name.endswith(SUFFIX) and file.is_file()
+        ]
+        return files[:MOST_FILES]
+
+    def columns(self, folder: str | None, file: str) -> FileColumnsDocument:
+        """Return the columns of a file as it declares them, and of one without types what its first rows look like.
+
+        Raises: InvalidParameter, CatalogError, DataFault.
+        """
+        path = self._path(folder, file)
+        untyped = holds_no_types(path)
+        guesses = guessed_types(path) if untyped else {}
+        columns = read_columns(path, guesses)
+        return {
+            "declared": not untyped,
+            "columns": [_column(column.name, column.type, column.stored_as) for column in columns],
+        }
+
+    def drafted(
+        self,
+        folder: str | None,
+        file: str,
+        *,
+        name: str | None,
+        privacy_unit: str,
+        epsilon: Fraction,
+        delta: Fraction,
+        max_rows_per_unit: int | None,
+        people: int | None,
+        types: Mapping[str, str],
+        bounds: Mapping[str, tuple[str, str]],
+        values: Mapping[str, Sequence[str]],
+    ) -> CatalogDraft:
+        """Return a draft of a catalog, with notes on what to look at.
+
+        Raises: InvalidParameter, CatalogError, DataFault.
+        """
+        path, base = self._path(folder, file), self._registry.base(folder)
+        made = draft(
+            path,
+            privacy_unit=privacy_unit,
+            epsilon=epsilon,
+            delta=delta,
+            max_rows_per_unit=max_rows_per_unit,
+            people=people,
+            types=types if holds_no_types(path) else None,
+            bounds=bounds,
+            values=values,
+            folder=base,
+        )
+        catalog = made.catalog if name is None else replace(made.catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
+        return {"catalog": dumps(catalog), "notes": list(made.notes)}
+
+    def checked(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> CheckDocument:
+        """Return what the data are like that a catalog describes: exact and private figures, for curators alone.
+
+        Raises: InvalidParameter, CatalogError, DataFault; TooManyRequests while another check runs.
+        """
+        catalog = self._registry.read(document, folder)
+        self._registry.require_free(catalog)
+        if not self._checking.acquire(blocking=False):
+            raise TooManyRequests("Other data are being checked. Nothing was changed. Ask again when that is done.")
+        try:
+            with self._store.transaction() as connection:
+                sources = [table.source for table in catalog.tables]
+                note(connection, by, "data looked at", catalog.name, files=sources)
+            return _checked(catalog)
+        finally:
+            self._checking.release()
+
+    def _path(self, folder: str | None, file: str) -> Path:
+        return path_inside("file", file, self._registry.base(folder), self._registry.folders, endings=DATA)
+
+
+def _checked(catalog: Catalog) -> CheckDocument:
+    with closing(open_checking_engine(catalog)) as engine:
+        checks = [engine.check(table) for table in catalog.tables]
+    return {
+        "private": True,
+        "passes": all(check.passes for check in checks),
+        "tables": [
+            {
+                **as_document(check),
+                "findings": [{"of": name, "said": said} for name, said in findings(check)],
+            }
+            for check in checks
+        ],
+    }
+
+
+def _column(name: str, kind: str | None, stored_as: str) -> ColumnDocument:
+    return {"name": name, "type": kind, "stored_as": stored_as}

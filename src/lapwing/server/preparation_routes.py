@@ -1,0 +1,90 @@
+"""Routes of curators before a data set is registered: files, columns, a draft of a catalog, and what data are like."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import Field, StrictInt
+
+from lapwing.documents.preparation_document import CatalogDraft, CheckDocument, DataFileDocument, FileColumnsDocument
+from lapwing.errors import CatalogError, DataFault, InvalidParameter, TooManyRequests
+from lapwing.server.bodies import Amount, Body, Text, number
+from lapwing.server.dataset_routes import DatasetBody
+from lapwing.server.people import Caller
+from lapwing.server.preparation import DatasetPreparation
+from lapwing.server.problems import may_raise
+from lapwing.server.responses import described_by, json_response
+from lapwing.server.service import Service
+
+Path = Annotated[Text, Field(max_length=4096)]
+Word = Annotated[Text, Field(max_length=1000)]
+
+
+Ends = Annotated[list[Word], Field(min_length=2, max_length=2)]
+
+
+class FileBody(Body):
+    """A file, by its path in a folder of the service; which one, if there are several."""
+
+    file: Path
+    folder: Path | None = None
+
+
+class DraftBody(FileBody):
+    """A file, and what the curator says of it in public, as `lapwing init` takes it."""
+
+    name: Word | None = None
+    privacy_unit: Word
+    epsilon: Amount
+    delta: Amount = 0
+    max_rows_per_unit: StrictInt | None = None
+    people: StrictInt | None = None
+    types: Annotated[dict[Word, Word], Field(default_factory=dict)]
+    bounds: Annotated[dict[Word, Ends], Field(default_factory=dict)]
+    values: Annotated[dict[Word, list[Word]], Field(default_factory=dict)]
+
+
+def routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/v1", tags=["admin"])
+    preparation = DatasetPreparation(service.registry, service.store)
+    curator = Depends(service.callers.demand("admin"))
+    faults = may_raise(InvalidParameter, CatalogError, DataFault)
+
+    @router.get("/files")
+    def files(caller: Caller = curator) -> list[DataFileDocument]:
+        """List the files in the folders of the service, of which a data set can be registered."""
+        return preparation.files()
+
+    @router.post("/files/columns", openapi_extra=faults)
+    def columns(body: FileBody, caller: Caller = curator) -> FileColumnsDocument:
+        """List the columns of a file, with their types as it declares them, or as its first rows look."""
+        return preparation.columns(body.folder, body.file)
+
+    @router.post("/catalogs/draft", openapi_extra=faults)
+    def draft(body: DraftBody, caller: Caller = curator) -> CatalogDraft:
+        """Draft a catalog of one file from the names and types in it, and what the curator says."""
+        return preparation.drafted(
+            body.folder,
+            body.file,
+            name=body.name,
+            privacy_unit=body.privacy_unit,
+            epsilon=number(body.epsilon, "epsilon"),
+            delta=number(body.delta, "delta"),
+            max_rows_per_unit=body.max_rows_per_unit,
+            people=body.people,
+            types=body.types,
+            bounds={name: (ends[0], ends[1]) for name, ends in body.bounds.items()},
+            values=body.values,
+        )
+
+    @router.post(
+        "/catalogs/check",
+        responses=described_by(CheckDocument),
+        openapi_extra=may_raise(InvalidParameter, CatalogError, DataFault, TooManyRequests),
+    )
+    def check(body: DatasetBody, caller: Caller = curator) -> Response:
+        """Read all data that a catalog describes, and say what they are like: exact figures, private, kept nowhere."""
+        found: Any = preparation.checked(body.catalog, body.folder, by=caller.name)
+        return json_response(found)
+
+    return router

@@ -1,0 +1,127 @@
+"""A curator registers a data set by the pages, checks it, asks it first; raises a budget, and closes a data set."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.server.console.conftest import with_passwords
+from tests.support.cli.command import write_visits
+from tests.support.server.browsing import visitor
+from tests.support.server.world import QUICK, World, service_in, serving
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write_visits(folder, people=20)
+    (folder / "trips.csv").write_text("person,plan,cost\n1,a,700\n1,b,9\n97753136,a,-4\n")
+    return folder
+
+
+@pytest.fixture
+def registry(tmp_path: Path, data: Path) -> Iterator[World]:
+    with serving(service_in(tmp_path, replace(QUICK, folders=(data,)))) as running:
+        yield with_passwords(running)
+
+
+def column(fields: dict[str, str], name: str) -> str:
+    """Return the number of a column in the form."""
+    (key,) = [key for key, value in fields.items() if key.startswith("column-") and value == name]
+    return key.removeprefix("column-")
+
+
+def test_register_check_and_ask(registry: World) -> None:
+    carol = visitor(registry, "carol")
+    files = carol.go("/console/register")
+    (link,) = [link for link in files.page.links if link.endswith("file=trips.csv")]
+    columns = carol.go(link)
+    assert "Say only what is public" in columns.text
+    fields = columns.form("/register/file").fields
+    plan, cost = (column(fields, name) for name in ("plan", "cost"))
+    typed = {
+        "unit": "person", "rows": "1", "epsilon": "1", f"lower-{cost}": "0", f"upper-{cost}": "500",
+        f"values-{plan}": "a, b", "dataset": "trips",
+    }  # fmt: skip
+
+    wrong = carol.submit(columns, "/register/file", **{**typed, f"lower-{cost}": "many"})
+    assert (wrong.status, "Nothing was changed." in wrong.text) == (422, True)
+    assert wrong.form("/register/file").fields[f"upper-{cost}"] == "500"  # what was typed is there still
+
+    drafted = carol.submit(wrong, "/register/file", **typed)
+    form = drafted.form("/console/register")
+    assert 'privacy_unit = "person"' in form.fields["catalog"]
+    checked = carol.post("/console/register/check", form.fields)
+    assert "private: for you alone" in checked.text
+    assert "these data would be accepted" in checked.text
+    assert "97753136" in checked.text  # the last person, who is nobody's to know
+    again = checked.form("/console/register").fields
+    assert again == form.fields  # what the check says is sent on in no field
+    assert not any("97753136" in link for link in checked.page.links)
+    assert checked.headers["cache-control"] == "no-store"
+
+    done = carol.post("/console/register", again)
+    assert done.path == "/console/data/trips/access?done=registered"
+    asked = carol.submit(
+        carol.go("/console/data/trips/ask"), "/ask", sql="SELECT COUNT(*) AS n FROM trips", epsilon="0.2"
+    )
+    bought = carol.submit(asked, "/ask/answer")
+    assert "Bought for ε = 0.2." in bought.text
+    alice = visitor(registry, "alice")
+    assert alice.go("/console/data/trips").status == 404  # until it is granted
+    carol.submit(carol.go("/console/data/trips/access"), "/access/grant", name="alice")
+    for page in ("", "/ask", "/history", "/budget", "/guarantee"):
+        shown = alice.go(f"/console/data/trips{page}")
+        assert (shown.status, "97753136" in shown.text) == (200, False)
+    log = registry.ask("GET", "/v1/audit", "carol").content.decode()
+    assert '"data looked at"' in log
+    assert '"data set registered"' in log
+    assert "97753136" not in log
+
+
+def test_a_catalog_that_cannot_be_is_told_with_its_place_and_kept_in_the_field(registry: World, data: Path) -> None:
+    carol = visitor(registry, "carol")
+    page = carol.go("/console/register/catalog")
+    for action in ("/console/register/check", "/console/register"):
+        fields = {**page.form("/console/register").fields, "catalog": '[dataset]\nname = "x"\nnmae = 3\n'}
+        told = carol.post(action, fields)
+        assert told.status == 422
+        assert told.form("/console/register").fields["catalog"].strip() == fields["catalog"].strip()
+    assert not list(data.glob("*.toml"))
+
+
+def test_a_service_without_folders_says_so(place: World) -> None:
+    assert "lapwing serve --data FOLDER" in visitor(place, "carol").go("/console/register").text
+
+
+def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> None:
+    carol = visitor(place, "carol")
+    page = carol.go("/console/data/open/cap")
+    before = place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]
+    assert carol.submit(page, "/cap", epsilon="1").status == 422  # smaller
+    seen = carol.submit(page, "/cap", epsilon="120")
+    assert "Whatever made you raise it" in seen.text
+    assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"] == before
+    unlike = carol.submit(seen, "/cap/raise", again="102")
+    assert "What was typed is not the new ε" in unlike.text
+    assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"] == before
+    done = carol.submit(seen, "/cap/raise", again="120")
+    assert "The budget is larger from now on" in done.text
+    assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]["epsilon"] == "120"
+    again = carol.submit(seen, "/cap/raise", again="120")  # the same form, sent twice
+    assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]["epsilon"] == "120"
+    assert again.status in (200, 409)
+
+
+def test_a_data_set_is_closed_by_its_name(place: World) -> None:
+    carol = visitor(place, "carol")
+    page = carol.go("/console/data/open/cap")
+    assert "What was typed is not the name" in carol.submit(page, "/cap/close", name="opne").text
+    assert place.query("alice").status == 200
+    closed = carol.submit(page, "/cap/close", name="open")
+    assert "Closed for ever" in closed.text
+    assert not re.search(r'action="[^"]*/cap', closed.content.decode())
+    assert place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1}).status == 409
