@@ -25,7 +25,7 @@ from peers.environments import ask
 from sklearn.datasets import load_digits
 
 import lapwing as lw
-from lapwing.learn.deep import NetworkClassifier, classifier, dense
+from lapwing.learn.deep import NetworkClassifier, dense, sampling
 
 HIDDEN: Final = (1500,)
 STEPS, BATCH, CLIP, EPSILON, DELTA = 60, 256, 1.0, 1, 1e-7
@@ -64,14 +64,14 @@ def protected(folder: Path, pixels: Any, digits: Any) -> lw.Session:
 def ours(session: lw.Session, held: Any) -> tuple[float, list[tuple[float, float]], Fraction]:
     """Return the share told rightly, the times of all steps but the first two, and σ."""
     begun: list[tuple[float, float]] = []
-    batch_of = classifier.batch_of  # type: ignore[attr-defined]
+    batch_of = sampling.batch_of
 
     def noted(*of: Any) -> Any:
         begun.append((time.perf_counter(), time.process_time()))
         return batch_of(*of)
 
     model = NetworkClassifier(people=1437, network=dense(HIDDEN), batch=BATCH, steps=STEPS, clip=CLIP)
-    with patch.object(classifier, "batch_of", noted):
+    with patch.object(sampling, "batch_of", noted):
         model.fit(session, "digits", [f"p{place:02d}" for place in range(64)], "digit", epsilon=EPSILON, delta=DELTA)
     times = np.diff(np.array(begun), axis=0)[2:]
     return model.score(held), [(float(clock), float(used)) for clock, used in times], model.sigma_ or Fraction(0)

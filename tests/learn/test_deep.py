@@ -15,12 +15,15 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import InvalidParameter
-from lapwing.learn.deep import Network, NetworkClassifier, classifier, convolutional, dense, noise_search
-from lapwing.learn.deep.noise_search import noise_for, steps_of
-from lapwing.learn.deep.unit_gradients import BOUND, RATE_PARTS, Places, batch_of, summed, sums_of
+from lapwing.learn.deep import Network, NetworkClassifier, classifier, convolutional, dense, sampling
+from lapwing.learn.deep.networks import row_scores
+from lapwing.learn.deep.noise_search import noise_for
+from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, SubsetSample, batch_of
+from lapwing.learn.deep.unit_gradients import BOUND, Places, summed, sums_of
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.dominating_gaussian import gaussian_above
+from lapwing.privacy.listing import Listed, listed
 from lapwing.privacy.statements import composed, uses_of
 from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, people, table_of
@@ -118,17 +121,6 @@ def test_contributions_are_clipped_gradients(clip: float) -> None:
         assert np.abs(found - by_hand(units, weights, clip, by_row=True)).max() > BOUND / 10
 
 
-def test_a_sample_takes_each_unit_with_its_chance() -> None:
-    class Fixed:
-        def read(self, size: int, /) -> bytes:
-            return data[:size]
-
-    words = [0, 1 << 12, (5 << 12) - 1, 5 << 12, (1 << 32) - 1]
-    data = b"".join(word.to_bytes(4, "little") for word in words)
-    assert batch_of(len(words), 5, Fixed()).tolist() == [0, 1, 2]
-    assert batch_of(len(words), RATE_PARTS, Fixed()).size == len(words)
-
-
 # ---- what is released ------------------------------------------------------------------------------------------------
 
 
@@ -186,12 +178,13 @@ def farthest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
 
         with monkeypatch.context() as patch:
             patch.setattr(RoundedGaussian, "release", lambda m, values, *e, r=replay: r.release(m, values, *e))
-            patch.setattr(classifier, "batch_of", batch)
+            patch.setattr(sampling, "batch_of", batch)
             patch.setattr(Places, "of", staticmethod(places))
             key = jax.random.key(1)
             patch.setattr(jax.random, "key", lambda seed, key=key: key)
             with opened(tmp_path / str(place), part) as session:
-                model = NetworkClassifier(people=60, batch=20, steps=5, clip=0.1, network=dense((8,)))
+                # All of them on average, which is priced at once: who is in a batch is decided above.
+                model = NetworkClassifier(people=60, batch=60, steps=5, clip=0.1, network=dense((8,)))
                 model.fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
         assert set(replay.sigmas) == {model.sigma_ * BOUND if model.sigma_ else None}
         replays.append(replay)
@@ -217,23 +210,39 @@ def test_twin_a_gradient_that_is_not_clipped(tmp_path: Path, monkeypatch: pytest
 # ---- the price -------------------------------------------------------------------------------------------------------
 
 
-def mu_squared_of(sigma: Fraction, steps: int, rate: Fraction, delta: Fraction) -> Fraction:
-    return gaussian_above(
-        composed(uses_of((steps_of(sigma, steps, rate),), "add_remove"), None), delta
-    ).exact_part.mu_squared
-
-
-def check_price(steps: int, rate: Fraction, mu: Fraction) -> None:
+def check_price(
+    sample: PoissonSample | SubsetSample, steps: int, mu: Fraction, paid: Callable[[Fraction], Listed]
+) -> None:
+    """Noise for a price costs it, and not much less, by what is listed by hand."""
     delta = Fraction(1, 10**7)
-    sigma = noise_for(mu**2, delta, steps, rate)
-    assert Fraction(9, 10) * mu**2 <= mu_squared_of(sigma, steps, rate, delta) <= mu**2
+    sigma = noise_for(mu**2, delta, steps, sample)
+    uses = uses_of([paid(sigma)], sample.neighbouring)
+    assert Fraction(9, 10) * mu**2 <= gaussian_above(composed(uses, None), delta).exact_part.mu_squared <= mu**2
 
 
-PRICES = {
-    "one step": (1, Fraction(1), Fraction(1, 2)),
-    "a small sample": (100, Fraction(1, 50), Fraction(1)),
-    "many steps": (2000, Fraction(1, 8), Fraction(3)),
-}
+def poisson(people: int, rate: Fraction, bands: int = 1) -> PoissonSample:
+    return PoissonSample(people=people, parts=int(rate * RATE_PARTS), bands=bands)
+
+
+PRICES: dict[str, tuple[PoissonSample | SubsetSample, int, Fraction, Callable[[Fraction], Listed]]] = {
+    "one step": (poisson(9, Fraction(1)), 1, Fraction(1, 2), lambda sigma: listed("gaussian", sigma=sigma)),
+    "bands": (
+        poisson(60, Fraction(1, 4), 3), 10, Fraction(1),
+        lambda sigma: listed("gaussian", 4, sigma=sigma, rate=0.25),
+    ),
+    "fixed batches": (
+        SubsetSample(people=60, size=12), 10, Fraction(1),
+        lambda sigma: listed("gaussian", 10, sigma=sigma, sensitivity=2, size=12, population=60),
+    ),
+    "a small sample": (
+        poisson(9, Fraction(1, 64)), 100, Fraction(1),
+        lambda sigma: listed("gaussian", 100, sigma=sigma, rate=Fraction(1, 64)),
+    ),
+    "many steps": (
+        poisson(9, Fraction(1, 8)), 2000, Fraction(3),
+        lambda sigma: listed("gaussian", 2000, sigma=sigma, rate=Fraction(1, 8)),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", only([0], PRICES))
@@ -242,10 +251,10 @@ def test_noise_costs_the_price(name: str) -> None:
 
 
 def test_twin_noise_for_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = noise_search.steps_of
-    monkeypatch.setattr(noise_search, "steps_of", lambda sigma, steps, rate: honest(sigma, 1, rate))
-    with pytest.raises(AssertionError):
-        check_price(4, Fraction(1), Fraction(1))  # asked for nowhere else, so that nothing wrong is kept
+    honest = PoissonSample.listed
+    monkeypatch.setattr(PoissonSample, "listed", lambda self, sigma, steps: honest(self, sigma, 1))
+    with pytest.raises(AssertionError):  # asked for nowhere else, so that nothing wrong is kept
+        check_price(poisson(9, Fraction(1)), 4, Fraction(1), lambda sigma: listed("gaussian", 4, sigma=sigma))
 
 
 def test_what_is_fit_is_charged_once(session: lw.Session) -> None:
@@ -261,6 +270,37 @@ def test_what_is_fit_is_charged_once(session: lw.Session) -> None:
     assert model.predict_proba(rows).sum(axis=1) == pytest.approx([1, 1], abs=1e-6)
     assert set(model.predict(rows)) <= {False, True}
     assert 0 <= model.score(rows | {"ill": [True, False]}) <= 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("facts", "more"),
+    [({"neighbouring": "replace_one"}, {"batch": 10}), ({}, {"batch": 10, "bands": 3})],
+    ids=["fixed batches", "bands"],
+)
+def test_other_ways_to_sample_are_charged_too(tmp_path: Path, facts: dict[str, Any], more: dict[str, Any]) -> None:
+    with opened(tmp_path / "data", people(60), **facts) as session:
+        model = NetworkClassifier(people=48, steps=4, network=LINEAR, **more)
+        model.fit(session, "visits", ["age"], "ill", epsilon=1, delta=1e-7)
+        assert session.budget().spent == model.cost_
+        assert 0.8 * session.price(1).amount < session.budget().spent.amount <= session.price(1).amount
+        assert len(session.history()) == 1
+
+
+def test_correlated_noise_is_for_presence_alone(tmp_path: Path) -> None:
+    with opened(tmp_path / "data", people(5), neighbouring="replace_one") as session:
+        with pytest.raises(InvalidParameter, match="nothing is proven"):
+            NetworkClassifier(people=60, batch=2, bands=2).fit(session, "visits", ["age"], "ill", epsilon=1, delta=1e-7)
+        assert session.budget().spent.amount == 0
+
+
+def test_a_prediction_has_the_same_bits_whichever_others_are_there() -> None:
+    network, rng = NETWORKS["dense"], np.random.default_rng(4)
+    weights, matrix = started(network, 16, 3), rng.uniform(-1, 1, (1030, 16))
+    together = np.asarray(row_scores(network, weights, matrix))
+    for rows in (np.array([3]), np.array([1029, 7, 3]), rng.permutation(1030)):
+        assert (np.asarray(row_scores(network, weights, matrix[rows])) == together[rows]).all()
+    assert row_scores(network, weights, matrix[:0]).shape == (0, 3)
 
 
 @pytest.mark.long
@@ -282,6 +322,10 @@ def test_it_learns(tmp_path: Path) -> None:
 BAD: dict[str, tuple[Callable[[], NetworkClassifier], str]] = {
     "a batch above everybody": (lambda: NetworkClassifier(people=10, batch=11), "from 1 to 10"),
     "no steps": (lambda: NetworkClassifier(people=60, batch=20, steps=0), "steps is 0"),
+    "bands for more than there are": (
+        lambda: NetworkClassifier(people=60, batch=20, bands=4),
+        "of a group of 15",
+    ),
     "no clip": (lambda: NetworkClassifier(people=60, batch=20, clip=0), "clip is 0"),
     "an image of another size": (
         lambda: NetworkClassifier(people=60, batch=20, network=convolutional(4, 4)),
@@ -316,11 +360,7 @@ def test_what_cannot_be_trained_costs_nothing(session: lw.Session, name: str) ->
 
 @pytest.mark.parametrize(
     "facts",
-    [
-        {"measure": "pure", "delta": 0, "keys": 0},
-        {"measure": "zcdp"},
-        {"neighbouring": "replace_one"},
-    ],
+    [{"measure": "pure", "delta": 0, "keys": 0}, {"measure": "zcdp"}],
     ids=lambda facts: next(iter(facts.values())),
 )
 def test_other_ledgers_are_refused(tmp_path: Path, facts: dict[str, Any]) -> None:
@@ -336,7 +376,7 @@ def test_what_fails_while_training_says_nothing(session: lw.Session, monkeypatch
 
     monkeypatch.setattr(classifier, "summed", fails)
     with pytest.raises(lw.EngineFault) as caught:
-        NetworkClassifier(people=60, batch=20, steps=5).fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
+        NetworkClassifier(people=60, batch=60, steps=5).fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
     assert "ill" not in str(caught.value)
     assert caught.value.__context__ is None
     assert session.budget().spent.amount > 0

@@ -2,11 +2,12 @@
 
 Theory of operation. All steps are one list of mechanisms, Gaussian noise of σ clips on a sample of a public rate, and
 are charged before a row is read (`Session.reserve`): the ledger holds a (μ, δ) that is worse than the list. Each step
-draws a sample of units, adds up their clipped gradients in whole numbers (`unit_gradients`), adds noise, and hands the
-sum, divided by the public size of a batch, to an optimizer, which sees nothing else.
+draws a sample of units (`sampling`), adds up their clipped gradients in whole numbers (`unit_gradients`), adds noise
+(`correlated_noise`), and hands the sum, divided by the public size of a batch, to an optimizer, which sees nothing
+else.
 
-Guarantee: what was charged, for units that are added or removed. How large a batch was is private, and never shown; how
-long a step takes depends on it, as everything that reads rows in the process of whoever trains.
+Guarantee: what was charged, for the catalog's neighbours. How large a Poisson batch was is private, and never shown;
+how long a step takes depends on it, as everything that reads rows in the process of whoever trains.
 Source: Abadi et al. 2016; Mironov, Talwar and Zhang 2019 (the sample); `privacy.dominating_gaussian` (the charge).
 """
 
@@ -36,13 +37,14 @@ from lapwing.learn.columns import (
     matrix_of,
     table_of,
 )
-from lapwing.learn.deep.networks import Network, Weights, begun, dense
-from lapwing.learn.deep.noise_search import noise_for, steps_of
-from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, RATE_PARTS, Places, batch_of, summed, sums_of
+from lapwing.learn.deep.correlated_noise import MOST_BANDS, CorrelatedNoise
+from lapwing.learn.deep.networks import Network, Weights, begun, dense, row_scores
+from lapwing.learn.deep.noise_search import noise_for
+from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, Sampling, SubsetSample
+from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, Places, summed, sums_of
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_other, require_whole
 from lapwing.learn.training import is_replaced, reading, reserved_rows
 from lapwing.learn.unit_rows import UnitRows
-from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, share
 from lapwing.privacy.measures import GaussianDP, Loss
 from lapwing.release.reserving import Reservation
@@ -57,12 +59,14 @@ if TYPE_CHECKING:
 class NetworkClassifier:
     """A neural network that tells the classes of a column.
 
-    Guarantee: one (μ, δ), charged before a row is read, for units that are added or removed. It needs a gdp ledger with
+    Guarantee: one (μ, δ), charged before a row is read, for the catalog's neighbours. It needs a gdp ledger with
     `delta_keys`.
     Args: network: `dense`, `convolutional` or one of one's own; people: about how many units there are, a public
-        figure; batch: how many of them a step takes on average; steps: of the optimizer; clip: what a unit's gradient
-        is shortened to, all her rows together; optimizer: of optax; None takes Adam, with a rate of learning of 0.01.
-        scaler, categories: as `LinearRegression` has them.
+        figure; batch: how many of them a step takes, on average where units are added or removed, exactly where one
+        replaces another; steps: of the optimizer; clip: what a unit's gradient is shortened to, all her rows together;
+        bands: over how many steps noise is correlated, where units are added or removed: then each unit is in every
+        bands-th step at most. optimizer: of optax; None takes Adam, with a rate of learning of 0.01. scaler,
+        categories: as `LinearRegression` has them.
     """
 
     people: int
@@ -70,6 +74,7 @@ class NetworkClassifier:
     batch: int = 256
     steps: int = 200
     clip: float = 1.0
+    bands: int = 1
     optimizer: optax.GradientTransformation | None = None
     scaler: "StandardScaler | None" = None
     categories: Sequence[str] = ()
@@ -100,18 +105,13 @@ class NetworkClassifier:
             EngineFault (charged).
         """
         price, failure = session.price(epsilon), share(delta, "delta")
-        if is_replaced(session) or not isinstance(price, GaussianDP) or failure == 0:
+        if not isinstance(price, GaussianDP) or failure == 0:
             raise InvalidParameter(
-                "Training on samples needs a gdp ledger, a delta above 0, and neighbours that are added or removed; "
-                "LogisticRegression takes all units at every step. Nothing was charged."
+                "Training on samples needs a gdp ledger and a delta above 0; LogisticRegression takes all units at "
+                "every step. Nothing was charged."
             )
-        people, steps = (
-            require_whole("people", self.people, most=MOST_UNITS),
-            require_whole("steps", self.steps, most=10**6),
-        )
-        batch = require_whole("batch", self.batch, most=people)
+        sample, steps = self._sample(replaced=is_replaced(session)), require_whole("steps", self.steps, most=10**6)
         clip = require_number("clip", self.clip, open_end=True)
-        parts = max(1, batch * RATE_PARTS // people)
         rows = table_of(session.catalog, table)
         require_other(target, features)
         classes = classes_of(column_of(rows, target))
@@ -120,24 +120,35 @@ class NetworkClassifier:
         entropy = session._access().entropy
         key = jax.random.key(int.from_bytes(read_exactly(entropy, 4), "little"))
         weights = begun(self.network, key, len(found), len(classes))
-        sigma = noise_for(price.mu_squared, failure, steps, Fraction(parts, RATE_PARTS))
-        listed = steps_of(sigma, steps, Fraction(parts, RATE_PARTS))
-        units, slots = reserved_rows(session, what, listed, label=label, delta=failure)
+        sigma = noise_for(price.mu_squared, failure, steps, sample)
+        units, slots = reserved_rows(session, what, sample.listed(sigma, steps), label=label, delta=failure)
         self.cost_, self.delta_, self.sigma_ = slots.charged, slots.delta, sigma
         optimizer = optax.adam(0.01) if self.optimizer is None else self.optimizer
-        course = _Course(
-            network=self.network,
-            optimizer=optimizer,
-            parts=parts,
-            batch=people * parts / RATE_PARTS,
-            clip=clip,
-            sigma=sigma,
-        )
+        course = _Course(network=self.network, optimizer=optimizer, sample=sample, steps=steps, clip=clip, sigma=sigma)
         weights = course.followed(weights, units, what.places, slots, entropy)
         if weights is None:  # out here, so that no message of what reads rows is dragged along
             raise EngineFault(FAILED)
         self.weights_, self.features_, self.target_, self.classes_ = weights, found, target, classes
         return self
+
+    def _sample(self, *, replaced: bool) -> PoissonSample | SubsetSample:
+        """Return how steps take units. Raises: InvalidParameter."""
+        people = require_whole("people", self.people, most=MOST_UNITS)
+        batch = require_whole("batch", self.batch, most=people)
+        bands = require_whole("bands", self.bands, most=MOST_BANDS)
+        if not replaced:
+            if batch * bands > people:
+                raise InvalidParameter(
+                    f"bands is {bands}: every step takes {batch} of a group of {people // bands}. Take fewer bands or "
+                    "a smaller batch. Nothing was charged."
+                )
+            return PoissonSample(people=people, parts=max(1, batch * bands * RATE_PARTS // people), bands=bands)
+        if bands > 1:
+            raise InvalidParameter(
+                "Noise that is correlated over steps needs neighbours that are added or removed: for batches of a "
+                "fixed size nothing is proven here. Leave out bands. Nothing was charged."
+            )
+        return SubsetSample(people=people, size=batch)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -149,8 +160,7 @@ class NetworkClassifier:
 
     def predict_proba(self, data: Data) -> Floats:
         """Return the probability of each class in public rows, classes side by side."""
-        matrix = matrix_of(require_fit(self, "features_"), data)
-        scores = jax.vmap(lambda row: self.network.scores(self.weights_, row))(jnp.asarray(matrix, dtype=jnp.float32))
+        scores = row_scores(self.network, self.weights_, matrix_of(require_fit(self, "features_"), data))
         return np.asarray(jax.nn.softmax(scores, axis=1), dtype=np.float64)
 
     def predict(self, data: Data) -> list[Category]:
@@ -166,12 +176,12 @@ class NetworkClassifier:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """How weights are trained, all of it public. Args: batch: the size that sums are divided by."""
+    """How weights are trained, all of it public."""
 
     network: Network
     optimizer: optax.GradientTransformation
-    parts: int
-    batch: float
+    sample: Sampling
+    steps: int
     clip: float
     sigma: Fraction
 
@@ -188,15 +198,18 @@ class _Course:
         self, weights: Weights, units: UnitRows, places: int, slots: Reservation, entropy: Entropy
     ) -> Weights:
         side_by_side, sums = Places.of(units, places), sums_of(self.network)
-        noise, unit = RoundedGaussian(sigma=self.sigma * BOUND), self.clip / (BOUND - 1) / self.batch
-        state = self.optimizer.init(weights)
+        noise, unit = (
+            CorrelatedNoise.over(self.sample.bands, self.sigma * BOUND),
+            self.clip / (BOUND - 1) / self.sample.expected,
+        )
+        state, drawn_from = self.optimizer.init(weights), self.sample.places(units.starts.size, entropy)
         as_weights = ravel_pytree(weights)[1]
-        for _ in range(slots.left[0]):
-            slots.use()
-            batch = batch_of(units.starts.size, self.parts, entropy)
+        for step in range(self.steps):
+            if step % self.sample.bands == 0:
+                slots.use()
+            batch = self.sample.batch(drawn_from, step, entropy)
             exact = summed(sums, weights, side_by_side, batch, self.clip)
-            noisy = noise.release(exact, entropy)
-            gradient = as_weights(jnp.asarray(noisy.astype(np.float64) * unit, dtype=jnp.float32))
+            gradient = as_weights(jnp.asarray(noise.release(exact, entropy) * unit, dtype=jnp.float32))
             changes, state = self.optimizer.update(gradient, state, weights)
             weights = optax.apply_updates(weights, changes)
         return weights

@@ -3,19 +3,23 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from lapwing.errors import InvalidParameter
+from lapwing.learn.columns import Floats
 from lapwing.learn.parameters import require_whole
 
 Weights = Any
 """Arrays of float32 in dicts, lists and tuples, as JAX has them."""
 
 MOST_WEIGHTS = 1 << 22
+_AT_ONCE = 1 << 10
 
 
 @final
@@ -129,3 +133,24 @@ def begun(network: Network, key: Array, features: int, classes: int) -> Weights:
             f"The network makes scores of shape {shape} of a row; it must be ({classes},). Nothing was charged."
         )
     return weights
+
+
+def row_scores(network: Network, weights: Weights, matrix: Floats) -> Array:
+    """Return the scores of rows, each with the same bits whichever others there are: one after the other, in one shape.
+
+    A product over all rows at once may round a row by where it stands; and what is predicted of private rows is scored.
+    """
+    scored = _scored(network)
+    parts = [
+        scored(weights, jnp.asarray(np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))), dtype=jnp.float32))[: len(part)]
+        for part in (matrix[start : start + _AT_ONCE] for start in range(0, len(matrix), _AT_ONCE))
+    ]
+    return jnp.concatenate(parts) if parts else scored(weights, jnp.zeros((_AT_ONCE, matrix.shape[1]), jnp.float32))[:0]
+
+
+@lru_cache(maxsize=8)
+def _scored(network: Network) -> Callable[[Weights, Array], Array]:
+    return cast(
+        "Callable[[Weights, Array], Array]",
+        jax.jit(lambda weights, rows: jax.lax.map(lambda row: network.scores(weights, row), rows)),
+    )

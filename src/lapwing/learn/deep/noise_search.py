@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from lapwing.errors import InvalidParameter
+from lapwing.learn.deep.sampling import PoissonSample, SubsetSample
 from lapwing.privacy.dominating_gaussian import gaussian_above
-from lapwing.privacy.listing import Listed, listed
 from lapwing.privacy.statements import composed, uses_of
 
 _DIGITS: Final = 3
@@ -15,13 +15,8 @@ _LEAST, _MOST = 0.3, 1e4
 _NEAR: Final = 0.99
 
 
-def steps_of(sigma: Fraction, steps: int, rate: Fraction) -> Listed:
-    """Return the list of all steps: Gaussian noise on Poisson samples."""
-    return listed("gaussian", steps, sigma=sigma, rate=rate)
-
-
 @lru_cache(maxsize=32)
-def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, rate: Fraction) -> Fraction:
+def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, sample: PoissonSample | SubsetSample) -> Fraction:
     """Return a σ, in clips, with which steps cost at most (μ, δ), and 1 % below μ at most if three digits can say it.
 
     The loss falls about as a power of σ, so that two figures say where to look for a third; the one that is returned
@@ -34,14 +29,16 @@ def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, rate: Fraction)
     def loss(sigma: Fraction) -> float:
         if sigma not in known:
             try:
-                above = gaussian_above(composed(uses_of((steps_of(sigma, steps, rate),), "add_remove"), None), delta)
+                uses = uses_of((sample.listed(sigma, steps),), sample.neighbouring)
+                above = gaussian_above(composed(uses, None), delta)
                 known[sigma] = float(above.exact_part.mu_squared / mu_squared)
             except InvalidParameter:  # more than can be said: more noise is needed
                 known[sigma] = math.inf
         return known[sigma]
 
-    # As small rates make it: μ² ≈ steps·rate²·(e^(1/σ²) − 1) at the least.
-    guess = math.sqrt(1 / math.log1p(float(mu_squared) / (steps * float(rate) ** 2)))
+    # As small rates make it: μ² ≈ uses·rate²·(e^(c²/σ²) − 1) at the least, where neighbours move a sum by c clips.
+    small = sample.listed(Fraction(1), steps).times * float(sample.rate) ** 2
+    guess = sample.clips * math.sqrt(1 / math.log1p(float(mu_squared) / small))
     low, high = _LEAST, _MOST
     sigma = min(max(guess, low), high)
     for _ in range(40):

@@ -23,13 +23,11 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.learn.deep.networks import Network, Weights
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 
 BOUND: Final = 1 << 20
 """The length of a clipped gradient, in parts; at MOST_WEIGHTS squares of entries add up to less than 2⁶³."""
-RATE_PARTS: Final = 1 << 20
 MOST_UNITS: Final = 1 << 22
 _AT_ONCE: Final = 1 << 10
 
@@ -69,12 +67,6 @@ class Places:
         classes[owners, within] = units.target
         weight[owners, within] = (1 / sizes)[owners]
         return cls(features=jnp.asarray(features), classes=jnp.asarray(classes), weight=jnp.asarray(weight))
-
-
-def batch_of(units: int, parts: int, entropy: Entropy) -> Integers:
-    """Return a Poisson sample of units: each is in it with a chance of parts/RATE_PARTS, exactly, by itself."""
-    words = np.frombuffer(read_exactly(entropy, 4 * units), dtype="<u4")
-    return np.flatnonzero(words >> np.uint32(12) < parts).astype(np.int64)
 
 
 def summed(sums: Sums, weights: Weights, places: Places, batch: Integers, clip: float) -> Integers:

@@ -1,0 +1,179 @@
+"""Which units a step takes: a Poisson sample where units are added or removed, a fixed number where one is replaced.
+
+Each way of sampling says what all steps are for an accountant, and draws. σ is the noise of a step over what one
+unit's clipped gradient can move it, by presence.
+
+*Poisson samples.* Each unit is in a step's sample with a chance of parts/RATE_PARTS, by a draw of its own. With noise
+that is correlated over b steps (`correlated_noise`), each unit belongs to one of b groups, by another draw of its own,
+and can only be in the samples of every b-th step, those of its group. *Proof that T steps are then ⌈T/b⌉ uses of a
+Gaussian mechanism on a sample.* Let unit u be in group j, and fix the groups and all samples of the others, which do
+not depend on u. Released are y_t = Σ_k a_k·x_(t−k) + noise for k < b, x_t the sum of step t, a function of the y
+before t. u can be in steps j, j + b, …; what it adds at one of them, g, is in y_t for the b steps from there on, as
+a_k·g, and these blocks of steps are disjoint. When a block begins, g is a function of what was released before, so
+within the block y is shifted in the direction (a_0, …, a_(b−1)) ⊗ g, of length at most C·√Σa_k², if u is in the
+sample, which has the chance q whatever happened before; and else not at all. All other terms are functions of the y
+before t. So the likelihood ratio of the block, given the past, is that of one Gaussian mechanism on a Poisson sample,
+with its noise over C·√Σa_k², and there are at most ⌈T/b⌉ blocks, one after the other. ∎ (Without groups a unit could
+be in two steps that share released numbers, and then this is no proof: Choquette-Choo et al. 2023 have the same
+condition.)
+
+*Fixed batches.* There are as many places as `people` says. Units fill them, those beyond by chance do not exist, and
+empty places add nothing; each step takes a uniform subset of places of the same size. *Proof that neighbours who
+differ by one unit in the place of another then differ at one place at most.* If no unit is left out, that is so by
+filling places alike; a unit without rows leaves its place empty. Else let D have u, which D* lacks or has replaced,
+and draw the units that are kept of D: if u is not among them, they are drawn with the same law from the others, so D*
+can keep the same; if it is, let D* keep what is in the place of u, or any of those that were left out, with equal
+chance. ∎ One place moves a sum by 2C at most, and is in a batch with the chance size/people.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol, cast, final
+
+import numpy as np
+
+from lapwing.exact.entropy import Entropy, read_exactly
+from lapwing.exact.samplers import subset, uniform_integers
+from lapwing.learn.unit_rows import Integers
+from lapwing.privacy.listed_mechanisms import Neighbouring
+from lapwing.privacy.listing import Listed, listed
+
+RATE_PARTS: Final = 1 << 20
+
+
+class Sampling(Protocol):
+    """A way to draw the units of every step: public."""
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """The relation that it is for."""
+        ...
+
+    @property
+    def expected(self) -> float:
+        """The size of a batch on average, which sums are divided by."""
+        ...
+
+    @property
+    def rate(self) -> Fraction:
+        """The chance of a unit to be in a step's batch, if it can be."""
+        ...
+
+    @property
+    def clips(self) -> int:
+        """How many clips neighbours move a sum by."""
+        ...
+
+    @property
+    def bands(self) -> int:
+        """Over how many steps noise is correlated: one use of the mechanism is paid for so many."""
+        ...
+
+    def listed(self, sigma: Fraction, steps: int) -> Listed:
+        """Return all steps as a list."""
+        ...
+
+    def places(self, units: int, entropy: Entropy) -> Integers:
+        """Draw once what all steps draw from: private."""
+        ...
+
+    def batch(self, places: Integers, step: int, entropy: Entropy) -> Integers:
+        """Draw the units of a step, counted from 0: private."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonSample:
+    """Each unit by a draw of its own. Args: parts: of RATE_PARTS, a unit's chance in a step of its group."""
+
+    people: int
+    parts: int
+    bands: int = 1
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """Return the relation that it is for."""
+        return "add_remove"
+
+    @property
+    def rate(self) -> Fraction:
+        """Return a unit's chance in a step's batch, if it can be in it."""
+        return Fraction(self.parts, RATE_PARTS)
+
+    @property
+    def clips(self) -> int:
+        """Return how many clips neighbours move a sum by."""
+        return 1
+
+    @property
+    def expected(self) -> float:
+        """Return the size of a batch on average."""
+        return self.people * self.parts / RATE_PARTS / self.bands
+
+    def listed(self, sigma: Fraction, steps: int) -> Listed:
+        """Return all steps as a list."""
+        return listed("gaussian", -(-steps // self.bands), sigma=sigma, rate=self.rate)
+
+    def places(self, units: int, entropy: Entropy) -> Integers:
+        """Return the group of each unit."""
+        return uniform_integers(self.bands, units, entropy).astype(np.int64)
+
+    def batch(self, places: Integers, step: int, entropy: Entropy) -> Integers:
+        """Return the units of a step's batch."""
+        drawn = batch_of(places.size, self.parts, entropy)
+        return cast(Integers, drawn[places[drawn] == step % self.bands])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetSample:
+    """As many places in every step, of all that there are, each subset of them alike."""
+
+    people: int
+    size: int
+
+    @property
+    def bands(self) -> int:
+        """Return how many steps share noise."""
+        return 1
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """Return the relation that it is for."""
+        return "replace_one"
+
+    @property
+    def rate(self) -> Fraction:
+        """Return a unit's chance in a step's batch, if it can be in it."""
+        return Fraction(self.size, self.people)
+
+    @property
+    def clips(self) -> int:
+        """Return how many clips neighbours move a sum by."""
+        return 2
+
+    @property
+    def expected(self) -> float:
+        """Return the size of a batch on average."""
+        return float(self.size)
+
+    def listed(self, sigma: Fraction, steps: int) -> Listed:
+        """Return all steps as a list."""
+        return listed("gaussian", steps, sigma=sigma, sensitivity=self.clips, size=self.size, population=self.people)
+
+    def places(self, units: int, entropy: Entropy) -> Integers:
+        """Return the unit at each place, −1 where none is."""
+        kept = subset(units, min(units, self.people), entropy)
+        return np.pad(kept, (0, self.people - kept.size), constant_values=-1)
+
+    def batch(self, places: Integers, step: int, entropy: Entropy) -> Integers:
+        """Return the units of a step's batch."""
+        drawn = places[subset(self.people, self.size, entropy)]
+        return drawn[drawn >= 0]
+
+
+def batch_of(units: int, parts: int, entropy: Entropy) -> Integers:
+    """Return a Poisson sample of units: each is in it with a chance of parts/RATE_PARTS, exactly, by itself."""
+    words = np.frombuffer(read_exactly(entropy, 4 * units), dtype="<u4")
+    return np.flatnonzero(words >> np.uint32(12) < parts).astype(np.int64)
