@@ -7,7 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test test-long check bench docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
-PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal -q
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal -q --ignore=tests/spark
+# Those of Spark share one JVM, so that they come after the others, in one process. Without Java they are skipped.
+SPARK = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q tests/spark
+HAS_JAVA = command -v java > /dev/null
 
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
@@ -15,12 +18,16 @@ demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
 	@requirements/debian.sh
 	@$(PYTEST)
+	@! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp
+	@$(SPARK)
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
 	@requirements/debian.sh debootstrap
 	@seed=$${LAPWING_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbits(32))')} && \
 		echo "LAPWING_SEED=$$seed" && \
-		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
+		LAPWING_SEED=$$seed $(PYTEST) -m long --hypothesis-profile=long --hypothesis-seed=$$seed && \
+		{ ! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp; } && \
+		LAPWING_SEED=$$seed $(SPARK) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
 
 check: $(VENV)/dev.stamp       ## lint, types, layering, the trusted path
 	@$(BIN)/ruff check .
@@ -43,16 +50,20 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 AS_HERE = --annotation-style line --constraint requirements/dev.lock
 SERVICE = --extra server --extra postgres --extra adbc --extra joins
 
+# 450 MB that few need: in a lock of its own.
+NO_SPARK = --no-emit-package pyspark --no-emit-package py4j
+
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(PIP) install uv
 	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --no-annotate --output-file requirements/run.lock
-	@$(LOCK) pyproject.toml --group build --group dev --all-extras --no-annotate --output-file requirements/dev.lock
+	@$(LOCK) pyproject.toml --group build --group dev --all-extras $(NO_SPARK) --no-annotate --output-file requirements/dev.lock
+	@$(LOCK) --group spark --no-annotate --output-file requirements/spark.lock
 	@$(LOCK) --group docs --constraint requirements/dev.lock --no-annotate --output-file requirements/docs.lock
 	@$(MAKE) --no-print-directory lock-extras
 
 lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service takes, as it is pinned for development
 	@$(PIP) install uv
-	@$(LOCK) pyproject.toml --all-extras $(AS_HERE) --output-file requirements/extras.lock
+	@$(LOCK) pyproject.toml --all-extras $(NO_SPARK) $(AS_HERE) --output-file requirements/extras.lock
 	@$(LOCK) pyproject.toml $(SERVICE) $(AS_HERE) --output-file requirements/service.lock
 
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
@@ -63,6 +74,11 @@ $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/docs.stamp: requirements/docs.lock | $(VENV)/bin/python
 	@$(PIP) install --require-hashes -r requirements/docs.lock
+	@touch $@
+
+$(VENV)/spark.stamp: requirements/spark.lock | $(VENV)/dev.stamp
+	@echo "Installing Spark for its tests (once, 450 MB) ..."
+	@$(PIP) install --require-hashes -r requirements/spark.lock
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.lock pyproject.toml | $(VENV)/bin/python

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install what the tests use and pip cannot bring: PostgreSQL, Chromium, Node, and the packages that are named besides.
+# Install what the tests use and pip cannot bring: PostgreSQL, Chromium, Node, Java, and what is named besides.
 # On Debian and its kin, and only if we may without asking. No database of the machine's own is made or started: the
 # tests start their own servers.
 has() {
@@ -13,6 +13,7 @@ missing=
 has initdb /usr/lib/postgresql/*/bin/initdb || missing="$missing postgresql"
 has chromium chromium-browser || missing="$missing chromium"
 has node nodejs || missing="$missing nodejs"
+has java || missing="$missing openjdk-17-jre-headless"
 for package in "$@"; do
     has "$package" "/usr/sbin/$package" || missing="$missing $package"
 done

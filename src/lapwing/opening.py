@@ -90,6 +90,7 @@ def protect(
     quote: str | None = None,
     encoding: str | None = None,
     where: "Wanted | None" = None,
+    cluster: str | None = None,
 ) -> Session:
     """Put one file, or several that are one table, behind differential privacy, keeping catalog and ledger beside it.
 
@@ -115,6 +116,8 @@ def protect(
             such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
         where: of the rows of a source, those that the table has, by public conditions: column → a list of values, or a
             pair (least, greatest), of which one may be None. The source leaves out the others.
+        cluster: the master of Spark, like spark://host:7077 or local[*], that answers where Parquet files are, and that
+            sees them by the same paths; DuckDB answers here, unless given.
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
 
     Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
@@ -162,6 +165,7 @@ def protect(
         text=text,
         offered=offered,
         where=where,
+        cluster=cluster if cluster is not None or before is None else before.cluster,
     ).catalog
     if before is not None and where is None and address is not None:
         drafted = drafted.with_table(replace(drafted.tables[0], where=before.tables[0].where))
@@ -220,6 +224,7 @@ def _require_same(before: Catalog, after: Catalog) -> None:
         ("source", old.source, new.source),
         ("where", in_words(old.where) or "everything", in_words(new.where) or "everything"),
         ("privacy_unit", old.privacy_unit, new.privacy_unit),
+        ("engine", before.engine, after.engine),
         ("epsilon", before.budget.epsilon, after.budget.epsilon),
         ("delta", before.budget.delta, after.budget.delta),
         ("measure", before.budget.measure, after.budget.measure),

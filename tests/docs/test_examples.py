@@ -17,7 +17,9 @@ from lapwing.query.bind import bind
 from tests.support.docs.pages import DOCS, PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 
 RUN = {"python", "console"}
-WITH_EXAMPLES = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
+ON_SPARK = DOCS / "how-to" / "scale.md"
+"""The page whose examples are run with the other tests of Spark."""
+WITH_EXAMPLES = [page for page in PAGES if page != ON_SPARK and any(block.language in RUN for block in blocks(page))]
 SLOW = {
     *("local/simulate.md", "local/shuffling.md", "local/repeated.md", "local/sketches.md"),
     *(

@@ -44,6 +44,8 @@ def table_facts(table: "Table") -> Facts:
         facts["people"] = str(table.people)
     if table.where:
         facts["where"] = conditions_facts(table.where)
+    if table.engine is not None:
+        facts["engine"] = table.engine
     return facts if table.part is None else facts | {"part": table.part}
 
 

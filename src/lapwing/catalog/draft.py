@@ -19,7 +19,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.condition import Condition, check_from_source, whole
 from lapwing.catalog.file_columns import FileColumn, read_columns, type_of
-from lapwing.catalog.model import ROW, Budget, Catalog, Table
+from lapwing.catalog.model import ROW, SPARK, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
@@ -69,6 +69,7 @@ def draft(
     text: TextFormat | None = None,
     offered: Sequence[FileColumn] | None = None,
     where: Wanted | None = None,
+    cluster: str | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
@@ -87,6 +88,7 @@ def draft(
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
         public_tables: what everybody knows, as `public_draft` drafts it.
         text: how a CSV file is written; as its name says, unless given.
+        cluster: the master of Spark that answers where the files are; DuckDB does here, unless given.
 
     Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
         missing or unreadable.
@@ -119,7 +121,8 @@ def draft(
         check_from_source(table)
     catalog = Catalog(
         name=table.name,
-        engine="duckdb",
+        engine="duckdb" if cluster is None else SPARK,
+        cluster=cluster,
         ledger=f"sqlite:{stem(source)}.lapwing.db",
         budget=budget,
         tables=(table,),

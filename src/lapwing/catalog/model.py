@@ -36,7 +36,9 @@ __all__ = [
     "View",
 ]
 
-ENGINES = ("duckdb", "postgres", "spark")
+SPARK = "spark"
+"""The engine whose own hash chooses the rows of a unit that exist."""
+ENGINES = ("duckdb", "postgres", SPARK)
 MEASURES = ("pure", "gdp", "zcdp")
 NEIGHBOURING = ("add_remove", "replace_one")
 
@@ -101,7 +103,8 @@ class Catalog:
     """All that a curator says in public about a data set.
 
     Args: name: of the data set.
-        engine: "duckdb", "postgres" or "spark".
+        engine: "duckdb", "postgres" or "spark". cluster: of Spark, the master, such as spark://host:7077; None for this
+            machine alone.
         ledger: where spending is recorded, "sqlite:<file>"; the file is relative to `folder`.
         budget: shared by all tables.
         tables: those that are protected; at least one. One of them at most has parts. With a table, all those that
@@ -129,13 +132,15 @@ class Catalog:
     graphs: tuple[Graph, ...] = ()
     monitors: tuple[MonitorSection, ...] = ()
     file: Path | None = field(default=None, compare=False)
+    cluster: str | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the tables mean (SHA-256, hexadecimal).
 
     Two catalogs with the same digest give every question the same plan and the same law of its answer at a given
     price, as long as the data of public tables are the same. It covers names, privacy units and which of them are
-    the same, links, references, parts, row bounds, types, bounds, steps, values, and the texts of views. It leaves
-    out where data and ledger are (data have digests of their own) and the budget (which the ledger has registered).
+    the same, links, references, parts, row bounds, types, bounds, steps, values, the texts of views, and an engine that
+    chooses other rows than DuckDB where a unit has too many. It leaves out where data and ledger are (data have digests
+    of their own) and the budget (which the ledger has registered).
     The order of tables, columns, views and pairs of a link has no meaning; the order of values has: answers show keys
     in that order.
     """
@@ -156,6 +161,10 @@ class Catalog:
         edges = dict.fromkeys(graph.edges.name for graph in self.graphs)
         others = [*(graph.name for graph in self.graphs), *(view.name for view in self.views)]
         refuse_same_names("views", (*tables, *edges, *others))
+        if self.cluster is not None and self.engine != SPARK:
+            refuse("dataset.cluster", f'only engine = "{SPARK}" has one; remove it, or write that engine')
+        if {table.engine for table in self.tables} - {SPARK if self.engine == SPARK else None}:
+            object.__setattr__(self, "tables", tuple(_of_engine(table, self.engine) for table in self.tables))
         check_graphs(self.graphs, self.tables, self.ledger)
         check_tables(self)
         check_references(self)
@@ -229,7 +238,14 @@ class Catalog:
             budget=graph.budget or self.budget,
             tables=(graph.edges, *graph.nodes),
             folder=self.folder,
+            cluster=self.cluster,
         )
+
+
+def _of_engine(table: Table, engine: str) -> Table:
+    """Return a table, and those that its links lead to, as an engine makes them."""
+    link = None if table.link is None else replace(table.link, parent=_of_engine(table.link.parent, engine))
+    return replace(table, engine=SPARK if engine == SPARK else None, link=link)
 
 
 def _relinked(table: Table, fresh: Table) -> Table:

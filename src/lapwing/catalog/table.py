@@ -162,7 +162,8 @@ class Table:
         rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
         people: how many units have a row: a constant, for replace_one alone, and never compared with the data.
         unreadable: "null" accepts values that cannot be read as their type, which count as NULL, and fractions of
-            integers, which are rounded; None accepts no version with such values. where: what its rows fulfil.
+            integers, which are rounded; None: no such version. where: what its rows fulfil. engine: which engine's hash
+            chooses the rows of a unit that exist, if not DuckDB's; its catalog says it (`Catalog.engine`).
 
     Raises: CatalogError, starting with `tables.<name>.<key>`.
     """
@@ -181,13 +182,12 @@ class Table:
     unreadable: str | None = None
     text: TextFormat | None = None
     where: tuple[Condition, ...] = ()
+    engine: str | None = None
     digest: str = field(init=False, repr=False, compare=False)
     """A fingerprint of what the table means, hence of all tables up to its root (SHA-256); see `Catalog.digest`."""
     units: str = field(init=False, repr=False, compare=False)
-    """A name for the units that are protected: equal for two tables of a catalog if these are the same ones.
-
-    It is the root's `unit` in quotes, or the root's name and its privacy unit; neither can be taken for the other.
-    """
+    """A name for the units that are protected, equal for two tables of a catalog if these are the same ones: the root's
+    `unit` in quotes, or the root's name and its privacy unit; neither can be taken for the other."""
 
     def __post_init__(self) -> None:
         with within(f"tables.{spelling.key(self.name)}"):

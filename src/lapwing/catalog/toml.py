@@ -68,7 +68,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         document = TomlSection(path="", content=_parse(content))
         document.allow("dataset", "budget", "tables", "views", "graphs", "monitors")
         dataset = document.section("dataset")
-        dataset.allow("name", "engine", "ledger")
+        dataset.allow("name", "engine", "cluster", "ledger")
         tables, views, graphs = document.section("tables"), document.section("views"), document.section("graphs")
         monitors = document.section("monitors")
         sections = {name: tables.section(name) for name in tables.content}
@@ -86,6 +86,7 @@ def loads(content: str, *, file: str, folder: Path) -> Catalog:
         return Catalog(
             name=dataset.text("name", example="visits"),
             engine=dataset.text("engine", "duckdb", example="duckdb"),
+            cluster=dataset.text("cluster", example="spark://host:7077") if dataset.has("cluster") else None,
             ledger=dataset.text("ledger", own.ledger if own else None, example="sqlite:visits.lapwing.db"),
             budget=own.budget if own and own.budget else _budget(document.section("budget")),
             tables=protected,
@@ -403,6 +404,7 @@ def dumps(catalog: Catalog) -> str:
         "[dataset]",
         _line("name", catalog.name, ""),
         _line("engine", catalog.engine, f"{' | '.join(ENGINES)}"),
+        *([_line("cluster", catalog.cluster, "the master of Spark")] if catalog.cluster is not None else []),
         _line("ledger", catalog.ledger, "the record of what was spent; relative to this file"),
         "",
         "[budget]",

@@ -154,6 +154,10 @@ def command(
             help="A file that everybody knows, or such a source, as a public table to join; may be repeated.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="MASTER", help="Ask where the files are, on Spark: spark://host:7077, or local[*] here."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")
     ] = DEFAULT_CATALOG,
@@ -230,6 +234,7 @@ def command(
         text=None if address else said.text(Path(place)),
         offered=offered,
         where=where_of(where, kinds),
+        cluster=cluster,
     )
     try:
         drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
@@ -342,11 +347,12 @@ def _next(catalog: "Catalog", output: Path) -> str:
     """Return what to type next."""
     question = f'"SELECT COUNT(*) AS n FROM {catalog.tables[0].name}" --epsilon 0.5'
     where = "" if output == DEFAULT_CATALOG else f" --catalog {shlex.quote(os.fspath(output))}"
+    check = f"  lapwing data check{where}   # whether the data are what it says: for your eyes alone"
     return "\n".join(
         [
             "",
             "Type next:",
-            f"  lapwing data check{where}   # whether the data are what it says: for your eyes alone",
+            *([check] if catalog.cluster is None else []),  # on a cluster nothing is looked at by anybody
             f"  lapwing explain {question}{where}   # what it would cost: free",
             f"  lapwing query   {question}{where}",
             f"  lapwing budget{where}",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FILE_ENGINE: Final = "duckdb"
 """What a catalog calls the engine that reads files beside it."""
+CLUSTER_ENGINE: Final = "spark"
+"""What a catalog calls the engine that asks where the data are."""
 
 
 def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
@@ -27,12 +29,17 @@ def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
 
     Raises: CatalogError if this version does not have the engine.
     """
-    if catalog.engine != FILE_ENGINE:
+    if catalog.engine not in (FILE_ENGINE, CLUSTER_ENGINE):
         raise CatalogError(
-            f'dataset.engine = "{catalog.engine}" is not available in this version; use "{FILE_ENGINE}".'
+            f'dataset.engine = "{catalog.engine}" is not available in this version; use "{FILE_ENGINE}", or '
+            f'"{CLUSTER_ENGINE}" where the data are on a cluster.'
         )
     located, public = _public(catalog)
     try:
+        if catalog.engine == CLUSTER_ENGINE:
+            from lapwing.engines.spark.engine import Spark  # here: most catalogs have files on this machine
+
+            return Spark(located, public=public), public
         return _engine(located, public), public
     except BaseException:
         public.close()

@@ -1,0 +1,126 @@
+"""What Spark may answer: what its SQL is proven for. A question that needs more is refused when it is bound.
+
+The same question can be asked of a snapshot of the same files, which DuckDB answers.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from lapwing.engines.spark.literals import is_narrow
+from lapwing.engines.spark.printers import _PARTS, COUNTED, PRINTERS, TRUNCATED, constant_at, word
+from lapwing.engines.spark.relations import FUNCTIONS
+from lapwing.query.capabilities import CHOOSING, Capabilities, Missing, expressions_of, relations_of
+from lapwing.query.distribution import Distribution
+from lapwing.query.expressions.expression import Expression, Operation, walk
+from lapwing.query.expressions.types import Fixed, Plain, Real, describe
+from lapwing.query.measures import Sum
+from lapwing.query.plan import Question
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import ProtectedRows
+from lapwing.query.relations.set_operations import DistinctRows, Union
+
+ON_A_SNAPSHOT: Final = 'Ask the same of a copy of the files, with engine = "duckdb" in its catalog and the same ledger.'
+MOST_CELLS: Final = 4_000_000
+"""The most rows that may come back from the cluster; a service's memory holds them."""
+_NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "magnitude", "sign"})
+_RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, DistinctRows, Union)
+
+
+def _missing(construct: str, name: str) -> Missing:
+    return Missing(construct=construct, name=f"{name}, as nothing is proven of it there", remedy=ON_A_SNAPSHOT)
+
+
+def lacks(question: Question) -> Missing | None:
+    """Return what of a question Spark does not have, None if it has all."""
+    return next(_lacking(question), None)
+
+
+def _lacking(question: Question) -> Iterator[Missing]:
+    for relation in relations_of(question.selection):
+        if not isinstance(relation, _RELATIONS):
+            yield _missing(relation.construct, relation.construct)
+        if isinstance(relation, PerUnit):
+            yield from (
+                _missing(used, f"{used} per unit")
+                for used in relation.uses
+                if used not in {"sum", "average", *FUNCTIONS}
+            )
+    for measure in question.measures:
+        if isinstance(measure, Sum) and measure.averaged:
+            yield _missing("clamped means", "sums of clamped means")
+        if isinstance(measure, Distribution) and not _is_narrow(measure.argument):
+            yield _missing("wide integers", "quantiles of numbers beyond 62 bits")
+    theirs = [
+        right for node in relations_of(question.selection) if isinstance(node, PublicJoin) for _, right in node.on
+    ]
+    for expression in (*expressions_of(question), *theirs):
+        for node in walk(expression):
+            if isinstance(node, Operation):
+                yield from _of_operation(node)
+    most = _most_cells(question) if question.private_keys else 0
+    if most is None or most > MOST_CELLS:
+        yield Missing(
+            construct="private keys",
+            name=f"groups of which more than {MOST_CELLS:,} could come back",
+            remedy="Declare rows_at_most of the table, or the values of the keys. " + ON_A_SNAPSHOT,
+        )
+
+
+def _of_operation(node: Operation) -> Iterator[Missing]:
+    name = node.function.replace("_", " ")
+    if node.function not in PRINTERS:
+        yield _missing(node.function, name)
+    elif node.function in _NARROW_ALONE and not all(map(_is_narrow, (node, node.arguments[0]))):
+        yield _missing(node.function, f"{name} of numbers beyond 62 bits")
+    elif node.function == "magnitude" and isinstance(node.arguments[0].type, Real):
+        yield _missing(node.function, "AUTO of numbers without steps")
+    elif node.function == "to_fixed" and not _is_narrow(node):
+        yield _missing(node.function, f"{name} of numbers beyond 62 bits")
+    elif node.function == "part" and word(node) not in _PARTS:
+        yield _missing(node.function, f"EXTRACT({word(node)})")
+    elif node.function == "truncate" and word(node) not in TRUNCATED:
+        yield _missing(node.function, f"DATE_TRUNC('{word(node)}')")
+    elif node.function == "difference" and word(node) not in COUNTED:
+        yield _missing(node.function, f"DATE_DIFF('{word(node)}')")
+    elif node.function == "substring" and constant_at(node, 1) < 1:
+        yield _missing(node.function, "SUBSTRING from the end")
+    elif node.function == "written" and describe(node.arguments[0].type) == "timestamp":
+        yield _missing(node.function, "timestamps as text")
+
+
+def _is_narrow(node: Expression) -> bool:
+    kind = node.type
+    if not isinstance(kind, Fixed):
+        return True
+    return kind.low is not None and kind.high is not None and is_narrow(kind.low, kind.high)
+
+
+def _most_cells(question: Question) -> int | None:
+    """Return the most rows that could come back of a question with private keys, by public facts; None if unknown.
+
+    A row comes back for every value of the keys and number of values that a unit may hold.
+    """
+    most = [table.rows_at_most for table in question.tables if table.rows_at_most is not None]
+    values = Fraction(1)
+    for key in question.keys:
+        kind = key.expression.type
+        if key.values is not None:
+            values *= len(key.domain)
+        elif isinstance(kind, Fixed) and kind.low is not None and kind.high is not None:
+            values *= kind.high - kind.low + 1
+        elif isinstance(kind, Plain) and kind.name == "boolean":
+            values *= 2
+        elif isinstance(kind, Plain) and kind.name == "date" and kind.low is not None and kind.high is not None:
+            values *= kind.high - kind.low + 1
+        else:
+            return min(most, default=None)
+    return min([*most, int(values) * question.keys_per_unit])
+
+
+CAPABILITIES: Final = Capabilities(
+    engine="Spark",
+    missing=(Missing(construct=CHOOSING, name="choices of a measure", remedy=ON_A_SNAPSHOT),),
+    lacks=lacks,
+)

@@ -1,0 +1,285 @@
+"""A Spark application: started once a process, with its logs closed, and asked with a time limit.
+
+Theory of operation. The driver's JVM is started by this process and ends with it. Nothing that a JVM writes is kept:
+what the driver's prints goes nowhere, logging is off in the driver and in every executor, there is no event log and no
+page that shows queries. For Spark writes values that it could not convert into its errors, and its errors into its
+logs. PySpark itself writes the text of an error to stderr, as JSON; that logger is shut too.
+
+Every session of this process that asks the same master shares one application, in which each has a session of its own:
+its settings and its views are its own. A process can have one application at a time; that is Spark's rule.
+
+Queries run under `SETTINGS`. What they prove rests on these and on Spark's defaults, so that other settings of
+`spark.sql` are refused, wherever they come from. All others are the operator's, as in `spark-defaults.conf`: memory,
+executors, authentication, encryption. Speculation and retries may be on: nothing here draws anything (`cleaned`).
+
+A query runs in a thread of its own, under a tag, so that a time limit or Ctrl-C can interrupt it.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from importlib import import_module
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from uuid import uuid4
+
+from lapwing.errors import CatalogError, Fault
+from lapwing.interrupts import deferred
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOCAL: Final = "local[*]"
+"""The master of a catalog that names no cluster: this machine."""
+MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
+"""How the address of a master begins."""
+SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.variable.substitute": "false",  # a text with ${…} in it is that text
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+        "spark.sql.groupByOrdinal": "true",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.parquet.mergeSchema": "false",
+        "spark.sql.parquet.binaryAsString": "false",
+        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days are days; it raises at old ones otherwise
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.filterPushdown": "false",  # a file's statistics decide about no row
+        "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+        # It adds and multiplies in another order, which may leave a type's range where the written order does not.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
+    }
+)
+"""What the printed SQL rests on, beside Spark's defaults."""
+_OPERATORS: Final = ("spark.sql.adaptive.", "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes",
+                     "spark.sql.autoBroadcastJoinThreshold", "spark.sql.warehouse.dir",
+                     "spark.sql.catalogImplementation", "spark.sql.artifact.")  # fmt: skip
+_CLOSED: Final[Mapping[str, str]] = {
+    "spark.app.name": "lapwing",
+    "spark.log.level": "OFF",
+    "spark.executor.syncLogLevel.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.eventLog.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+_ERROR_LOGGER: Final = "SQLQueryContextLogger"
+
+Taken = TypeVar("Taken")
+
+
+@final
+@dataclass(slots=True)
+class _Application:
+    master: str
+    context: Any
+    users: int = 0
+
+
+_lock = Lock()
+_running: list[_Application] = []
+
+
+@final
+class Cluster:
+    """A session of a Spark application, which is started when it is first asked. Thread-safe.
+
+    Args:
+        master: where the application runs, as Spark writes it.
+        seconds: the longest that a query may take.
+        further: settings of the application, as those of `spark-defaults.conf`.
+    """
+
+    def __init__(self, master: str, *, seconds: float, further: Mapping[str, str] = MappingProxyType({})) -> None:
+        if not master.startswith(MASTERS):
+            raise CatalogError(
+                f"dataset.cluster = {master!r:.80} is no master of Spark; write spark://host:7077, yarn, "
+                "k8s://https://host:443 or local[*]."
+            )
+        self._master, self._seconds, self._further = master, seconds, further
+        self._application: _Application | None = None
+        self._session: Any = None
+        self._opening = Lock()
+        self._views = 0
+
+    def open(self) -> None:
+        """Start the application, or join the one that there is.
+
+        Raises: CatalogError if Spark is not installed; Fault if it does not start.
+        """
+        with self._opening:
+            if self._session is None:
+                with _lock:
+                    self._application = _started(self._master, self._further)
+                    self._application.users += 1
+                self._session = _session(self._application.context)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self._run(lambda session: [tuple(row) for row in session.sql(query).collect()])
+
+    def columns(self, query: str) -> "pa.Table":
+        """Return the columns of a query."""
+        return self._run(lambda session: session.sql(query).toArrow())
+
+    def read(self, paths: Sequence[str], schema: str) -> str:
+        """Return the name of a view of Parquet files; no row is read. Args: schema: columns and types, as DDL."""
+        return self._run(lambda session: self._view(session.read.schema(schema).parquet(*paths)))
+
+    def load(self, table: "pa.Table") -> str:
+        """Return the name of a view of public rows, which are sent to the cluster."""
+        return self._run(lambda session: self._view(session.createDataFrame(table)))
+
+    def keep(self, query: str) -> str:
+        """Return the name of a view of a query's rows, which executors keep from when it is first asked."""
+        return self._run(lambda session: self._view(session.sql(query).persist()))
+
+    def forget(self, view: str) -> None:
+        """Drop a view, and what is kept of it."""
+
+        def dropped(session: Any) -> None:
+            session.table(view).unpersist()
+            session.catalog.dropTempView(view)
+
+        self._run(dropped)
+
+    def close(self) -> None:
+        """Let go of the session, and end the application with its last one."""
+        with self._opening:
+            application, self._application, self._session = self._application, None, None
+        if application is None:
+            return
+        with _lock:
+            application.users -= 1
+            if not application.users:
+                _running.remove(application)
+                application.context.stop()
+
+    def _view(self, frame: Any) -> str:
+        with self._opening:
+            self._views += 1
+            name = f"lapwing_{self._views}"
+        frame.createOrReplaceTempView(name)
+        return name
+
+    def _run(self, take: Callable[[Any], Taken]) -> Taken:
+        self.open()
+        session, tag, deadline = self._session, f"lapwing-{uuid4().hex}", time.monotonic() + self._seconds
+
+        def work() -> Taken:
+            session.addTag(tag)
+            try:
+                return take(session)
+            finally:
+                session.removeTag(tag)
+
+        with deferred() as pressed, ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as worker:
+            future: Future[Taken] = worker.submit(work)
+            while not wait([future], timeout=0.05).done:
+                if pressed or time.monotonic() > deadline:
+                    session.interruptTag(tag)
+            try:
+                return future.result()
+            finally:
+                del future  # its error holds this frame
+
+
+# ---- the application -------------------------------------------------------------------------------------------------
+
+
+def _started(master: str, further: Mapping[str, str]) -> _Application:
+    """Return the application of this process, started if there is none."""
+    if _running:
+        if _running[0].master != master:
+            raise Fault(
+                f"This process asks the Spark master {_running[0].master} already, and Spark allows one of them at a "
+                f"time. Close the sessions that do, or ask {master} in another process."
+            )
+        return _running[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are about pandas, which is not used
+        try:
+            from pyspark import SparkConf, SparkContext
+            from pyspark.java_gateway import launch_gateway
+            from pyspark.logger import PySparkLogger
+
+            import_module("pyspark.testing.utils")  # which is loaded later otherwise, and warns
+        except ImportError:
+            raise CatalogError(
+                'engine = "spark" needs pyspark; install it with: pip install "lapwing[spark]"'
+            ) from None
+    if SparkContext._active_spark_context is not None:
+        raise Fault(
+            "This process has a Spark application of its own, with settings and logs of its own. Ask from another "
+            "process, or stop it first."
+        )
+    java = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and (java is None or shutil.which(f"{java}/bin/java") is None):
+        raise CatalogError('engine = "spark" needs Java 17 or later; on Debian: apt install openjdk-17-jre-headless')
+    logger = PySparkLogger.getLogger(_ERROR_LOGGER)
+    logger.disabled = True
+    logger.addFilter(_nothing)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAll([*_local(master).items(), *further.items()])
+    conf.setAll([*_CLOSED.items(), *SETTINGS.items()])
+    try:
+        if SparkContext._gateway is None:
+            silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            SparkContext._gateway = launch_gateway(conf, silent)
+            SparkContext._jvm = SparkContext._gateway.jvm
+        context = SparkContext(conf=SparkConf(_jvm=SparkContext._jvm).setAll(conf.getAll()))
+    except Exception:
+        context = None
+    if context is None:  # raised out here: Spark's own error is long, and speaks of what is none of a user's doing
+        raise Fault(f"Spark did not start with the master {master}; is it running, and can this machine reach it?")
+    foreign = sorted(
+        key
+        for key, _ in context.getConf().getAll()
+        if key.startswith("spark.sql.") and key not in SETTINGS and not key.startswith(_OPERATORS)
+    )
+    if foreign:
+        context.stop()
+        raise Fault(
+            f"spark-defaults.conf sets {', '.join(foreign)}; what is proven of Lapwing's queries holds for Spark's "
+            "defaults. Take these settings out, or let SPARK_CONF_DIR name a folder of Lapwing's own"
+        )
+    _running.append(_Application(master=master, context=context))
+    return _running[0]
+
+
+def _local(master: str) -> dict[str, str]:
+    """Return settings of an application that runs in its driver alone: nobody else reaches it."""
+    if not master.startswith("local"):
+        return {}
+    cores = os.cpu_count() or 1
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+    }
+
+
+def _session(context: Any) -> Any:
+    from pyspark.sql import SparkSession
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = SparkSession(context).newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _nothing(_record: logging.LogRecord) -> bool:
+    return False

@@ -1,0 +1,256 @@
+"""Spark over Parquet files. See `engines.base.Engine`.
+
+Theory of operation. Questions are printed from checked plans (`queries`) and run where the rows are; what comes back
+is a row of exact integers for every cell, never a row of the data. Noise is drawn by whoever asked (`release`), as it
+is for any engine: a task that Spark runs twice draws nothing twice.
+
+A version of the data is the list of their files (`files`), which is compared before a question and after it. What is
+about to be accepted is read through first, whole, the way questions will: what cannot be read to its end is no data,
+and nobody has asked yet. A version that was accepted is not read through again by every session that asks it; a file
+that goes bad afterwards is a fault of the disk.
+
+The second question about the same table keeps the rows that exist, bounded, in the memory and on the disks of the
+executors, for as long as the session asks this version: that rests on how many questions were asked, never on data.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Final, final
+
+from lapwing import progress
+from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.source_address import is_address
+from lapwing.engines.base import FAILED, NOTHING, Exact
+from lapwing.engines.duckdb.cleaned import needed
+from lapwing.engines.duckdb.public_data import PublicSources
+from lapwing.engines.duckdb.stamps import Stamp, stamp_of, unreadable
+from lapwing.engines.spark import cleaned, files, queries
+from lapwing.engines.spark.capabilities import CAPABILITIES
+from lapwing.engines.spark.checking import repeated_keys, unfit_columns
+from lapwing.engines.spark.cluster import LOCAL, Cluster
+from lapwing.engines.spark.files import Files
+from lapwing.engines.spark.literals import identifier, kept_name
+from lapwing.engines.spark.public_rows import public_rows
+from lapwing.engines.spark.relations import public_name
+from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
+from lapwing.query.capabilities import Capabilities
+from lapwing.query.plan import Question
+from lapwing.query.relations.relation import public_tables_of
+
+SECONDS: Final = 3600.0
+KEPT_AT: Final = 2
+"""The question about the same version of a table that keeps its rows ready."""
+
+
+@final
+class Spark:
+    """An engine over the Parquet files of one catalog. Thread-safe.
+
+    Args:
+        catalog: its tables' sources are paths that this process and all executors see alike.
+        public: where its public tables are; questions that join them fail without.
+        seconds: the longest that a query may take. further: settings of the Spark application.
+    Raises: CatalogError if the catalog says what Spark does not do.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        public: PublicSources | None = None,
+        seconds: float = SECONDS,
+        further: Mapping[str, str] = NOTHING,
+    ) -> None:
+        _require_supported(catalog)
+        self._catalog, self._public = catalog, public
+        self._paths = {table.name: catalog.folder.absolute() / table.source for table in catalog.tables}
+        self._cluster = Cluster(catalog.cluster or LOCAL, seconds=seconds, further=further)
+        self._described: dict[str, Files] = {}
+        self._sources: dict[tuple[str, str], str] = {}
+        self._kept: dict[tuple[str, ...], str] = {}
+        self._publics: dict[tuple[str, str], str] = {}
+        self._asked: Counter[tuple[str, ...]] = Counter()
+        self._fit: set[tuple[str, ...]] = set()
+        self._unfit: dict[tuple[str, str], list[str]] = {}
+        self._lock = Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What is proven of Spark's SQL."""
+        return CAPABILITIES
+
+    def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
+        """Return the digest of a table's files. Without a version that is asked about, all of them are read through."""
+        for above in reversed(table.lineage):
+            if not accepted:
+                self._require_fit(above)
+        return self._describe(table).digest
+
+    def rows(self, table: Table) -> int:
+        """Return how many rows the files have, by their footers."""
+        return self._describe(table).rows
+
+    def unfit_columns(self, table: Table) -> Sequence[str]:
+        """Return the columns that hold values which are not what the declared type says."""
+        return self._read_through(table)
+
+    def prepare(self, question: Question) -> None:
+        """Start Spark, or find out that it cannot be: before anything is paid."""
+        self._cluster.open()
+        if question.private_keys:
+            import lapwing.engines.holders  # noqa: F401 - a failure to load it must cost nothing
+
+    def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
+        """Run a question on the cluster."""
+        exact = self._exact(question, digests)
+        if exact is None:  # raised out here, the fault drags no engine's message along
+            raise EngineFault(FAILED)
+        return exact
+
+    def close(self) -> None:
+        """Let go of the application."""
+        self._cluster.close()
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    def _exact(self, question: Question, digests: Mapping[str, str]) -> Exact | None:
+        """Return what was found, or None if anything failed: saying what could tell something about the data."""
+        try:
+            if not self._are_known(question, digests):
+                return None
+            with progress.work(f"Asking Spark of {', '.join(table.name for table in question.tables)}"):
+                exact = queries.run(question, self._layers(question), self._cluster.rows, self._cluster.columns)
+            return exact if self._are_known(question, digests) else None
+        except Exception:
+            return None
+
+    def _are_known(self, question: Question, digests: Mapping[str, str]) -> bool:
+        return all(self._describe(table).digest == digests[table.name] for table in question.lineage)
+
+    def _layers(self, question: Question) -> str:
+        """Return the common table expressions that a question reads."""
+        layers = []
+        for table in needed(question.tables, {}):
+            view = self._kept_view(table)
+            layers.append(self._layer(table) if view is None else f"{kept_name(table)} AS (SELECT * FROM {view})")
+        for name, digest in sorted(public_tables_of(question.selection.relation)):
+            layers.append(f"{public_name(name)} AS (SELECT * FROM {self._public_view(name, digest)})")
+        return ", ".join(layers)
+
+    def _layer(self, table: Table) -> str:
+        found = self._describe(table)
+        return cleaned.layer(table, self._source(table, found), found.types)
+
+    def _kept_view(self, table: Table) -> str | None:
+        """Return the view of a table's rows that are kept ready, if there is one or it is due."""
+        version = self._version(table)
+        with self._lock:
+            self._asked[version] += 1
+            if version in self._kept or self._asked[version] < KEPT_AT:
+                return self._kept.get(version)
+            stale = [self._kept.pop(known) for known in list(self._kept) if known[0] == version[0]]
+        for view in stale:
+            self._cluster.forget(view)
+        above = [f"WITH {', '.join(map(self._layer, reversed(table.lineage[1:])))}"] if table.link else []
+        found = self._describe(table)
+        rows = cleaned.rows_of(table, self._source(table, found), found.types)
+        view = self._cluster.keep(" ".join([*above, rows]))
+        with self._lock:
+            return self._kept.setdefault(version, view)
+
+    def _version(self, table: Table) -> tuple[str, ...]:
+        return (table.name, *(self._describe(above).digest for above in table.lineage))
+
+    def _source(self, table: Table, found: Files) -> str:
+        """Return the view of a table's files, exactly those that were described."""
+        named = (table.name, found.digest)
+        with self._lock:
+            known = self._sources.get(named)
+        if known is None:
+            known = self._cluster.read(found.paths, files.schema_of(found.types))
+            with self._lock:
+                self._sources[named] = known
+        return known
+
+    def _public_view(self, name: str, digest: str) -> str:
+        named = (name, digest)
+        with self._lock:
+            known = self._publics.get(named)
+        if known is None:
+            if self._public is None:
+                raise CatalogError(f"The public table {name} was not opened")
+            table = next(one for one in self._catalog.public_tables if one.name == name)
+            known = self._cluster.load(public_rows(table, self._public, self._catalog))
+            with self._lock:
+                self._publics[named] = known
+        return known
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def _describe(self, table: Table) -> Files:
+        """Return the files of a table, described anew where their stamp has changed."""
+        path = self._paths[table.name]
+        stamp: Stamp = stamp_of(path, table)
+        with self._lock:
+            known = self._described.get(table.name)
+        if known is None or known.stamp != stamp:
+            known = files.described(path, table)
+            with self._lock:
+                self._described[table.name] = known
+        return known
+
+    def _require_fit(self, table: Table) -> None:
+        """Read a table through, once a version, and look whether keys that links lead to are unique."""
+        version = self._version(table)
+        with self._lock:
+            if version in self._fit:
+                return
+        self._read_through(table)
+        for key in self._catalog.leading_to(table):
+            with progress.work(f"Looking for repeated keys of {table.name}"):
+                self._require_unique(table, key)
+        if self._version(table) != version:
+            raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+        with self._lock:
+            self._fit.add(version)
+
+    def _read_through(self, table: Table) -> list[str]:
+        """Read all of a table's columns, once a version; return those that hold values which are not of their type."""
+        found = self._describe(table)
+        named = (table.name, found.digest)
+        with self._lock:
+            if named in self._unfit:
+                return self._unfit[named]
+        fault: LapwingError = unreadable(table)
+        try:
+            with progress.work(f"Reading {table.name} through"):
+                rows, unfit = unfit_columns(table, self._source(table, found), found.types, self._cluster.rows)
+            if rows == found.rows:
+                with self._lock:
+                    return self._unfit.setdefault(named, unfit)
+        except LapwingError as error:  # Spark is not installed, or does not start
+            fault = error
+        except Exception:  # noqa: S110 - Spark's own error quotes values, and is not to be dragged along
+            pass
+        raise fault
+
+    def _require_unique(self, table: Table, key: Sequence[str]) -> None:
+        layers = ", ".join(map(self._layer, reversed(table.lineage)))
+        if repeated_keys(table, key, layers, self._cluster.rows):
+            names = " and ".join(map(identifier, key))
+            raise DataFault(f"The key {names} of table {table.name}, to which links lead, is not unique among its rows")
+
+
+def _require_supported(catalog: Catalog) -> None:
+    """Refuse what catalogs can say and Spark does not do."""
+    if catalog.graphs or catalog.monitors:
+        raise CatalogError('dataset.engine = "spark" has no graphs and no monitors; use "duckdb" for them.')
+    for table in catalog.tables:
+        if is_address(table.source) or not table.source.endswith(".parquet"):
+            raise CatalogError(
+                f'tables.{table.name}.source: dataset.engine = "spark" reads Parquet files, like '
+                f'"{table.name}/*.parquet"; use "duckdb" for what is somewhere else, which is fetched as a snapshot.'
+            )
+        if table.where or table.unit_day is not None:
+            raise CatalogError(f'tables.{table.name}: dataset.engine = "spark" has no where and no unit_day.')

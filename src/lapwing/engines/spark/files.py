@@ -1,0 +1,169 @@
+"""The Parquet files of a table, as their listing and footers describe them: no row is read for this, and no JVM runs.
+
+A version of the data is the list of its files: their names, sizes, times of last change, and the digests of their
+footers, in which Parquet keeps the schema, where every column lies, how long it is, and between which values. Terabytes
+are not hashed for every session, as DuckDB does with a file. So a file that is written anew in place, with the same
+size, the same footer and the old time put back, is not seen to have changed; writers of tables never do that.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from lapwing.catalog.model import Table
+from lapwing.catalog.patterns import files_of, folder_of, is_pattern
+from lapwing.engines.duckdb.stamps import Stamp, readable, stamp_of, unreadable
+from lapwing.engines.spark.cleaned import INTEGERS, READABLE
+from lapwing.errors import DataFault
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_READERS: Final = 16
+_INTEGERS: Final = {
+    (8, True): "TINYINT",
+    (16, True): "SMALLINT",
+    (32, True): "INT",
+    (64, True): "BIGINT",
+    (8, False): "SMALLINT",
+    (16, False): "INT",
+    (32, False): "BIGINT",
+    (64, False): "DECIMAL(20,0)",
+}
+_PHYSICAL: Final = {"BOOLEAN": "BOOLEAN", "INT32": "INT", "INT64": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE"}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a table.
+
+    Args: paths: absolute. rows: of all together, by their footers. types: of the columns that are needed, as Spark
+        reads them. digest: of the version that they are.
+    """
+
+    stamp: Stamp
+    paths: tuple[str, ...]
+    rows: int
+    types: Mapping[str, str]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Footer:
+    digest: str
+    rows: int
+    types: Mapping[str, str | None]
+
+
+def described(source: Path, table: Table) -> Files:
+    """Return the files of a table.
+
+    Args: source: a Parquet file, or a pattern that names several.
+    Raises: DataFault if they are missing, are not Parquet, or have not the declared columns, in types that Spark reads
+        as they are declared; or not all the same types of these.
+    """
+    with readable(source, table):
+        stamp = stamp_of(source, table)
+        files = files_of(source)
+        with ThreadPoolExecutor(_READERS) as pool:
+            footers = list(pool.map(lambda file: _footer(file, table), files))
+        if stamp_of(source, table) != stamp:
+            raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+    if any(footer.types != footers[0].types for footer in footers):
+        raise DataFault(f"The files {table.source} of table {table.name} do not have the same columns and types")
+    _require_readable(table, footers[0].types)
+    folder = folder_of(source) if is_pattern(source) else source.parent
+    listed = [
+        [file.relative_to(folder).as_posix(), at.st_size, at.st_mtime_ns, footer.digest]
+        for file, footer in zip(files, footers, strict=True)
+        for at in [file.stat()]
+    ]
+    return Files(
+        stamp=stamp,
+        paths=tuple(str(file) for file in files),
+        rows=sum(footer.rows for footer in footers),
+        types={name: kind for name, kind in footers[0].types.items() if kind is not None},
+        digest=hashlib.sha256(json.dumps(listed).encode()).hexdigest(),
+    )
+
+
+def needed(table: Table) -> list[str]:
+    """Return the columns of the files that a table takes: those that are declared, and the unit's."""
+    names = [column.name for column in table.columns]
+    if table.link is None and not table.unit_is_row and table.unit_column not in names:
+        names.append(table.unit_column)
+    return names
+
+
+def _footer(file: Path, table: Table) -> _Footer:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with file.open("rb") as content:
+            content.seek(-8, 2)
+            (length,) = struct.unpack("<I", content.read(4))
+            content.seek(-8 - length, 2)
+            digest = hashlib.sha256(content.read(length)).hexdigest()
+        metadata = pq.read_metadata(file)
+    except (pa.ArrowException, OSError, struct.error):
+        raise unreadable(table) from None
+    wanted = set(needed(table))
+    columns = [metadata.schema.column(place) for place in range(len(metadata.schema))]
+    types = {column.path: _type_of(column) for column in columns if column.path in wanted}
+    return _Footer(digest=digest, rows=metadata.num_rows, types=types)
+
+
+def _type_of(column: "pq.ColumnSchema") -> str | None:
+    """Return the type as which Spark reads a column, None for one that no declared type is read from."""
+    if column.max_repetition_level:
+        return None
+    logical: dict[str, Any] = json.loads(column.logical_type.to_json())
+    match logical.get("Type"):
+        case "String":
+            return "STRING"
+        case "Int":
+            return _INTEGERS.get((logical["bitWidth"], logical["isSigned"]))
+        case "Decimal" if column.precision <= 38:
+            return f"DECIMAL({column.precision},{column.scale})"
+        case "Date":
+            return "DATE"
+        case "Timestamp" if logical["timeUnit"] in ("milliseconds", "microseconds"):
+            return "TIMESTAMP" if logical["isAdjustedToUTC"] else "TIMESTAMP_NTZ"
+        case None | "None":
+            return _PHYSICAL.get(column.physical_type)
+    return None
+
+
+def _require_readable(table: Table, types: Mapping[str, str | None]) -> None:
+    """Refuse columns that are missing, or that Spark would have to convert in a way that is not proven."""
+    absent = [name for name in needed(table) if name not in types]
+    if absent:
+        raise DataFault(f"{table.source} has no column {', '.join(absent)}, which table {table.name} declares")
+    declared = {column.name: column.type for column in table.columns}
+    for name in needed(table):
+        kind = types[name]
+        wanted = [declared[name]] if name in declared else []
+        if table.link is None and name == table.privacy_unit:
+            if kind not in INTEGERS | {"STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ"}:
+                raise DataFault(
+                    f"The privacy unit {name} of {table.name} must be an integer or a text in {table.source}"
+                )
+            wanted.append(table.unit_type)
+        for one in wanted:
+            if kind is None or (kind.partition("(")[0] if kind not in INTEGERS else kind) not in READABLE[one]:
+                raise DataFault(
+                    f"Spark does not read column {name} of {table.source} as {one}, as table {table.name} declares it, "
+                    "in a way that is proven. Declare the type that it has, or fetch the files as a snapshot for DuckDB"
+                )
+
+
+def schema_of(types: Mapping[str, str]) -> str:
+    """Return the columns and types as which Spark is told to read files, as DDL."""
+    return ", ".join(f"`{name.replace('`', '``')}` {kind}" for name, kind in types.items())

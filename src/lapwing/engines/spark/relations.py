@@ -1,0 +1,204 @@
+"""Relations as Spark's SQL over the rows that exist: every one carries the unit beside its columns.
+
+What makes each unit-local is proven at its node (`query.relations`) and printed as in `engines.duckdb.relations`: rows
+and groups of a unit are taken in the order of a hash of their own values, ties broken by these, and every column is
+inside its bounds. Windows and joins of a unit's rows are not printed yet (`capabilities`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Final, cast
+
+from lapwing.engines.spark.cleaned import hashed, unit_name
+from lapwing.engines.spark.expressions import expression, have_keys, key_value, where_clause
+from lapwing.engines.spark.literals import (
+    clamp,
+    double,
+    engine_type,
+    identifier,
+    kept_name,
+    print_in_steps,
+    width,
+)
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
+from lapwing.query.expressions.types import Fixed, Real
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import ProtectedRows, Selection, table_of, tables_of
+from lapwing.query.relations.set_operations import DistinctRows, Union
+
+
+def selected(selection: Selection, further: Sequence[str] = ()) -> str:
+    """Return the FROM and WHERE clauses of a selection, with further conditions."""
+    return f"FROM {relation(selection.relation)}{where_clause(selection.where, further)}"
+
+
+def relation(node: Relation) -> str:
+    """Return a relation as an item of a FROM clause."""
+    match node:
+        case ProtectedRows():
+            return kept_name(node.table)
+        case DistinctRows():
+            shown = [*carried(node), *_named(map(column_of, node.expressions), node.columns)]
+            return f"(SELECT DISTINCT {_items(shown)} {selected(node.source)})"
+        case Union():
+            return f"({' UNION ALL '.join(_parts(node))})"
+        case PerUnit():
+            return _per_unit(node)
+        case PublicJoin():
+            return _joined(node)
+        case FirstRows():
+            columns = [identifier(column.name) for column in node.columns]
+            order = [hashed(table_of(node), carried(node)[0], columns), *columns]
+            return _first(node, "row_number", order, selected(node.source))
+        case FirstGroups():
+            return _first(node, "dense_rank", _group_order(node), selected(node.source, have_keys(node.keys)))
+    raise TypeError(f"Spark has no SQL for {type(node).__name__}")
+
+
+def carried(node: Relation) -> list[str]:
+    """Return the column that says whose a relation's rows are: none if a row is its own unit."""
+    return [] if table_of(node).unit_is_row else [unit_name(*tables_of(node))]
+
+
+def _first(node: FirstRows | FirstGroups, function: str, order: Sequence[str], rows: str) -> str:
+    """Keep of each unit the rows whose place in an order is among the first."""
+    unit, columns = carried(node)[0], [identifier(column.name) for column in node.columns]
+    place = _free("place", [*columns, unit])
+    numbered = f"{function}() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)}) AS {place}"
+    return f"(SELECT {_items([unit, *columns])} FROM (SELECT *, {numbered} {rows}) WHERE {place} <= {node.most})"
+
+
+def _group_order(node: FirstGroups) -> list[str]:
+    """Return the order in which the groups of a unit are taken: by a hash of their keys, then by these.
+
+    Units that prefer the same groups meet there, which private keys need, and public ones suffer from.
+    """
+    keys = [key_value(key) for key in node.keys]
+    unit = None if any(key.private for key in node.keys) else carried(node)[0]
+    return [hashed(table_of(node), unit, keys), *keys]
+
+
+def _items(items: Sequence[str]) -> str:
+    return ", ".join(items) or "NULL AS nothing"
+
+
+def _named(values: Iterable[str], columns: Iterable[ColumnReference]) -> list[str]:
+    return [f"{value} AS {identifier(column.name)}" for value, column in zip(values, columns, strict=True)]
+
+
+def _parts(node: Union) -> list[str]:
+    parts = []
+    for part in node.parts:
+        pairs = zip(part.expressions, node.columns, strict=True)
+        items = _named(
+            (f"TRY_CAST({column_of(value)} AS {engine_type(column.type)})" for value, column in pairs), node.columns
+        )
+        unit = [
+            f"{theirs} AS {ours}" for theirs, ours in zip(carried(part.source.relation), carried(node), strict=True)
+        ]
+        parts.append(f"SELECT {_items([*unit, *items])} {selected(part.source)}")
+    return parts
+
+
+def column_of(value: Expression) -> str:
+    """Return an expression as it becomes a column: inside its bounds, and zero without a sign.
+
+    What is summed of a column is not clamped again. So a bound is enforced here even where it is proven.
+    """
+    printed, kind = expression(value), value.type
+    if isinstance(kind, Real) and not isinstance(value, Literal):
+        return f"({printed} + 0.0D)"
+    if isinstance(value, Operation) and isinstance(kind, Fixed) and kind.low is not None and kind.high is not None:
+        return inside(printed, kind.low, kind.high)
+    return printed
+
+
+def inside(value: str, low: int, high: int) -> str:
+    """Clamp an integer to its bounds; NULL stays NULL."""
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
+
+
+# ---- per unit --------------------------------------------------------------------------------------------------------
+
+
+def _per_unit(node: PerUnit) -> str:
+    unit, groups = carried(node)[0], [column_of(group) for group in node.groups]
+    items = _named([*groups, *map(_aggregate, node.aggregates)], node.columns)
+    by = ", ".join(str(place + 1) for place in range(1 + len(groups)))
+    return f"(SELECT {_items([unit, *items])} {selected(node.source)} GROUP BY {by})"
+
+
+def _aggregate(aggregate: UnitAggregate) -> str:
+    argument = "*" if aggregate.argument is None else column_of(aggregate.argument)
+    match aggregate.function:
+        case "sum":
+            return f"TRY_CAST({summed(argument)} AS {width(cast(Fixed, aggregate.type))})"
+        case "average":
+            step = cast(Fixed, cast(Expression, aggregate.argument).type).step
+            return _averaged(summed(argument), f"COUNT({argument})", cast(Real, aggregate.type), step)
+    return FUNCTIONS[aggregate.function].format(argument)
+
+
+def summed(value: str) -> str:
+    """Add up integers: SUM of 64 bits raises beyond them, that of 38 digits has room for 10¹⁹ of them."""
+    return f"SUM(CAST({value} AS DECIMAL(38,0)))"
+
+
+FUNCTIONS: Final[Mapping[str, str]] = {
+    "count": "COUNT({})",
+    "count_distinct": "COUNT(DISTINCT {})",
+    "least": "MIN({})",
+    "greatest": "MAX({})",
+    "all": "BOOL_AND({})",
+    "any": "BOOL_OR({})",
+}
+
+
+def _averaged(total: str, count: str, kind: Real, step: Fraction) -> str:
+    """Divide a sum of steps by a count: a double, which a rounding could take past the bounds."""
+    mean = print_in_steps(f"CAST({total} AS DOUBLE) / NULLIF(CAST({count} AS DOUBLE), 0.0D)", 1 / step)
+    low, high = (double(cast(Fraction, end)) for end in (kind.low, kind.high))
+    return f"CASE WHEN {count} = 0 THEN NULL ELSE LEAST(GREATEST({mean}, {low}), {high}) END"
+
+
+# ---- joins to public tables ------------------------------------------------------------------------------------------
+
+
+def public_name(name: str) -> str:
+    """Return the name of the layer that holds a public table's cleaned rows."""
+    return identifier(f"public {name}")
+
+
+def _joined(node: PublicJoin) -> str:
+    """Join on values computed on either side, so that no name can be taken for the other side's."""
+    own = [*carried(node), *(identifier(column.name) for column in node.source.relation.columns)]
+    shared = _free("on", [*own, *(identifier(column.name) for column in node.public.columns)])
+    left = [f"{column_of(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    right = [f"{column_of(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    added = _named((identifier(column.name) for column in node.public.columns), node.added) if node.added else []
+    ours = f"(SELECT {_items([*own, *left])} {selected(node.source)}) AS ours"
+    theirs = f"(SELECT {_items([*right, *added])} {_public_rows(node)}) AS theirs"
+    shown = [f"ours.{name}" for name in own] + [f"theirs.{identifier(column.name)}" for column in node.added]
+    if node.kind == "not_in":
+        return f"(SELECT {_items(shown)} FROM {ours} WHERE {shared}0 NOT IN (SELECT {shared}0 FROM {theirs}))"
+    on = " AND ".join(f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
+    kind = {"semi": "LEFT SEMI", "anti": "LEFT ANTI"}.get(node.kind, node.kind.upper())
+    return f"(SELECT {_items(shown)} FROM {ours} {kind} JOIN {theirs} ON {on or 'TRUE'})"
+
+
+def _public_rows(node: PublicJoin) -> str:
+    """Return the FROM and WHERE clauses of the public rows."""
+    public = node.public
+    rows = f"FROM {public_name(public.table.name)}{where_clause(public.where)}"
+    if not public.distinct:
+        return rows
+    return f"FROM (SELECT DISTINCT {_items([identifier(column.name) for column in public.columns])} {rows})"
+
+
+def _free(prefix: str, taken: Sequence[str]) -> str:
+    """Return a name that begins like none of these, which are quoted."""
+    while any(name.strip("`").casefold().startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix

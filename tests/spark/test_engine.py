@@ -1,0 +1,212 @@
+"""Spark behind a session: versions, stored answers, refusals, faults, and that nothing is told of values."""
+
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+from traceback import format_exception
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lapwing as lw
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import dumps, load, loads
+from lapwing.engines import FAILED
+from lapwing.engines.spark import engine as spark_engine
+from lapwing.engines.spark import queries
+from lapwing.engines.spark.cluster import SETTINGS, Cluster
+from lapwing.engines.spark.relations import summed
+from lapwing.errors import CatalogError, DataChanged, DataFault, EngineFault, Fault, QueryRefused
+from lapwing.opening import open_session
+from lapwing.query.bind import bind
+from lapwing.query.plan import Question
+from lapwing.release.stored import key_of
+from tests.support.engines import spark
+
+TEXT = """
+[dataset]
+name = "trips"
+engine = "spark"
+cluster = "local[2]"
+ledger = "sqlite:trips.db"
+[budget]
+epsilon = 100
+delta = 1e-6
+delta_keys = 1e-7
+[tables.trips]
+source = "trips/*.parquet"
+privacy_unit = "rider"
+max_rows_per_unit = 50
+[tables.trips.columns]
+zone = { type = "string", values = ["north", "south"] }
+fare = { type = "decimal", lower = 0, upper = 100, step = 0.01 }
+stop = { type = "string" }
+"""
+
+
+def write(folder: Path, name: str, rows: int, seed: int = 0) -> None:
+    chance = random.Random(seed)
+    columns = {
+        "rider": [chance.randrange(40) for _ in range(rows)],
+        "zone": [chance.choice(["north", "south", None]) for _ in range(rows)],
+        "fare": [chance.random() * 100 for _ in range(rows)],
+        "stop": [f"s{chance.randrange(9)}" for _ in range(rows)],
+    }
+    (folder / "trips").mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), folder / "trips" / name)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    write(tmp_path, "a.parquet", 300)
+    write(tmp_path, "b.parquet", 200, seed=1)
+    (tmp_path / "lapwing.toml").write_text(TEXT)
+    return load(tmp_path / "lapwing.toml")
+
+
+def test_a_session_answers_stores_and_compares(cluster: Cluster, catalog: Catalog, tmp_path: Path) -> None:
+    question = "SELECT zone, COUNT(*) AS n, AVG(fare) AS fare FROM trips GROUP BY zone"
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        first = session.sql(question, epsilon=5)
+        assert [row["zone"] for row in first.rows()] == ["north", "south"]
+        counts, means = zip(*[(row["n"], row["fare"]) for row in first.rows()], strict=True)
+        assert all(60 < int(str(n)) < 300 for n in counts)
+        assert all(0 <= float(str(mean)) <= 100 for mean in means)
+        assert session.sql(question, epsilon=5).rows() == first.rows()
+        spent = session.budget().spent
+        with pytest.raises(QueryRefused, match="Spark does not have upper"):
+            session.sql("SELECT COUNT(*) FROM trips WHERE UPPER(zone) = 'NORTH'", epsilon=1)
+        with pytest.raises(QueryRefused, match="rows_at_most"):
+            session.sql("SELECT stop, COUNT(*) FROM trips GROUP BY stop", epsilon=1, delta=1e-8)
+        write(tmp_path, "c.parquet", 10)
+        with pytest.raises(DataChanged):
+            session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
+        (tmp_path / "trips" / "c.parquet").unlink()
+        os.utime(tmp_path / "trips" / "a.parquet")  # the same bytes at another time: another version
+        with pytest.raises(DataChanged):
+            session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
+        assert session.budget().spent == spent
+
+
+def test_answers_of_one_engine_are_none_of_the_other(catalog: Catalog) -> None:
+    files = replace(catalog, engine="duckdb", cluster=None)
+    text = "SELECT zone, COUNT(*) FROM trips GROUP BY zone"
+    ours, theirs = (bind(text, one).question for one in (catalog, files))
+    assert str(ours) == str(theirs)
+    assert key_of(ours) != key_of(theirs)
+    assert catalog.digest != files.digest
+    assert replace(files, engine="spark").digest == catalog.digest
+    assert replace(catalog, engine="duckdb", cluster=None).tables == files.tables
+
+
+def test_a_catalog_says_where_the_cluster_is(catalog: Catalog, tmp_path: Path) -> None:
+    assert loads(dumps(catalog), file="again.toml", folder=tmp_path) == catalog
+    with pytest.raises(CatalogError, match=r"dataset\.cluster"):
+        replace(catalog, engine="duckdb")
+    with pytest.raises(CatalogError, match="no master of Spark"):
+        spark_engine.Spark(replace(catalog, cluster="http://here"))
+    with pytest.raises(CatalogError, match="Parquet"):
+        spark_engine.Spark(replace(catalog, tables=(replace(catalog.tables[0], source="trips.csv"),)))
+
+
+def test_a_process_asks_one_master(cluster: Cluster) -> None:
+    other = Cluster("local[1]", seconds=9)
+    with pytest.raises(Fault, match="one of them at a time"):
+        other.open()
+
+
+def test_what_fails_after_the_charge_says_nothing_more(
+    cluster: Cluster, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(queries, "answer", lambda _question: "SELECT CAST(zone || 'secret' AS INT) FROM `kept trips`")
+    with open_session(catalog) as session, pytest.raises(EngineFault) as failed:
+        session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
+    assert str(failed.value) == FAILED
+    seen = "".join(format_exception(failed.value))
+    said = capfd.readouterr()
+    assert "secret" not in seen + said.out + said.err
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_no_data(cluster: Cluster, catalog: Catalog, tmp_path: Path) -> None:
+    damaged = tmp_path / "trips" / "a.parquet"
+    content = bytearray(damaged.read_bytes())
+    content[40:400] = bytes(360)
+    damaged.write_bytes(content)
+    with pytest.raises(DataFault, match="cannot be read"):
+        open_session(catalog)
+    damaged.write_bytes(b"PAR1")
+    with pytest.raises(DataFault, match="cannot be read"):
+        open_session(catalog)
+    assert not (tmp_path / "trips.db").exists()
+
+
+def test_types_that_are_not_proven_are_refused(catalog: Catalog, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pq.write_table(
+            pa.table({"rider": [1], "zone": ["north"], "fare": ["12"], "stop": ["x"]}),
+            tmp_path / f"trips/{name}.parquet",
+        )
+    engine = spark_engine.Spark(catalog)
+    with pytest.raises(DataFault, match="does not read column fare"):
+        engine.rows(catalog.tables[0])
+
+
+def test_files_of_other_columns_are_refused(catalog: Catalog, tmp_path: Path) -> None:
+    pq.write_table(
+        pa.table({"rider": ["1"], "zone": ["north"], "fare": [1.0], "stop": ["x"]}), tmp_path / "trips/c.parquet"
+    )
+    with pytest.raises(DataFault, match="the same columns"):
+        spark_engine.Spark(catalog).rows(catalog.tables[0])
+
+
+def test_a_session_has_the_settings_that_the_proofs_rest_on(cluster: Cluster) -> None:
+    assert {name: cluster._session.conf.get(name) for name in SETTINGS} == dict(SETTINGS)
+
+
+def is_deterministic(question: Question, engine: spark_engine.Spark) -> bool:
+    """Tell whether Spark itself says that a query gives the same rows whenever a task is run again."""
+    sql = f"WITH {engine._layers(question)} {queries.answer(question)}"
+    frame = engine._cluster._session.sql(sql)
+    return bool(frame._jdf.queryExecution().analyzed().deterministic())
+
+
+def test_nothing_is_drawn_on_the_cluster(cluster: Cluster, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a task that is run again, or twice at a time, changes nothing; noise there would be drawn anew."""
+    question = bind("SELECT zone, COUNT(*), SUM(fare) FROM trips GROUP BY zone", catalog).question
+    with spark.engine(catalog) as engine:
+        assert is_deterministic(question, engine)
+        monkeypatch.setattr(queries, "summed", lambda value: f"{summed(value)} + CAST(round(randn()) AS BIGINT)")
+        assert not is_deterministic(question, engine)
+
+
+SECOND = "SELECT COUNT(*), SUM(fare), COUNT(DISTINCT rider) FROM trips WHERE fare > 10"
+
+
+def test_kept_rows_give_the_same_integers(cluster: Cluster, catalog: Catalog) -> None:
+    question = bind(SECOND, catalog).question
+    with spark.engine(replace(catalog, tables=(replace(catalog.tables[0], max_rows_per_unit=3),))) as engine:
+        found = [spark.found(spark.run(engine, question)) for _ in range(3)]
+        assert engine._kept
+    assert found[0] == found[1] == found[2]
+
+
+def test_settings_that_change_what_sql_means_are_refused() -> None:
+    """In a process of its own, as an application has one set of them."""
+    script = """
+        from lapwing.engines.spark.cluster import SETTINGS, Cluster
+        from lapwing.errors import Fault
+        try:
+            Cluster("local[1]", seconds=60, further={"spark.sql.optimizer.maxIterations": "7"}).open()
+        except Fault as fault:
+            print(fault)
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert "spark.sql.optimizer.maxIterations" in found.stdout
+    assert found.stderr == ""
