@@ -57,13 +57,13 @@ lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(PIP) install uv
 	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --no-annotate --output-file requirements/run.lock
 	@$(LOCK) pyproject.toml --group build --group dev --all-extras $(NO_SPARK) --no-annotate --output-file requirements/dev.lock
-	@$(LOCK) --group spark --no-annotate --output-file requirements/spark.lock
 	@$(LOCK) --group docs --constraint requirements/dev.lock --no-annotate --output-file requirements/docs.lock
 	@$(MAKE) --no-print-directory lock-extras
 
 lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service takes, as it is pinned for development
 	@$(PIP) install uv
 	@$(LOCK) pyproject.toml --all-extras $(NO_SPARK) $(AS_HERE) --output-file requirements/extras.lock
+	@$(LOCK) --group spark $(AS_HERE) --output-file requirements/spark.lock
 	@$(LOCK) pyproject.toml $(SERVICE) $(AS_HERE) --output-file requirements/service.lock
 
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
