@@ -17,6 +17,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import composing
 from lapwing.errors import QueryRefused
+from lapwing.query import joint_error
 from lapwing.query.aggregates import compositions
 from lapwing.query.composition import plans_asked
 from lapwing.query.plan import Question
@@ -343,8 +344,59 @@ def test_a_price_and_options_stand_outside(session: lw.Session) -> None:
     )
     with pytest.raises(QueryRefused):  # options stand at the beginning, before WITH there is no place for them
         session.explain(text.replace("OPTIONS (epsilon", "OPTIONS (nothing"))
-    with pytest.raises(QueryRefused, match="no one error"):
-        session.sql(with_all("SELECT b.n, c.n AS m FROM b, c"), error=10)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        "SELECT b.n, c.n AS m FROM b, c",
+        "SELECT a.plan, a.n, b.n AS m FROM a LEFT JOIN b USING (plan) WHERE b.n > 5",
+        "SELECT plan AS k, n FROM b UNION ALL SELECT site, n FROM a WHERE plan = 'a'",
+        "SELECT x.n, y.n AS m FROM (SELECT plan, n FROM b ORDER BY n DESC LIMIT 2) x JOIN b y USING (plan)",
+    ],
+)
+def test_every_number_is_bought_at_the_error(over: str, session: lw.Session) -> None:
+    text = with_all(over)
+    preview, answer = session.explain(text, error=10), session.sql(text, error=10)
+    questions = {leaf.question: leaf for leaf in plans_asked(session.plan(text, (), error=10))}
+    alone = [session.explain(INNER[name], error=10).price.amount for name in "abc" if f" {name}" in over]
+    assert preview.price.amount == sum(alone)
+    assert len(questions) == len(alone)
+    assert answer.cost.amount <= preview.price.amount
+    widths = [c.half_width for c in preview.columns if c.half_width is not None]
+    assert len(widths) > 0
+    assert 9 <= min(widths) <= max(widths) <= 10
+    assert all(half_width <= 10 for name in answer.interval() for half_width in half_widths(answer, name))
+
+
+def test_a_price_for_a_wider_error_is_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what is asked for inside may err by a tenth more."""
+    honest = joint_error.at_error
+    monkeypatch.setattr(
+        joint_error, "at_error", lambda p, b, budget, error, n: honest(p, b, budget, error * 11 / 10, n)
+    )
+    preview = session.explain(with_all("SELECT b.n, c.n AS m FROM b, c"), error=20)
+    assert any(column.half_width is not None and column.half_width > 20 for column in preview.columns)
+
+
+def half_widths(answer: lw.Answer, name: str) -> list[float]:
+    low, high = answer.interval()[name]
+    return [(b - a) / 2 for a, b in zip(low.tolist(), high.tolist(), strict=True) if b - a < float("inf")]
+
+
+@pytest.mark.parametrize(
+    ("over", "reason"),
+    [
+        ("SELECT b.n / c.n AS share FROM b, c", "'share' is computed from several noisy numbers"),
+        ("SELECT SUM(a.n) AS n FROM a JOIN b USING (plan)", "'n' is computed from several"),
+    ],
+)
+def test_what_is_computed_has_no_one_error(over: str, reason: str, session: lw.Session) -> None:
+    with pytest.raises(QueryRefused, match=reason):
+        session.explain(with_all(over), error=10)
+    constant = "SELECT plan, COUNT(*) AS n FROM visits WHERE age > (SELECT AVG(age) FROM visits) GROUP BY plan"
+    with pytest.raises(QueryRefused, match="a noisy number in a condition has no one error"):
+        session.explain(constant, error=10)
 
 
 def test_it_costs_the_time_of_all_of_them(session: lw.Session) -> None:

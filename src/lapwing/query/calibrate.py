@@ -34,7 +34,7 @@ def calibrate(
     if (epsilon is None) == (error is None):
         raise no_single_price(both=epsilon is not None)
     if plan.composition is not None or plan.constants:
-        return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta)
+        return calibrate_sources(plan, budget, epsilon=epsilon, delta=delta, error=error, assuming_count=assuming_count)
     question, selected = plan.question, bool(plan.question.private_keys) or delta is not None
     bounds = bounds_of(question, budget)
     keys_delta = delta_for_keys(question, budget, delta) if selected else Fraction(0)

@@ -1,16 +1,17 @@
 """One price for several questions: a batch, or a question and the searches for its bounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 from lapwing.privacy.amounts import Number, grid_down, positive
-from lapwing.privacy.measures import Loss
+from lapwing.privacy.measures import MEASURES, Loss
 from lapwing.query.aggregates.approximate_bounds import SHARE
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE
 from lapwing.query.composition import plans_asked
+from lapwing.query.joint_error import at_error_each
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote, at_loss, at_price, bounds_of, request
 from lapwing.query.relations.contribution import PriceRequest
@@ -46,14 +47,19 @@ def calibrate_together(
         question, keys_delta = plan.question, delta_for_keys(plan.question, budget, each)
         priced[asked] = with_searches(plan, bounds_of(question, budget), part, budget, keys_delta)
 
-    def quote(plan: Plan) -> Quote:
-        if plan.composition is None:
-            own = priced[asked_by(plan)]
-            return replace(own, searches=(*own.searches, *map(quote, plan.constants)))
-        sources = tuple(map(quote, plan.composition.sources))
-        return Quote(question=plan.question, terms=(), loss=loss.nothing(), sources=sources)
+    def of_leaf(plan: Plan) -> Quote:
+        own = priced[asked_by(plan)]
+        return replace(own, searches=(*own.searches, *map(of_leaf, plan.constants)))
 
-    return tuple(map(quote, plans))
+    return tuple(composed_of(plan, of_leaf, loss.nothing()) for plan in plans)
+
+
+def composed_of(plan: Plan, of_leaf: Callable[[Plan], Quote], nothing: Loss) -> Quote:
+    """Return the quote of a plan: of one that is over others, those of them."""
+    if plan.composition is None:
+        return of_leaf(plan)
+    sources = tuple(composed_of(source, of_leaf, nothing) for source in plan.composition.sources)
+    return Quote(question=plan.question, terms=(), loss=nothing, sources=sources)
 
 
 Asked = tuple[Question | Search | int, ...]
@@ -83,11 +89,19 @@ def asked_by(plan: Plan) -> Asked:
     return (plan.question, *plan.searches, *([id(plan)] if plan.constants else []))
 
 
-def calibrate_sources(plan: Plan, budget: Budget, *, epsilon: Number | None, delta: Number | None) -> Quote:
-    """Price the questions together that a plan is over, or takes its constants from, as a batch."""
+def calibrate_sources(
+    plan: Plan,
+    budget: Budget,
+    *,
+    epsilon: Number | None,
+    delta: Number | None,
+    error: Number | None,
+    assuming_count: int | None,
+) -> Quote:
+    """Price the questions that a plan is over, or takes its constants from: as a batch, or each at an error."""
     if epsilon is None:
-        reason = "A question that takes several answers has no one error"
-        raise QueryRefused(reason, remedy="Give a price, epsilon, or ask for each of them at its error first.")
+        quotes = at_error_each(plan, error, budget, assuming_count)
+        return composed_of(plan, lambda leaf: quotes[id(leaf)], MEASURES[budget.measure].from_amount(Fraction(0)))
     return calibrate_together(
         [replace(plan, asked=replace(plan.asked, epsilon=None, delta=None))], budget, epsilon=epsilon, delta=delta
     )[0]

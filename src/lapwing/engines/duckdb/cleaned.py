@@ -72,15 +72,12 @@ def of_part(values: Sequence[str], part: Pass) -> str | None:
 
 # ---- the tables that a question needs ------------------------------------------------------------------------------
 
-# The rows of a linked table are taken from those of its parent, and so on up to a table with a unit of its own: so a
-# question about one table may stand on several files. Where a table's rows are stored, nothing above it is needed.
-
 Relations = Mapping[str, str]
 """Relations that hold the rows of tables that exist, by the table's name."""
 
 
 def needed(tables: Iterable[Table], relations: Relations) -> list[Table]:
-    """Return these tables, and what their rows are taken from unless they are stored: parents first, each once."""
+    """Return these tables, and those of which a linked one's rows are taken unless stored: parents first, each once."""
     found: dict[str, Table] = {}
     for table in tables:
         if table.name not in relations and table.link is not None:
@@ -222,13 +219,31 @@ def _double(name: str, physical: str) -> str:
 def kept(table: Table, unit: str, source: Location) -> str:
     """Keep the first rows of each unit in the order of a salted hash of the unit and their values.
 
-    The unit is hashed too, lest the same values come first in every unit, and be all that is seen of them.
-    A column that is the unit itself goes by its name: so it orders nothing.
+    Then come all columns of a fixed width, and whole texts last, lest who reads no text sort texts (`coded_rows`).
     """
     if table.unit_is_row:
         return "SELECT * FROM cleaned"
-    same = None if table.link else unit_value(table, source.types[table.unit_column])
-    values = [unit if clean(c, source.types[c.name]) == same else identifier(c.name) for c in table.columns]
-    order = [f"hash({', '.join([text(table.name), unit, *values])})", *(value for value in values if value != unit)]
+    place, columns = row_order(table, unit, source)
+    texts = [identifier(column.name) for column in columns if column.type == "string"]
+    order = [place, *filter(None, map(fixed_width, columns)), *texts]
     place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)})"
     return f"SELECT * FROM cleaned QUALIFY {place} <= {table.max_rows_per_unit}"
+
+
+def row_order(table: Table, unit: str, source: Location) -> tuple[str, list[Declared]]:
+    """Return the hash that orders a unit's rows, and the columns that decide then: none that is the unit itself.
+
+    It is of the unit too, lest the same values come first in every unit, and be all that is seen of them.
+    """
+    same = None if table.link else unit_value(table, source.types[table.unit_column])
+    own = {c.name: clean(c, source.types[c.name]) == same for c in table.columns}
+    values = [unit if own[c.name] else identifier(c.name) for c in table.columns]
+    return f"hash({', '.join([text(table.name), unit, *values])})", [c for c in table.columns if not own[c.name]]
+
+
+def fixed_width(column: Declared) -> str | None:
+    """Return a column's value where it has a fixed width; of a text which of few it is, NULL if none of them."""
+    if column.type != "string":
+        return identifier(column.name)
+    values = ", ".join(map(constant, column.values or ()))
+    return f"TRY_CAST({identifier(column.name)} AS ENUM ({values}))" if 0 < len(column.values or ()) <= 256 else None

@@ -35,6 +35,7 @@ from lapwing.engines.base import FAILED, NOTHING, Exact, IndexState
 from lapwing.engines.data_check import TableCheck
 from lapwing.engines.duckdb import checking, files, index, source_reading
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
+from lapwing.engines.duckdb.coded_rows import coded_rows
 from lapwing.engines.duckdb.database import Database, Rows
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.held_totals import Asker, HeldTotals
@@ -53,6 +54,7 @@ from lapwing.query.relations.relation import public_tables_of
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
 CAPABILITIES: Final = Capabilities(engine="DuckDB")
+CODED_FROM: Final = 1_000_000  # rows of a table whose texts are worth their codes
 INDEXED_FROM: Final = 64 * 1024**2
 """Bytes of a large file; smaller ones are bounded in less than half a second."""
 INDEXED_AT: Final = 2
@@ -208,7 +210,9 @@ class DuckDB:
                 rows, parts = self._held(question, indexes), self._key_parts(question)
                 yield asker(question, rows, self._fetch, self._database.columns, parts)
             return
-        passes = self._passes(bounded)
+        file = self._describe(question.table)
+        coded = coded_rows(question, file, self._memory) if file.rows >= CODED_FROM and not indexes else None
+        passes = self._passes(bounded) if coded is None else coded.passes
         parts = [Pass(index=part, of=passes) for part in range(passes)]
         batches = [[part] for part in parts] if is_additive(question) else [parts]
         direct = queries_of(question) == 1 and len(self._key_parts(question, passes)) == 1
@@ -217,8 +221,8 @@ class DuckDB:
             for number, batch in enumerate(batches):
                 with progress.step(number, len(batches)) if len(batches) > 1 else nullcontext():
                     if direct and len(batch) == 1:
-                        rows = self._direct(question, indexes, batch[0])
-                        yield asker(question, rows, self._fetch, self._database.columns)
+                        text = self._direct(question, indexes, batch[0]) if coded is None else coded.layer(batch[0])
+                        yield asker(question, lambda _, text=text: text, self._fetch, self._database.columns)
                     else:
                         yield self._gathered(question, indexes, batch, len(batches), asker)
 
@@ -227,13 +231,12 @@ class DuckDB:
         # Made when asked for: held, it would hold the engine.
         return Layers(source=lambda table: self._describe(table).source)
 
-    def _direct(self, question: Question, indexes: Relations, part: Pass) -> Callable[[Pass], str]:
+    def _direct(self, question: Question, indexes: Relations, part: Pass) -> str:
         """Return the layers of a batch that is not divided further."""
         tables = needed(question.tables, indexes)
         stored = self._layers.of(tables, indexes, part) if indexes else ()
         fresh = () if indexes else [layer(table, self._describe(table).source, part) for table in tables]
-        rows = ", ".join([*stored, *fresh, *self._public_layers(question)])
-        return lambda _: rows
+        return ", ".join([*stored, *fresh, *self._public_layers(question)])
 
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
         """Gather the kept rows of several passes and ask them several queries.
@@ -259,8 +262,8 @@ class DuckDB:
 
     def _held(self, question: Question, relations: Relations, part: Pass = WHOLE) -> Callable[[Pass], str]:
         """Return the layers of a question over kept rows that are stored, as a function of a part of the units."""
-        public = self._public_layers(question)
-        return lambda within: ", ".join([*held(question.tables, relations, part, within), *public])
+        public, tables = self._public_layers(question), question.tables
+        return lambda within: ", ".join([*held(tables, relations, part, within), *public])
 
     def _fetch(self, query: str) -> Rows:
         return self._database.query(query)
@@ -310,9 +313,8 @@ class DuckDB:
 
     def _doubt(self, names: Iterable[str]) -> None:
         """Use the indexes of tables no more while they stay what they are."""
-        for table in self._catalog.tables:
-            if table.name in names:
-                self._indexes.doubt(self._index_paths[table.name])
+        for name in names:
+            self._indexes.doubt(self._index_paths[name])
 
     def _is_due(self, table: Table, digest: str) -> bool:
         """Count a question without an index, and tell whether it is the one that makes one."""
@@ -365,11 +367,9 @@ class DuckDB:
 
     def _public_layers(self, question: Question) -> list[str]:
         """Return the layers of the public tables that a question joins."""
-        read = dict(public_tables_of(question.selection.relation))
+        public, read = self._public, dict(public_tables_of(question.selection.relation))
         wanted = [table for table in self._catalog.public_tables if table.name in read]
-        if self._public is None:
-            return []
-        return [public_layer(self._public.described(table), self._public.source(table)) for table in wanted]
+        return [public_layer(public.described(table), public.source(table)) for table in wanted if public is not None]
 
     def _are_known(self, tables: Iterable[Table], digests: Mapping[str, str]) -> bool:
         """Tell whether tables have these digests, their files were read through and their keys found to be unique."""

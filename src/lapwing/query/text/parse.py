@@ -20,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from lapwing.errors import QueryRefused
 from lapwing.query.text import parameters as values
 from lapwing.query.text.dialect import WORDS, cut, placed
+from lapwing.query.text.explained import explained
 from lapwing.query.text.lost_arguments import require_all_arguments
 from lapwing.query.text.parameters import Parameters
 from lapwing.query.text.positions import WRITTEN, refused_at
@@ -52,8 +53,6 @@ _ENDS_A_LIST = {
     TokenType.OFFSET, TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.COMMA,
 }  # fmt: skip
 _LISTS = "Lists go into (…), as in x IN ('a', 'b'); SPLIT_PART(x, '-', 1) takes one part of a text."
-_EXPLAIN = "Write EXPLAIN PRIVACY SELECT …: what a question would cost, and how exact its answer would be."
-
 
 # The parser warns of some texts and quotes them; whoever asks is told by the refusal, and no log is.
 _PARSING: ContextVar[bool] = ContextVar("parsing", default=False)
@@ -94,9 +93,8 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise QueryRefused("The question holds a character that is not text", remedy="Remove NUL and broken Unicode.")
     tokens = _tokens(text, text)
-    explain = bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN"
-    if explain:
-        tokens = _explained(tokens[0], text)
+    if explain := bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN":
+        tokens = explained(tokens[0], text, _tokens)
     _require_one_select(tokens, text)
     plain = isinstance(parameters, tuple | list | dict) and not parameters
     if plain and not _has_placeholders(tokens) and not _speaks_of_privacy(tokens):
@@ -134,18 +132,6 @@ def _tokens(shown: str, text: str) -> list[Token]:
         raise not_understood(error) from None
     _measure(tokens, text)
     return tokens
-
-
-def _explained(command: Token, text: str) -> list[Token]:
-    """Return the tokens after EXPLAIN PRIVACY.
-
-    The tokenizer does not look into what an EXPLAIN explains, so the word is blanked out; all else keeps its place.
-    """
-    blanks = " " * len(command.text)
-    tokens = _tokens(text[: command.start] + blanks + text[command.end + 1 :], text)
-    if not tokens or tokens[0].token_type != TokenType.VAR or tokens[0].text.upper() != "PRIVACY":
-        raise refused_at(command, text, "EXPLAIN is not a question", _EXPLAIN)
-    return tokens[1:]
 
 
 def _tree(tokens: list[Token], text: str) -> exp.Select:
