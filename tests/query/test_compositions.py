@@ -20,6 +20,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query import joint_error
 from lapwing.query.aggregates import compositions
 from lapwing.query.composition import plans_asked
+from lapwing.query.error_price import at_error
 from lapwing.query.plan import Question
 from lapwing.query.quote import CONFIDENCE
 from lapwing.server.deadline.cost import Speed, cost_of
@@ -371,7 +372,7 @@ def test_every_number_is_bought_at_the_error(over: str, session: lw.Session) -> 
 
 def test_a_price_for_a_wider_error_is_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what is asked for inside may err by a tenth more."""
-    honest = joint_error.at_error
+    honest = at_error
     monkeypatch.setattr(
         joint_error, "at_error", lambda p, b, budget, error, n: honest(p, b, budget, error * 11 / 10, n)
     )
