@@ -152,6 +152,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         SAVED,
         {**SEES, "alice": CREATED, "audrey": FORBIDDEN, "carol": CREATED},
     ),
+    ("GET", "/v1/datasets/{dataset}/shared"): ("/v1/datasets/open/shared", None, SEES),
     ("GET", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", None, OWNED),  # one of alice's
     ("PUT", "/v1/saved/{saved_id}"): ("/v1/saved/SAVED", SAVED, {**OWNED, "audrey": FORBIDDEN}),
     ("DELETE", "/v1/saved/{saved_id}"): ("/v1/saved/none", None, {**NONE, "audrey": FORBIDDEN}),

@@ -59,7 +59,7 @@ def test_an_answer_is_opened_by_a_team_that_shares_it(team: World) -> None:
     assert team.ask("GET", f"{path}?confidence=0.5", "bob").status == 200
     told = team.ask("GET", f"{path}/request", "bob").document
     assert (told["person"], told["team"], told["request"]["sql"]) == ("alice", "nurses", QUESTION["sql"])
-    (listed,) = team.ask("GET", "/v1/datasets/open/answers?team=true", "bob").document
+    (listed,) = team.ask("GET", "/v1/datasets/open/shared", "bob").document
     assert (listed["id"], listed["person"]) == (answer, "alice")
     assert team.ask("GET", "/v1/datasets/open/answers", "bob").document == []
     assert team.charges() == charges

@@ -37,7 +37,6 @@ SamplingText = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items at most.")]
 After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
-OfTeam = Annotated[bool, Query(description="Those that one's team shares, in place of one's own.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
     errors.QueryRefused,
@@ -196,15 +195,9 @@ def routes(service: Service) -> APIRouter:
         return json_response(document)
 
     @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
-    def list_answers(
-        dataset: str, request: Request, page: PageOf, caller: Caller = reader, team: OfTeam = False
-    ) -> Response:
-        """List one's own answers, the newest first; or those that one's team shares."""
+    def list_answers(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
+        """List one's own answers, the newest first."""
         served = service.datasets.visible(caller, dataset)
-        if team:
-            found = service.saved.answers_of_team(caller.name, served.name, service.answers.kept_since)
-            shared = page.start(found, lambda bought: bought["id"])
-            return json_response(*cut(request, page.limit, shared, lambda bought: bought["id"]))
         answers = service.answers.of(caller.name, served.name, page.most, **page.beginning)
         return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 

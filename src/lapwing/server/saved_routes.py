@@ -11,6 +11,7 @@ from lapwing.server.bodies import MOST_SQL, Amount, Body, Name, Text
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
+from lapwing.server.question_routes import BoughtAnswer
 from lapwing.server.responses import described_by, json_response
 from lapwing.server.saved import SavedItem
 from lapwing.server.service import Service
@@ -143,6 +144,14 @@ def routes(service: Service) -> APIRouter:
         """Remove what one has saved; answers stay, and stay shared."""
         visible(caller, saved_id)
         saved.remove(saved_id, caller.name)
+
+    @router.get("/datasets/{dataset}/shared", responses=described_by(list[BoughtAnswer]))
+    def list_shared(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
+        """List the answers that one's team shares, the newest first."""
+        served = service.datasets.visible(caller, dataset)
+        answers = saved.answers_of_team(caller.name, served.name, service.answers.kept_since)
+        found = page.start(answers, lambda bought: bought["id"])
+        return json_response(*cut(request, page.limit, found, lambda bought: bought["id"]))
 
     @router.put(
         "/answers/{answer}/team", responses=described_by(SharedDocument), openapi_extra=may_raise(InvalidParameter)

@@ -99,8 +99,38 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
     form = alice.go("/console/data/visits/ask")
     carol = visitor(alice.world, "carol")
     carol.post("/console/people/alice/token", {FIELD: carol.secret(), "label": SCRIPT, "days": "1"})
-    paths = [f"/console/data/visits{end}" for end in ("", "/ask", "/history", "/charges", "/budget", "/guarantee")]
+    ends = (
+        "",
+        "/ask",
+        "/history",
+        "/charges",
+        "/budget",
+        "/guarantee",
+        "/saved",
+        "/dashboards",
+        "/batch?sql=%3Cscript%3E",
+    )
+    paths = [f"/console/data/visits{end}" for end in ends]
+    kept = {**form.form("/ask").fields, "sql": f"SELECT {SCRIPT}", "title": QUOTES, "epsilon": "1"}
+    saved = alice.post("/console/data/visits/saved", kept)
+    answer = one.path.partition("?")[0]
+    added = {
+        FIELD: alice.secret(),
+        "answer": answer.rpartition("/")[2],
+        "title": SCRIPT,
+        "name": QUOTES,
+        "column": SCRIPT,
+    }
+    board = alice.post("/console/data/visits/dashboards/add", added)
+    typed = "chosen=1&k0=1&key=%22%3E%3Cscript%3E&holds=%22%3E%3Cscript%3E&above=%3Cscript%3E&first=%22%3E&sort=%3Cb%3E"
+    batch = alice.go("/console/data/visits/batch")
+    both = {"sql": f'SELECT {SCRIPT}; SELECT COUNT(*) AS "{SCRIPT}" FROM visits', "epsilon": "1", "label": QUOTES}
+    counts = alice.submit(batch, "/batch", **both | {"sql": both["sql"].partition(";")[2]})
     return {
+        "saved": saved, "board": board, "rearranged": alice.go(f"{answer}/rearranged?{typed}"),
+        "difference": alice.go(f"{answer}/difference?other={answer.rpartition('/')[2]}"),
+        "other": alice.go(f"{answer}/difference?other=%22%3E%3Cscript%3E"),
+        "batch": alice.submit(batch, "/batch", **both), "bought": alice.submit(counts, "/batch/answers"),
         **{path: alice.go(path) for path in paths},
         "one": one, "two": two, "long": long,
         "refused": alice.submit(form, "/ask", **asked),

@@ -10,7 +10,9 @@ from typing import Final
 
 import pytest
 
+from lapwing.monitors import create_monitor
 from tests.server.console.test_in_a_browser import complaints, sign_in
+from tests.server.test_monitors import QUESTION
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Page, find_chromium, running
 from tests.support.server.world import World
@@ -24,6 +26,8 @@ ANSWERS: Final = {
     "bars": "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan",
     "heat": "SELECT plan, size, COUNT(*) AS n FROM visits GROUP BY plan, size",
     "figure": "SELECT COUNT(*) AS n, AVG(cost) AS cost FROM visits",
+    "points": "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan",
+    "histogram": "SELECT FLOOR(age / 10) AS decade, COUNT(*) AS n FROM visits GROUP BY FLOOR(age / 10)",
 }
 ASK: Final = "/console/data/open/ask?sql="
 PAGES: Final = {
@@ -34,6 +38,9 @@ PAGES: Final = {
     "access": "/console/data/open/access", "ledger": "/console/data/open/ledger", "people": "/console/people",
     "person": "/console/people/alice", "audit": "/console/audit", "health": "/console/health",
     "account": "/console/account", "second-factor": "/console/account/second-factor",
+    "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
+    "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
+    "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in",
 }  # fmt: skip
 
@@ -44,10 +51,47 @@ def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
         name: "/console/answers/" + settled.query("carol", {"sql": sql, "epsilon": 1, "label": name}).document["id"]
         for name, sql in ANSWERS.items()
     }
+    names = {
+        "HEAT": answers["heat"],
+        "BARS": answers["heat"].rpartition("/")[2],
+        "BOARD": kept(settled, answers),
+        "BOUGHT": batch(settled),
+    }
+    paths = {name: replaced(path, names) for name, path in PAGES.items()}
     with running(find_chromium() or "") as browser:
         page = browser.page()
         sign_in(page, settled, "carol")
-        yield page, {**PAGES, **answers}
+        yield page, {**paths, **answers}
+
+
+def kept(world: World, answers: dict[str, str]) -> str:
+    """Let carol save a question, and make a dashboard of a monitor and answers."""
+    world.service.people.change("carol", team="nurses", by="carol")
+    question = QUESTION.replace("plan, ", "").replace("GROUP BY plan ", "")
+    with create_monitor(
+        world.session().catalog, "visits", question, epsilon=1, time="seen", most=3, source="service"
+    ) as made:
+        for _ in zip(range(5), made.run(replay=True), strict=False):
+            pass
+    tiles = [{"answer": path.rpartition("/")[2]} for path in answers.values()]
+    path = "/v1/datasets/open/saved"
+    saved = {"title": "Visits by plan", "question": {"sql": ANSWERS["bars"], "epsilon": 0.5}, "shared": True}
+    world.ask("POST", path, "carol", saved)
+    board = {"title": "The ward at a glance", "tiles": [{"monitor": "visits"}, *tiles], "shared": True}
+    return "/console/dashboards/" + str(world.ask("POST", path, "carol", board).document["id"])
+
+
+def batch(world: World) -> str:
+    """Let carol buy several questions at one price."""
+    body = {"questions": [{"sql": sql} for sql in ANSWERS.values()], "epsilon": 1}
+    first = world.ask("POST", "/v1/datasets/open/batch", "carol", body).document["answers"][0]["id"]
+    return f"/console/data/open/batch/{first}?count={len(ANSWERS)}"
+
+
+def replaced(path: str, names: dict[str, str]) -> str:
+    for word, name in names.items():
+        path = path.replace(word, name)
+    return path
 
 
 @pytest.mark.parametrize("name", [*PAGES, *ANSWERS])

@@ -55,7 +55,7 @@ async def show(visit: Visit) -> Response:
         cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS]),
         noisy=set(shown["intervals"]),
         numeric={name for name, kind in shown["types"].items() if kind in ("integer", "decimal", "real")},
-        chart=None if consistent else chart_of(document, visit.asked("chart") or None),
+        chart=None if consistent or page > 1 else chart_of(document, visit.asked("chart") or None),
         charted=columns,
         consistent=consistent,
         sort=sort,

@@ -14,7 +14,9 @@ from lapwing.figures import noisy
 from lapwing.server.console.charts.scales import Scale, Tick, scale_of
 
 WIDTH: Final = 720.0
-LABELS, RIGHT = 170.0, 16.0
+MOST_LABEL, CHARACTER, GAP, RIGHT = 24, 7.0, 10.0, 16.0
+"""Characters of a label that are shown, how wide one is, and what is left free beside labels and at the end."""
+BAR_WIDTH: Final = 440.0
 BAR, TOP, AXIS = 26.0, 8.0, 28.0
 LINE_HEIGHT: Final = 260.0
 LEFT: Final = 64.0
@@ -52,12 +54,17 @@ class Mark:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart: `across` and `up` are the names and places on its axes, `left_out` how many numbers it does not show."""
+    """A chart.
+
+    Args: left: where labels end and the rest begins; across, up: the names and places on its axes; left_out: how many
+        numbers it does not show.
+    """
 
     kind: Literal["bars", "points", "histogram", "line", "heat"]
     title: str
     width: float
     height: float
+    left: float
     marks: Sequence[Mark]
     across: Sequence[Tick]
     up: Sequence[Tick]
@@ -122,13 +129,15 @@ def _are_steps(kind: str, rows: Shown, key: str) -> bool:
 def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart:
     """Return bars from nothing on; or of what does not add up, points on an axis that need not begin there."""
     shown = rows[:MOST_BARS]
-    scale = _values(shown, LABELS, WIDTH - RIGHT, zero=not points)
+    labels = [" · ".join(_text(row[0][key]) for key in keys) for row in shown]
+    left = _room(labels)
+    scale = _values(shown, left + GAP, left + GAP + BAR_WIDTH, zero=not points)
     zero, marks = scale.at(0), []
-    for place, (row, value, low, high) in enumerate(shown):
+    for place, (_, value, low, high) in enumerate(shown):
         at = scale.at(value or 0)
         marks.append(
             Mark(
-                label=" · ".join(_text(row[key]) for key in keys),
+                label=labels[place],
                 text=_told(value, low, high),
                 x=at if points else min(zero, at),
                 y=TOP + place * BAR,
@@ -141,8 +150,9 @@ def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart
     return Chart(
         kind="points" if points else "bars",
         title=name,
-        width=WIDTH,
+        width=left + GAP + BAR_WIDTH + RIGHT,
         height=TOP + len(shown) * BAR + AXIS,
+        left=left,
         marks=marks,
         across=scale.ticks(),
         up=(),
@@ -174,6 +184,7 @@ def _histogram(name: str, key: str, rows: Shown) -> Chart:
         title=name,
         width=WIDTH,
         height=TOP + LINE_HEIGHT + AXIS,
+        left=LEFT,
         marks=marks,
         across=[Tick(at=round(mark.x + mark.width / 2, 2), text=mark.label[:8]) for mark in few],
         up=values.ticks(),
@@ -198,13 +209,15 @@ def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
         )
         for row, value, low, high in ordered
     ]
-    few = marks[:: max(1, -(-len(marks) // 7))]
-    across = [Tick(at=mark.x, text=mark.label[:16]) for mark in few] if kind in TIMES else along.ticks()
+    few = marks[:: max(1, -(-len(marks) // 6))]
+    texts = _times([mark.label for mark in few]) if kind in TIMES else []
+    across = [Tick(at=mark.x, text=text) for mark, text in zip(few, texts, strict=False)] or along.ticks()
     return Chart(
         kind="line",
         title=name,
         width=WIDTH,
         height=TOP + LINE_HEIGHT + AXIS,
+        left=LEFT,
         marks=marks,
         across=across,
         up=values.ticks(),
@@ -216,13 +229,14 @@ def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
 def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
     across = list(dict.fromkeys(_text(row[0][keys[1]]) for row in rows))[:MOST_CELLS]
     up = list(dict.fromkeys(_text(row[0][keys[0]]) for row in rows))[:MOST_CELLS]
-    width = (WIDTH - LABELS - RIGHT) / len(across)
+    left = _room(up)
+    width = (WIDTH - left - GAP - RIGHT) / len(across)
     strengths = scale_of([row[1] or 0 for row in rows], 0.0, 1.0, zero=False)
     marks = [
         Mark(
             label=f"{_text(row[keys[0]])} · {_text(row[keys[1]])}",
             text=_told(value, low, high),
-            x=round(LABELS + across.index(_text(row[keys[1]])) * width, 2),
+            x=round(left + GAP + across.index(_text(row[keys[1]])) * width, 2),
             y=TOP + up.index(_text(row[keys[0]])) * BAR,
             width=round(width - 2, 2),
             height=BAR - 2,
@@ -237,8 +251,9 @@ def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
         title=name,
         width=WIDTH,
         height=TOP + len(up) * BAR + AXIS,
+        left=left,
         marks=marks,
-        across=[Tick(at=round(LABELS + (n + 0.5) * width, 2), text=text) for n, text in enumerate(across)],
+        across=[Tick(at=round(left + GAP + (n + 0.5) * width, 2), text=text) for n, text in enumerate(across)],
         up=[Tick(at=TOP + n * BAR + BAR / 2, text=text) for n, text in enumerate(up)],
         zero=0.0,
         left_out=len(rows) - len(marks),
@@ -263,6 +278,24 @@ def _seconds(value: str) -> float:
         return float(date.fromisoformat(value).toordinal()) * 86_400
     moment = datetime.fromisoformat(value)
     return moment.toordinal() * 86_400.0 + moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
+def _times(labels: Sequence[str]) -> list[str]:
+    """Return times as an axis says them: without what all of them have in common.
+
+    >>> _times(["2026-03-02T01:00:00", "2026-03-02T02:00:00"]), _times(["2026-03-02T01:00:00", "2026-03-03T01:00:00"])
+    (['01:00', '02:00'], ['03-02 01:00', '03-03 01:00'])
+    """
+    one_year, one_day = (len({label[:n] for label in labels}) == 1 for n in (4, 10))
+    if all(len(label) == 10 for label in labels):
+        return list(labels)
+    first = 11 if one_day else 5 if one_year else 0
+    return [label[first:16].replace("T", " ") for label in labels]
+
+
+def _room(labels: Sequence[str]) -> float:
+    """Return where labels end that begin at the edge."""
+    return GAP + CHARACTER * min(MOST_LABEL, max(map(len, labels), default=0))
 
 
 def _text(value: Any) -> str:

@@ -37,7 +37,10 @@ async def show(visit: Visit) -> Response:
         label=request.get("label"),
         answer=document,
         wanted=wanted,
-        numbers=[name for name in document["columns"] if document["types"].get(name) in NUMERIC],
+        numbers=sorted(
+            (name for name in document["columns"] if document["types"].get(name) in NUMERIC),
+            key=lambda name: name in document["keys"],
+        ),
         shown=shown,
         left_out=shown.get("left_out", []),
         total=len(places),

@@ -18,7 +18,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     """List what is saved of a data set."""
     dataset = visit.part("dataset")
     items = [one for one in await visit.api.get("datasets", dataset, "saved", limit=MOST) if "question" in one]
-    answers = await visit.api.get("datasets", dataset, "answers", team="true", limit=MOST)
+    answers = await visit.api.get("datasets", dataset, "shared", limit=MOST)
     return visit.show(
         "saved/page.html",
         refused["status"] if refused else 200,

@@ -1,0 +1,61 @@
+"""A dashboard in Chromium: it follows a monitor and costs nothing. Then keys, and a price without a network."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lapwing.monitors import Monitor, create_monitor
+from lapwing.server.console import dashboards
+from tests.server.console.test_in_a_browser import complaints, sign_in
+from tests.server.test_monitors import QUESTION
+from tests.support.browser.chromium import find_chromium, running
+from tests.support.server.world import World
+
+pytestmark = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
+
+
+@pytest.fixture
+def monitor(place: World) -> Iterator[Monitor]:
+    question = QUESTION.replace("plan, ", "").replace("GROUP BY plan ", "")
+    with create_monitor(
+        place.session().catalog, "m", question, epsilon=1, time="seen", most=3, source="service"
+    ) as made:
+        yield made
+
+
+def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dashboards, "POLL", 0.1)
+    released = monitor.run(replay=True)
+    next(released), next(released)
+    tiles = [{"monitor": "m"}, {"answer": place.query("alice").document["id"]}]
+    made = place.ask("POST", "/v1/datasets/open/saved", "alice", {"title": "Ward", "tiles": tiles}).document
+    charges, dots = place.charges(), "document.querySelectorAll('#tile-0 .dot').length"
+    with running(find_chromium() or "") as browser:
+        page = browser.page()
+        sign_in(page, place, "alice")
+        page.go(f"{place.address}/console/dashboards/{made['id']}")
+        page.wait(f"{dots} == 2 && document.getElementById('live').textContent == 'Kept up to date.'")
+        next(released)
+        page.wait(f"{dots} == 3")
+        assert page.run("return document.querySelectorAll('#tile-1 .bar-1').length") == 2
+        place.ask("PUT", f"/v1/saved/{made['id']}", "alice", {"title": "Ward", "tiles": tiles[1:]})
+        page.wait("!document.getElementById('tile-1') && document.querySelector('#tile-0 .bar-1')")  # by itself
+        assert place.charges() == charges
+
+        page.press("?", 191, "?")
+        page.wait("document.querySelector('dialog[open] kbd')")
+        page.press("Enter", 13, "\r")  # on the button that closes
+        page.wait("!document.querySelector('dialog[open]')")
+        page.run(
+            "for (const key of 'ga') document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+        )
+        page.wait("location.pathname == '/console/data/open/ask'")
+        page.wait("document.querySelector('#preview [data-verdict]')")
+        page.offline(True)
+        page.run("const field = document.getElementById('epsilon'); field.value = '0.7'; "
+                 "field.dispatchEvent(new Event('input', {bubbles: true}))")  # fmt: skip
+        page.wait("document.getElementById('preview').textContent.includes('cannot be reached')")
+        page.offline(False)
+        page.run("document.getElementById('epsilon').dispatchEvent(new Event('input', {bubbles: true}))")
+        page.wait("document.querySelector('#preview [data-verdict=fits]')")
+        assert [told for told in complaints(page) if "ERR_INTERNET_DISCONNECTED" not in told] == []

@@ -1,0 +1,62 @@
+"""What goes wrong, told where it happens: nothing left, a stopped data set, a fault after the charge."""
+
+import pytest
+
+from lapwing.engines import DuckDB
+from lapwing.server.console.forms import FIELD
+from tests.server.console.test_asking import SQL, priced
+from tests.support.server.browsing import Visitor, visitor
+from tests.support.server.world import World
+
+
+def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, place: World) -> None:
+    """A small share of the budget: one question fits, the next does not, and the first opens again."""
+    carol = visitor(place, "carol")
+    carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="person", name="alice", share="0.2 %")
+    first = alice.submit(priced(alice, epsilon="1"), "/ask/answer")
+    assert first.status == 200
+    dear = priced(alice, "SELECT COUNT(*) AS n FROM visits", epsilon="9")
+    assert "would be refused" in dear.text
+    assert "/ask/answer" not in [form.action[-11:] for form in dear.page.forms]
+    again = priced(alice, epsilon="1")
+    assert "It was bought before" in again.text
+    assert alice.submit(again, "/ask/answer").status == 200
+    board = alice.submit(alice.go(first.path.partition("?")[0]), "/dashboards/add")
+    assert board.content.count(b'class="bar-1"') == 2
+    several = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql=f"{SQL}; SELECT 1", epsilon="4")
+    assert "Nothing was charged." in several.text
+    assert place.charges() == 1
+
+
+def test_a_fault_after_the_charge_is_told_on_the_page_and_to_the_curator(
+    alice: Visitor, place: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price = priced(alice)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the disk of row 7 is full")
+
+    monkeypatch.setattr(DuckDB, "run", broken)
+    shown = alice.submit(price, "/ask/answer")
+    assert shown.status >= 500
+    assert "Not asked." in shown.text or "went wrong" in shown.text
+    assert "row 7" not in shown.text
+    monkeypatch.undo()
+    carol = visitor(place, "carol")
+    assert place.charges() == 1
+    assert "fault" in carol.go("/console/data/open/access").text
+    assert alice.submit(alice.go("/console/data/open/ask"), "/ask", sql=SQL, epsilon="0.5").status == 200
+
+
+def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visitor, place: World) -> None:
+    answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
+    board = alice.submit(alice.go(answer), "/dashboards/add").path
+    carol = visitor(place, "carol")
+    carol.post("/console/data/open/access/stop", {FIELD: carol.secret(), "stopped": "yes"})
+    assert "stopped by the curator" in alice.go("/console").text
+    assert alice.go(answer).status == 200
+    assert alice.go(board).content.count(b'class="bar-1"') == 2
+    assert alice.go(f"{answer}/rearranged").status == 200
+    told = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql="SELECT COUNT(*) AS n FROM visits")
+    assert "would be refused" in told.text
+    assert place.charges() == 1
