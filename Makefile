@@ -54,36 +54,35 @@ SERVICE = --extra server --extra postgres --extra adbc --extra joins
 NO_SPARK = --no-emit-package pyspark --no-emit-package py4j
 
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
-	@$(PIP) install uv
+	@echo uv | $(LOCK) - --no-annotate --output-file requirements/installer.lock
 	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --no-annotate --output-file requirements/run.lock
 	@$(LOCK) pyproject.toml --group build --group dev --all-extras $(NO_SPARK) --no-annotate --output-file requirements/dev.lock
 	@$(LOCK) --group docs --constraint requirements/dev.lock --no-annotate --output-file requirements/docs.lock
 	@$(MAKE) --no-print-directory lock-extras
 
 lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service takes, as it is pinned for development
-	@$(PIP) install uv
 	@$(LOCK) pyproject.toml --all-extras $(NO_SPARK) $(AS_HERE) --output-file requirements/extras.lock
 	@$(LOCK) --group spark $(AS_HERE) --output-file requirements/spark.lock
 	@$(LOCK) pyproject.toml $(SERVICE) $(AS_HERE) --output-file requirements/service.lock
 
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up (once) ..."
-	@$(PIP) install --require-hashes -r requirements/run.lock
+	@requirements/install.sh $(BIN)/python requirements/run.lock
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 
 $(VENV)/docs.stamp: requirements/docs.lock | $(VENV)/bin/python
-	@$(PIP) install --require-hashes -r requirements/docs.lock
+	@requirements/install.sh $(BIN)/python requirements/docs.lock
 	@touch $@
 
 $(VENV)/spark.stamp: requirements/spark.lock | $(VENV)/dev.stamp
 	@echo "Installing Spark for its tests (once, 450 MB) ..."
-	@$(PIP) install --require-hashes -r requirements/spark.lock
+	@requirements/install.sh $(BIN)/python requirements/spark.lock
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up for development (once) ..."
-	@$(PIP) install --require-hashes -r requirements/dev.lock
+	@requirements/install.sh $(BIN)/python requirements/dev.lock
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@ $(VENV)/run.stamp $(VENV)/docs.stamp
 
