@@ -28,6 +28,7 @@ from lapwing.lab import (
     insurance,
     k_anonymity,
     median,
+    membership,
     mistakes,
     names,
     noise,
@@ -63,7 +64,7 @@ _ALL: tuple[Experiment, ...] = tuple(
         coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
         budgets, collusion, query_limit, histogram, sums, group, names, dimensions, risk, median, selection, price,
         price_in_sql, pseudonyms, unicity, k_anonymity, auditing, sticky_noise, differencing, reconstruction, tracing,
-        graph, freedman, overfitting, remembering, stability, floating_point, timing, over_time,
+        graph, freedman, overfitting, remembering, membership, stability, floating_point, timing, over_time,
         every_tick, trust,
     )
 )  # fmt: skip
