@@ -1,4 +1,4 @@
-"""*membership*: a model without privacy gives its people away, Lapwing's does not, and one with too little noise does."""
+"""*membership*: a model without privacy gives its people away, ours does not, and one with too little noise does."""
 
 from fractions import Fraction
 from typing import Any
