@@ -7,8 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test test-long check bench docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
-PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist worksteal -q --ignore=tests/spark
-# Those of Spark share one JVM, so that they come after the others, in one process. Without Java they are skipped.
+# Tests wait for a quarter of their time, so that three processes fill two cores.
+PROCESSES = $$(($$(getconf _NPROCESSORS_ONLN) * 3 / 2))
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal -q --ignore=tests/spark
+# Those of Spark share one JVM, in one process, before all others. Without Java they are skipped.
 SPARK = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q tests/spark
 HAS_JAVA = command -v java > /dev/null
 
@@ -17,9 +19,8 @@ demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 
 test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
 	@requirements/debian.sh
-	@$(PYTEST)
 	@! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp
-	@$(SPARK)
+	@spark=0; $(SPARK) || spark=$$?; $(PYTEST) && exit $$spark
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
 	@requirements/debian.sh debootstrap

@@ -14,6 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import median
 
+import pytest
+
 import lapwing as lw
 from tests.support.effort import is_long
 from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared
@@ -49,6 +51,7 @@ def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[f
     return [absent for absent, _ in pairs], [present for _, present in pairs]
 
 
+@pytest.mark.alone
 def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
     """It takes a tenth of a second longer if a row is there; but all answers leave a quarter of a second after."""
     with served(tmp_path, padding=True, planted="take longer for some") as (running, tokens):
@@ -60,6 +63,7 @@ def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
         flooded(running, tokens)
 
 
+@pytest.mark.alone
 def test_without_padding_the_clock_tells_of_rows(tmp_path: Path) -> None:
     with served(tmp_path, padding=False, planted="take longer for some") as (running, tokens):
         absent, present = told(running, tokens["bob"], times=4)

@@ -21,6 +21,8 @@ from lapwing.server.deadline.turns import Turns
 from lapwing.session import Session
 from tests.support.server.world import data_set
 
+pytestmark = pytest.mark.alone
+
 COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 SEARCHED = "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits"
 CLOSE = 0.25

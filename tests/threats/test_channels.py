@@ -468,6 +468,7 @@ def wide(tmp_path: Path) -> Iterator[lw.Session]:
         yield session
 
 
+@pytest.mark.alone
 def test_t18_a_billion_cells(wide: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused within a tenth of a second, and before data or ledger are touched."""
     touched: list[str] = []
