@@ -11,6 +11,7 @@ import lapwing as lw
 from lapwing.cli.figures import size
 from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Odometer, Reading
 from tests.support.cli.command import BY_PLAN, INIT, Run
+from tests.support.effort import one_in
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 DELTA = Fraction(1, 10**6)
@@ -38,7 +39,7 @@ def check_holds_whenever(view: lw.BudgetView, reading: Reading) -> None:
     assert reading.holds == WHENEVER
 
 
-@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
 @pytest.mark.parametrize("asked", range(1, len(PRICES) + 1))
 def test_the_odometer_is_the_one_of_the_library_and_wider(folder: Path, run: Run, measure: str, asked: int) -> None:
     spend(run, measure, PRICES[:asked])
@@ -140,7 +141,7 @@ def test_twin_a_bare_epsilon_is_noticed() -> None:
         check_labelled("total  μ² 0.4: epsilon 3\nspent  μ² 0.1: epsilon 1.2\ntime (UTC)")
 
 
-@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(3, ["pure", "gdp", "zcdp"]))
 def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Run, measure: str) -> None:
     """As many as fit do fit: one more is refused."""
     spend(run, measure, ("0.8",))

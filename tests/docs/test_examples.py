@@ -27,6 +27,10 @@ SLOW = {
         "how-to/account-for-a-list.md",
         "how-to/join-protected-tables.md",
         "mechanisms/race-to-the-top.md",
+        "how-to/learn.md",
+        "how-to/graphs.md",
+        "how-to/secure.md",
+        "how-to/watch-over-time.md",
     ),
 }
 """Pages whose examples draw millions, compose thousands, or ask several data sets: the long run is for them."""

@@ -35,11 +35,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_every_page_is_built(site: Path) -> None:
     built = {page.relative_to(site).with_suffix(".md") for page in site.rglob("*.html")}
     assert built >= {page.relative_to(DOCS) for page in DOCS.rglob("*.md")}
 
 
+@pytest.mark.long
 def test_nothing_comes_from_the_network(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert pages
@@ -67,6 +69,7 @@ def test_the_page_is_loaded_with_what_is_vendored_and_each_typeface_has_its_lice
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("page", "module"), [("api", lw), ("api-mechanisms", lw.mechanisms), ("api-mechanisms", lw.privacy)]
 )
@@ -78,6 +81,7 @@ def test_every_public_name_is_shown_with_its_docstring(site: Path, page: str, mo
     assert not named - shown
 
 
+@pytest.mark.long
 def test_formulas_are_left_to_be_typeset(site: Path) -> None:
     page = (site / "theory" / "guarantee.html").read_text(encoding="utf-8")
     assert re.search(r'<div class="arithmatex">\\\[\s*P\(T \\in S', page)
@@ -91,6 +95,7 @@ def test_the_navigation_lists_every_page() -> None:
     assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
 
 
+@pytest.mark.long
 def test_exponents_are_raised_and_code_and_formulas_stay(site: Path) -> None:
     on_page_markdown = runpy.run_path(str(ROOT / "scripts" / "exponents.py"))["on_page_markdown"]
     raised = {

@@ -25,7 +25,7 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.dominating_gaussian import gaussian_above
 from lapwing.privacy.listing import Listed, listed
 from lapwing.privacy.statements import composed, uses_of
-from tests.support.effort import only
+from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, people, table_of
 from tests.support.learn.with_keys import opened
 
@@ -62,7 +62,7 @@ def contributions(network: Network, units: UnitRows, weights: Any, clip: float) 
     return np.array([summed(sums, weights, places, np.array([unit]), clip) for unit in range(units.starts.size)])
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", one_in(3, NETWORKS))
 def test_a_unit_adds_the_same_whoever_else_is_there(name: str) -> None:
     units, network, rng = units_of(40, 16, 3), NETWORKS[name], np.random.default_rng(5)
     weights, places, sums = started(network, 16, 3), Places.of(units, ROWS_PER_PERSON), sums_of(network)
@@ -111,7 +111,7 @@ def by_hand(units: UnitRows, weights: Any, clip: float, *, by_row: bool = False)
     return means / clip * (1 if by_row else np.minimum(1, clip / lengths)) * BOUND
 
 
-@pytest.mark.parametrize("clip", [0.05, 0.4, 5.0])
+@pytest.mark.parametrize("clip", one_in(3, [0.05, 0.4, 5.0]))
 def test_contributions_are_clipped_gradients(clip: float) -> None:
     units = units_of(25, 4, 3)
     weights = started(LINEAR, 4, 3)
@@ -350,7 +350,7 @@ BAD: dict[str, tuple[Callable[[], NetworkClassifier], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", one_in(3, BAD))
 def test_what_cannot_be_trained_costs_nothing(session: lw.Session, name: str) -> None:
     make, message = BAD[name]
     with pytest.raises(InvalidParameter, match=message):

@@ -13,6 +13,7 @@ import lapwing as lw
 from lapwing.monitors import create_monitor, open_monitor
 from lapwing.monitors.running import Run
 from lapwing.monitors.store import Store
+from tests.support.effort import one_in
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, EVERY, TICKS, events_of, make_city, write_events
 from tests.support.monitors.worker import Dying
@@ -87,7 +88,7 @@ def check_deaths(city: Path, monkeypatch: pytest.MonkeyPatch, first: int, step: 
     assert all(told[number - 1] == table for number, table in shown.items())
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("first", one_in(2, [1, 2, 3, 4, 5, 6, 7]))
 def test_every_death_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     check_deaths(new_city(tmp_path), monkeypatch, first, 2)
 
@@ -148,7 +149,7 @@ def test_counts_are_those_without_any_death(tmp_path: Path, monkeypatch: pytest.
         assert truth.off_by(truth.told(monitor), truth.counts(truth.kept_rows(events, 4))) <= 1
 
 
-@pytest.mark.parametrize("statement", [4, 9, 17])
+@pytest.mark.parametrize("statement", one_in(3, [4, 9, 17]))
 def test_a_process_that_is_killed_is_gone_on_from(tmp_path: Path, statement: int) -> None:
     city = new_city(tmp_path)
     worker = subprocess.run(

@@ -18,6 +18,7 @@ from tests.monitors.test_creating import spent
 from tests.monitors.test_days import by_days
 from tests.monitors.test_running import Time, some_ticks
 from tests.support.cli.command import Run as Command
+from tests.support.effort import one_in
 from tests.support.monitors import truth
 from tests.support.monitors.city import Event, make_city, write_events
 
@@ -106,7 +107,7 @@ def check_limit_for_life(city: Path, question: str, clauses: str, expected: list
         assert "for ever, for all horizons together" in dict(described(monitor))["price"]
 
 
-@pytest.mark.parametrize(("question", "clauses", "expected"), FOR_LIFE)
+@pytest.mark.parametrize(("question", "clauses", "expected"), one_in(2, FOR_LIFE, many=True))
 def test_a_limit_for_life_holds_over_horizons_and_restarts(
     tmp_path: Path, question: str, clauses: str, expected: list[int]
 ) -> None:

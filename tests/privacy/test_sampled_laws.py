@@ -18,7 +18,7 @@ from lapwing.privacy.pairs import BoundedRangePair, CutPair, Direction, Gaussian
 from lapwing.privacy.quadrature import Points
 from lapwing.privacy.sampled_gaussian import SampledGaussianLaw
 from lapwing.privacy.sampled_laplace import SampledLaplaceLaw
-from tests.support.effort import only
+from tests.support.effort import one_in, only
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy.intervals import check_delta, forget
 from tests.support.privacy.oracle import real
@@ -82,7 +82,7 @@ def check_transform(law: Law, nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", only([0, 1, 6, 8, 9], CASES))
+@pytest.mark.parametrize("name", only([0, 8], CASES))
 def test_transforms_hold_what_they_say(name: str, way: Direction) -> None:
     make, nodes = CASES[name]
     check_transform(make(way), nodes)
@@ -186,7 +186,7 @@ PAIRS: dict[str, tuple[Pair, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", one_in(2, PAIRS))
 def test_both_ways_to_a_curve_agree(name: str) -> None:
     """By quadrature, and by pieces: intervals of the same number."""
     pair, count = PAIRS[name]

@@ -20,6 +20,7 @@ from lapwing.query.bind import bind
 from lapwing.query.expressions import calls, library
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.text.parse import Parsed
+from tests.support.effort import one_in
 from tests.support.query.clean import FIXTURES
 
 # What a node may carry. Of those in the second place the meaning is fixed by the dialect: they are read over.
@@ -307,7 +308,7 @@ EVERY = {text: [place for place, _ in places(text)] for text in QUESTIONS}
 
 
 @pytest.mark.parametrize("looked_at", [FIRSTS, pytest.param(EVERY, marks=pytest.mark.long)], ids=["firsts", "every"])
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", one_in(3, QUESTIONS))
 def test_an_argument_that_is_not_understood_is_refused(
     text: str, looked_at: Mapping[str, list[int]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

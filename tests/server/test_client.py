@@ -29,6 +29,7 @@ from lapwing.documents.answer_document import answer_document
 from lapwing.engines import DuckDB
 from lapwing.server import listener
 from tests.support.cli.command import Run
+from tests.support.effort import one_in
 from tests.support.server.queueing import endless
 from tests.support.server.world import World, service_in, serving
 
@@ -111,7 +112,7 @@ def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
     assert polars.DataFrame(far).equals(polars.DataFrame(near))
 
 
-@pytest.mark.parametrize(("text", "parameters", "price"), QUESTIONS)
+@pytest.mark.parametrize(("text", "parameters", "price"), one_in(3, QUESTIONS, many=True))
 def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: Any, price: dict[str, Any]) -> None:
     remote, local = shared.connect("alice"), shared.session()
     before = remote.explain(text, parameters, **price)

@@ -15,6 +15,7 @@ from lapwing.guarantee import rendering, sections
 from lapwing.ledger import exporting
 from lapwing.server import responses
 from tests.server.test_registering import CATALOG, register
+from tests.support.effort import one_in
 from tests.support.server.world import QUESTION, QUICK, Reply, World, data_set, service_in, serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -226,15 +227,19 @@ def test_of_two_who_saw_the_same_one_raises(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [
-        ({"epsilon": 99}, 422),
-        ({"epsilon": "NaN"}, 422),
-        ({"epsilon": 120, "was": {"epsilon": 99, "delta": 1e-3}}, 409),
-        ({"epsilon": 120, "delta": 1e-4}, 422),
-        ({"epsilon": 120, "delta": 1}, 422),
-        ({"epsilon": 10**70}, 422),
-        ({"epsilon": True}, 422),
-    ],
+    one_in(
+        3,
+        [
+            ({"epsilon": 99}, 422),
+            ({"epsilon": "NaN"}, 422),
+            ({"epsilon": 120, "was": {"epsilon": 99, "delta": 1e-3}}, 409),
+            ({"epsilon": 120, "delta": 1e-4}, 422),
+            ({"epsilon": 120, "delta": 1}, 422),
+            ({"epsilon": 10**70}, 422),
+            ({"epsilon": True}, 422),
+        ],
+        many=True,
+    ),
 )
 def test_no_other_raise(world: World, body: dict[str, Any], status: int) -> None:
     for confirmed in (False, True):

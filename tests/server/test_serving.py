@@ -19,6 +19,7 @@ import pytest
 import lapwing as lw
 from lapwing.server import listener
 from tests.support.cli.command import Run, write_visits
+from tests.support.effort import one_in
 from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
@@ -90,24 +91,28 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [
-        (["--host", "0.0.0.0"], "unencrypted"),
-        (["--tls-cert", "lapwing.toml"], "--tls-key"),
-        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "no file a.pem"),
-        (["--epsilon", "1"], "--epsilon goes with --privacy-unit"),
-        (["visits.parquet", "--privacy-unit", "person_id"], "--epsilon"),
-        (["--host", "256.1.1.1", "--behind-proxy"], "listening"),
-        (["--public-url", "http://dp.example.org"], "unencrypted"),
-        (["--public-url", "https://carol:secret@dp.example.org"], "no address"),
-        (["--public-url", "https://dp.example.org/lapwing"], "without name, path"),
-        (["--public-url", "https://dp.example.org?x=1"], "no address"),
-        (["--public-url", "https://dp.example.org:99999"], "no address"),
-        (["--public-url", "dp.example.org"], "https://dp.example.org"),
-        (["--public-url", "https://dp.example.org';curl evil"], "no address"),
-        (["none.toml"], "none.toml"),
-        ([], "LAPWING_CURATOR_PASSWORD"),
-        (["lapwing.toml", "lapwing.toml"], "two data sets"),
-    ],
+    one_in(
+        3,
+        [
+            (["--host", "0.0.0.0"], "unencrypted"),
+            (["--tls-cert", "lapwing.toml"], "--tls-key"),
+            (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "no file a.pem"),
+            (["--epsilon", "1"], "--epsilon goes with --privacy-unit"),
+            (["visits.parquet", "--privacy-unit", "person_id"], "--epsilon"),
+            (["--host", "256.1.1.1", "--behind-proxy"], "listening"),
+            (["--public-url", "http://dp.example.org"], "unencrypted"),
+            (["--public-url", "https://carol:secret@dp.example.org"], "no address"),
+            (["--public-url", "https://dp.example.org/lapwing"], "without name, path"),
+            (["--public-url", "https://dp.example.org?x=1"], "no address"),
+            (["--public-url", "https://dp.example.org:99999"], "no address"),
+            (["--public-url", "dp.example.org"], "https://dp.example.org"),
+            (["--public-url", "https://dp.example.org';curl evil"], "no address"),
+            (["none.toml"], "none.toml"),
+            ([], "LAPWING_CURATOR_PASSWORD"),
+            (["lapwing.toml", "lapwing.toml"], "two data sets"),
+        ],
+        many=True,
+    ),
 )
 def test_starts_that_are_refused(
     visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], reason: str
@@ -142,16 +147,20 @@ class Links(HTMLParser):
 
 @pytest.mark.parametrize(
     ("said", "shown"),
-    [
-        ({}, "http://127.0.0.1:8000"),
-        ({"host": "::1", "port": 80}, "http://[::1]:80"),
-        ({"public_url": "https://dp.example.org/"}, "https://dp.example.org"),
-        ({"public_url": "https://[2001:db8::1]:8443", "behind_proxy": True}, "https://[2001:db8::1]:8443"),
-        ({"public_url": "http://localhost:8080", "behind_proxy": True}, "http://localhost:8080"),
-        ({"behind_proxy": True}, "https://ADDRESS"),
-        ({"host": "0.0.0.0", "behind_proxy": True}, "https://ADDRESS"),
-        ({"host": "::", "behind_proxy": True}, "https://ADDRESS"),
-    ],
+    one_in(
+        3,
+        [
+            ({}, "http://127.0.0.1:8000"),
+            ({"host": "::1", "port": 80}, "http://[::1]:80"),
+            ({"public_url": "https://dp.example.org/"}, "https://dp.example.org"),
+            ({"public_url": "https://[2001:db8::1]:8443", "behind_proxy": True}, "https://[2001:db8::1]:8443"),
+            ({"public_url": "http://localhost:8080", "behind_proxy": True}, "http://localhost:8080"),
+            ({"behind_proxy": True}, "https://ADDRESS"),
+            ({"host": "0.0.0.0", "behind_proxy": True}, "https://ADDRESS"),
+            ({"host": "::", "behind_proxy": True}, "https://ADDRESS"),
+        ],
+        many=True,
+    ),
 )
 def test_pages_name_the_address_at_which_callers_find_the_service(
     shared: World, said: dict[str, Any], shown: str

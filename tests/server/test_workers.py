@@ -197,6 +197,7 @@ def check_page(port: int) -> None:
         assert f"http://127.0.0.1:{port}" in connection.getresponse().read().decode()
 
 
+@pytest.mark.long
 def test_pages_name_the_port_and_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     prepared(tmp_path)
     with crew(tmp_path, number=2) as running:

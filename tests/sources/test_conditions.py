@@ -25,6 +25,7 @@ from lapwing.sources import delivery, fetch, parquet, postgresql, restricting, s
 from lapwing.sources.conforming import conformed
 from lapwing.sources.restricting import fulfilled
 from tests.sources.test_doors import DOORS, ROWS
+from tests.support.effort import one_in
 from tests.support.sources import rows
 from tests.support.sources.flight_sql import Server
 from tests.support.sources.rows import QUESTIONS, exact, fetched
@@ -97,7 +98,7 @@ def meant(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, int]
     return found
 
 
-@pytest.mark.parametrize("door", [door for door in DOORS if "store" not in door])
+@pytest.mark.parametrize("door", one_in(3, [door for door in DOORS if "store" not in door]))
 def test_the_same_rows_are_left_by_every_door(
     door: str,
     tmp_path: Path,
@@ -335,7 +336,7 @@ def test_partitions_of_lakes_are_not_opened(tmp_path: Path, monkeypatch: pytest.
         fetched(tmp_path, "delta:lake", unit="row")
 
 
-@pytest.mark.parametrize("door", ["postgresql", "sqlite", "delta", "iceberg"])
+@pytest.mark.parametrize("door", one_in(2, ["postgresql", "sqlite", "delta", "iceberg"]))
 def test_what_came_since_is_added_by_the_same_conditions(
     door: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from lapwing.sources import fetch
 from lapwing.sources.conforming import candidates, conformed, plain
+from tests.support.effort import one_in
 from tests.support.sources import rows
 from tests.support.sources.rows import exact
 
@@ -53,7 +54,11 @@ def answers(folder: Path, kind: str, values: list[Any], number: int) -> list[Any
     return [found.get((place,)) for place in range(number)]
 
 
-@pytest.mark.parametrize(("kind", "values", "odd"), CASES, ids=[f"{kind} {i}" for i, (kind, *_) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("kind", "values", "odd"),
+    one_in(3, CASES, many=True),
+    ids=[f"{kind} {number}" for number, (kind, *_) in enumerate(CASES)],
+)
 def test_one_odd_value_changes_how_no_other_is_read(kind: str, values: list[Any], odd: Any, tmp_path: Path) -> None:
     number = len(values)
     alone = answers(tmp_path / "alone", kind, values, number)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.effort import one_in
 from tests.support.sources import rows
 from tests.support.sources.rows import QUESTIONS, exact, fetched, visits
 
@@ -109,7 +110,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[objec
     return snapshot.digests["visits"], answers
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", one_in(3, DOORS))
 def test_digest_and_integers_are_those_of_a_file(
     door: str, tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[str, list[object]]
 ) -> None:

@@ -18,6 +18,7 @@ from lapwing.errors import CatalogError, DataFault
 from lapwing.opening import open_session
 from lapwing.sources import fetch
 from lapwing.sources.postgresql import PostgresState
+from tests.support.effort import one_in
 from tests.support.sources import rows
 from tests.support.sources.rows import exact, visits
 
@@ -105,7 +106,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], s
     return answers, fetch(catalog(folder, "there.parquet", source)).public["tariffs"].digest
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", one_in(3, DOORS))
 def test_a_public_table_by_every_door(
     door: Callable[..., str], tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[list[object], str]
 ) -> None:

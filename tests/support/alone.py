@@ -12,7 +12,6 @@ while one waits to be alone.
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final

@@ -12,6 +12,7 @@ from lapwing.mechanisms import BufferedToeplitz, ContinualGaussian, Events, Stay
 from lapwing.mechanisms.continual.fitting import fitted
 from lapwing.mechanisms.continual.mixtures import Mixture
 from tests.mechanisms.continual.matrices import column, counting, streams_of_events, streams_of_stays, toeplitz
+from tests.support.effort import one_in
 
 EVENTS = [
     Events(1),
@@ -122,7 +123,7 @@ def test_it_is_no_worse_than_the_square_root() -> None:
         assert fitted(n, None, Events(1), buffers).error(Events(1)) <= sum(x * x for x in f[:n]) * 1.0005
 
 
-@pytest.mark.parametrize("window", [1, 10, 100])
+@pytest.mark.parametrize("window", one_in(3, [1, 10, 100]))
 def test_the_error_in_a_window_does_not_grow_with_the_horizon(window: int) -> None:
     short, long = (fitted(n, window, Events(1), 3).error(Events(1)) for n in (200, 20_000))
     assert long <= short * 1.02
@@ -141,7 +142,7 @@ def test_decays_that_make_no_such_matrix_are_refused() -> None:
             BufferedToeplitz(10, None, decays)
 
 
-@pytest.mark.parametrize("buffers", [1, 2, 5])
+@pytest.mark.parametrize("buffers", one_in(3, [1, 2, 5]))
 def test_columns_fall_and_are_convex(buffers: int) -> None:
     c = column(fitted(300, None, Events(1), buffers))
     falls = [a - b for a, b in itertools.pairwise(c)]
