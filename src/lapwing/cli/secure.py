@@ -150,7 +150,8 @@ def serve(
     from lapwing.secure.identity import CERTIFICATE
 
     try:
-        from lapwing.secure.service import run
+        from lapwing.secure.service import configured
+        from lapwing.secure.serving import run
     except ImportError:
         raise InvalidParameter(
             "A server needs packages that are not installed: `pip install 'lapwing[server]'`."
@@ -169,7 +170,7 @@ def serve(
         note("serving", f"{mine[0].name} at https://{mine[0].address}: {task.question}")
         note("promise", task.promise)
         note("spent", f"{spent} of {budget}")
-        run(server, folder, mine[0].name, host or mine[0].host, mine[0].port)
+        run(configured(server, folder, mine[0].name, host or mine[0].host, mine[0].port))
     except KeyboardInterrupt:  # how a service is told to end
         note("ended", "all that was acknowledged or charged is kept")
     finally:
@@ -245,7 +246,8 @@ def relay(
     from lapwing.secure.relay import Relay
 
     try:
-        from lapwing.secure.relay_service import configured, run
+        from lapwing.secure.relay_service import configured
+        from lapwing.secure.serving import run
     except ImportError:
         raise InvalidParameter(
             "A relay needs packages that are not installed: `pip install 'lapwing[server]'`."

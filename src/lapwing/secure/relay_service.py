@@ -1,6 +1,5 @@
 """A relay over HTTP: the task, the page for whoever answers, and the place for envelopes. Requests are not logged."""
 
-import signal
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lapwing.errors import NotFound
+from lapwing.secure import serving
 from lapwing.secure.relay import Relay
 from lapwing.secure.replies import Handler, body_of, json_reply, told
 
@@ -72,31 +72,15 @@ def configured(
     relay: Relay, *, host: str, port: int, certificate: Path | None = None, key: Path | None = None
 ) -> uvicorn.Config:
     """Return how a relay is served."""
-    return uvicorn.Config(
+    return serving.configured(
         application(relay),
         host=host,
         port=port,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=10,
-        timeout_graceful_shutdown=10,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
+        most_connections=_MOST_CONNECTIONS,
+        idle_seconds=10,
+        certificate=certificate,
+        key=key,
     )
-
-
-def run(config: uvicorn.Config) -> None:
-    """Serve until the process is told to end.
-
-    Raises: KeyboardInterrupt when all is closed.
-    """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
-    uvicorn.Server(config).run()
 
 
 def _told(handler: Handler) -> Handler:

@@ -1,10 +1,9 @@
-"""One server over HTTPS: the routes of `adding.AddingServer`, and the process that serves them.
+"""One server over HTTPS: the routes of `adding.AddingServer`, and how they are served.
 
 Nothing that a client sent stands in any log or message: requests are not logged, and messages are those of
 `lapwing.errors`, which have public facts only.
 """
 
-import signal
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
@@ -18,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lapwing.errors import NotAuthorised, NotFound
+from lapwing.secure import serving
 from lapwing.secure.adding import AddingServer
 from lapwing.secure.identity import CERTIFICATE, KEY
 from lapwing.secure.noise_rounds import SET_BYTES, message_sizes
@@ -25,7 +25,6 @@ from lapwing.secure.replies import Handler, body_of, json_reply, told
 from lapwing.secure.wire import ID_BYTES
 
 MOST_BODY: Final = 1 << 24
-IDLE_SECONDS: Final = 5
 _MOST_CONNECTIONS: Final = 512
 _BYTES: Final = "application/octet-stream"
 
@@ -96,30 +95,17 @@ def application(server: AddingServer, close_key: str) -> Starlette:
     )
 
 
-def run(server: AddingServer, folder: Path, name: str, host: str, port: int) -> None:
-    """Serve over TLS until the process is told to end.
-
-    Args: folder: the server's own, with its key; name: of the server, in the task.
-    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
-    """
-    config = uvicorn.Config(
+def configured(server: AddingServer, folder: Path, name: str, host: str, port: int) -> uvicorn.Config:
+    """Return how a server is served. Args: folder: the server's own, with its key; name: of the server, in the task."""
+    return serving.configured(
         application(server, server.task.server(name).close_key),
         host=host,
         port=port,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=10,
-        ssl_certfile=folder / CERTIFICATE,
-        ssl_keyfile=folder / KEY,
+        most_connections=_MOST_CONNECTIONS,
+        idle_seconds=5,
+        certificate=folder / CERTIFICATE,
+        key=folder / KEY,
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
-    uvicorn.Server(config).run()
 
 
 def _told(handler: Handler) -> Handler:
