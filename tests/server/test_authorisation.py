@@ -102,6 +102,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("PUT", "/v1/datasets/{dataset}/policy"): ("/v1/datasets/open/policy", POLICY, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/stop"): ("/v1/datasets/open/stop", {"stopped": False}, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/accept"): ("/v1/datasets/open/accept", None, curates(OK)),
+    ("POST", "/v1/datasets/{dataset}/refresh"): ("/v1/datasets/open/refresh", {}, curates(UNPROCESSABLE)),
     ("GET", "/v1/datasets/{dataset}/faults"): ("/v1/datasets/open/faults", None, curates(OK)),
     ("POST", "/v1/datasets/{dataset}/resume"): ("/v1/datasets/open/resume", None, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/monitors"): ("/v1/datasets/open/monitors", None, SEES),

@@ -1,9 +1,10 @@
 """A service fetches what comes from sources on its schedule, once a host, and says in its log what came of it."""
 
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.opening import open_session
-from lapwing.server.refreshing import SourceRefresher
+from lapwing.server.refreshing import SourceRefresher, _turn
+from lapwing.server.service import Service
 from lapwing.session import Session
+from tests.support.cli.command import Outcome, Run
+from tests.support.server.world import QUICK, World, introduce, serving
 from tests.support.sources import rows
 
 
@@ -116,3 +120,58 @@ def test_its_thread_does_so_again_and_again(session: Session, tmp_path: Path, to
         time.sleep(0.01)
     looking.rounds.close()
     refresher(session, None).start()
+
+
+# ---- When a curator says so, over HTTP ----
+
+
+@pytest.fixture
+def place(session: Session, tmp_path: Path) -> Iterator[World]:
+    """A service of this data set, with people."""
+    service = Service(tmp_path / "people.db", [session], QUICK)
+    introduce(service)
+    with serving(service) as world:
+        yield world
+    service.close()
+
+
+@pytest.fixture
+def refresh(place: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Refresh by the command line, as somebody."""
+
+    def refresh(*options: str, who: str = "carol") -> Outcome:
+        monkeypatch.setenv("LAPWING_TOKEN", place.tokens[who])
+        return run("data", "refresh", "--server", place.address, *options)
+
+    return refresh
+
+
+def test_a_curator_refreshes_from_afar(
+    place: World, refresh: Callable[..., Outcome], session: Session, tmp_path: Path
+) -> None:
+    assert refresh().out == "The rows are those of version 1; nothing was changed.\n"
+    rows.fill_sqlite(tmp_path / "clinic.db", rows.visits(50, seed=2))
+    assert refresh("--dataset", "visits", "--whole").out == "Version 2 is current from now on.\n"
+    assert session.budget().version == 2
+    log = [json.loads(line) for line in place.ask("GET", "/v1/audit", "audrey").content.splitlines()]
+    said = [(line["act"], line["actor"], line["subject"]) for line in log if "refresh" in line["act"]]
+    assert said == 2 * [("refresh of data begun", "carol", "visits"), ("data refreshed", "carol", "visits")]
+    assert [line["details"]["whole"] for line in log if line["act"] == "refresh of data begun"] == [False, True]
+
+
+def test_what_fails_from_afar_changes_nothing(
+    place: World, refresh: Callable[..., Outcome], session: Session, tmp_path: Path
+) -> None:
+    assert "takes the right `admin`" in refresh(who="audrey").err
+    assert "--unreadable goes with a catalog on this machine" in refresh("--unreadable", "null").err
+    with _turn(session.catalog):
+        assert "being fetched at this moment; nothing was done" in refresh().err
+    (tmp_path / "clinic.db").unlink()
+    assert "There is no database clinic.db" in refresh().err
+    assert session.budget().version == 1
+    assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows()
+
+
+def test_a_data_set_of_files_has_nothing_to_refresh(shared: World) -> None:
+    reply = shared.ask("POST", "/v1/datasets/open/refresh", "carol", {})
+    assert (reply.status, "No table of this data set comes from a source" in reply.document["detail"]) == (422, True)

@@ -118,7 +118,11 @@ def accept(
 
 
 @app.command(
-    epilog=examples("lapwing data refresh", "lapwing data refresh --catalog visits.lapwing.toml --unreadable null"),
+    epilog=examples(
+        "lapwing data refresh",
+        "lapwing data refresh --catalog visits.lapwing.toml --unreadable null",
+        "lapwing data refresh --server https://dp.example.org --dataset visits",
+    ),
     short_help="Fetch data from their source, and make them the current version.",
 )
 def refresh(
@@ -127,12 +131,19 @@ def refresh(
         bool, typer.Option("--whole", help="Read all rows, also where the source knows what came since.")
     ] = False,
     catalog: CatalogFile = DEFAULT_CATALOG,
+    server: Server = None,
+    dataset: Dataset = None,
 ) -> None:
     """Fetch what the sources of the catalog hold now, and make it the current version: for a schedule.
 
     Questions are answered from the version before until then, and also if anything fails. Nothing is charged. If the
     rows are the same, the version stays.
     """
+    if server is not None or dataset is not None:
+        with open_session(catalog, server, dataset) as there:
+            before = there.budget().version
+            print_text(_outcome(before, _refreshed(there, unreadable, whole=whole)))
+        return
     described = load(catalog)
     if not described.from_sources:
         raise InvalidParameter(
@@ -147,8 +158,7 @@ def refresh(
     with open_session(catalog, None, None) as session:
         before = session.budget().version if begun else 0
         version = _accepted(session, unreadable)
-    same = f"The rows are those of version {version}; nothing was changed.\n"
-    print_text(same if version == before else f"Version {version} is current from now on.\n")
+    print_text(_outcome(before, version))
 
 
 @app.command(
@@ -213,16 +223,34 @@ def close(
     print_text("The data set is closed.\n" if closed else "The data set was closed already; nothing was changed.\n")
 
 
+def _refreshed(session: "Session | RemoteSession", unreadable: UnreadableOption | None, *, whole: bool) -> int:
+    """Let a service fetch its data and make them the current version; return its number."""
+    if isinstance(session, lw.Session):  # that of a service was asked for, and no other is opened
+        raise InvalidParameter("A catalog on this machine is refreshed by --catalog alone.")
+    _require_as_declared(unreadable)
+    return session.refresh_data(whole=whole)
+
+
+def _outcome(before: int, version: int) -> str:
+    same = f"The rows are those of version {version}; nothing was changed.\n"
+    return same if version == before else f"Version {version} is current from now on.\n"
+
+
 def _accepted(session: "Session | RemoteSession", unreadable: UnreadableOption | None) -> int:
     """Make the data as they are now the current version, and return its number."""
     if isinstance(session, lw.Session):
         return session.accept_data(unreadable=unreadable and unreadable.value)
+    _require_as_declared(unreadable)
+    return session.accept_data()
+
+
+def _require_as_declared(unreadable: UnreadableOption | None) -> None:
+    """Refuse what a server takes from its catalog alone."""
     if unreadable is not None:
         raise InvalidParameter(
             "--unreadable goes with a catalog on this machine. The data of a server are accepted if its catalog says "
             'unreadable = "null" of the table.'
         )
-    return session.accept_data()
 
 
 def _fetch(catalog: "Catalog", *, whole: bool = False) -> None:

@@ -186,6 +186,18 @@ class RemoteSession:
         version: int = self._connection.post(f"{self._path}/accept", {})["version"]
         return version
 
+    def refresh_data(self, *, whole: bool = False) -> int:
+        """Let the service fetch what its sources hold now; return the number of the current version then.
+
+        It stays if the rows are the same. The curator's act. On any error the version before goes on answering.
+
+        Args: whole: read all rows, also where a source knows what came since.
+        Raises: InvalidParameter if no table comes from a source; DataFault if one does not deliver, or delivers what is
+            not accepted.
+        """
+        version: int = self._connection.post(f"{self._path}/refresh", {"whole": whole})["version"]
+        return version
+
     def faults(self) -> tuple[FaultRow, ...]:
         """Return the questions that failed after their charge since the curator last looked. For the curator."""
         return faults_of(self._connection.listed(f"{self._path}/faults", "sequence"))

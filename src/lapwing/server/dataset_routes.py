@@ -20,7 +20,7 @@ from lapwing.guarantee.rendering import PageDocument
 from lapwing.ledger import exporting
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
-from lapwing.server import audit_log, metrics
+from lapwing.server import audit_log, metrics, refreshing
 from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.datasets import ServedDataset
@@ -118,6 +118,12 @@ class Closed(BaseModel):
 
     closed: bool
     was_open: bool
+
+
+class RefreshBody(Body):
+    """How data are fetched: only what came since, where a source knows, or the whole."""
+
+    whole: StrictBool = False
 
 
 class Version(BaseModel):
@@ -272,6 +278,20 @@ def routes(service: Service) -> APIRouter:
         version = served.session.acting_for(caller.name).accept_data()
         with store.transaction() as connection:
             audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
+        return Version(version=version)
+
+    @router.post(
+        "/v1/datasets/{dataset}/refresh",
+        tags=["admin"],
+        openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch, InvalidParameter),
+    )
+    def refresh(dataset: str, body: RefreshBody, caller: Caller = curator) -> Version:
+        """Fetch what the sources hold now, and make it the current version; spending stays."""
+        served = datasets.visible(caller, dataset)
+        _note_begun(store, caller, "refresh of data begun", served.name, whole=body.whole)
+        version = refreshing.refresh(served.session.acting_for(caller.name), whole=body.whole)
+        with store.transaction() as connection:
+            audit_log.note(connection, caller.name, "data refreshed", served.name, version=version)
         return Version(version=version)
 
     @router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))

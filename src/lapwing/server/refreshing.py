@@ -1,4 +1,4 @@
-"""Data sets whose tables come from sources, fetched anew and accepted by a service that runs, on a schedule.
+"""Data sets whose tables come from sources, fetched and accepted by a service, on a schedule or as a curator says.
 
 One worker of a host does it at a time, and the others find that it was done: they hold no snapshot of their own. What
 fails is logged with what the curator would read, the version before goes on answering, and the next round tries again.
@@ -13,10 +13,11 @@ from typing import Final, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.source_address import is_address
-from lapwing.errors import LapwingError
+from lapwing.errors import DataFault, InvalidParameter, LapwingError
 from lapwing.server.datasets import Datasets
 from lapwing.server.log import log
 from lapwing.server.rounds import Rounds
+from lapwing.session import Session
 
 TURN: Final = ".refreshing"
 
@@ -63,6 +64,34 @@ class SourceRefresher:
     def _round(self) -> float:
         self.look()
         return self._every or 0.0
+
+
+def refresh(session: Session, *, whole: bool) -> int:
+    """Fetch what the sources of a data set hold now, and make it the current version; return its number.
+
+    It stays if the rows are the same, or only public tables come from sources. On any error the version before answers.
+
+    Args: session: acts for the curator who says so; whole: read all rows, also where a source knows what came since.
+    Raises: InvalidParameter if no table comes from a source. DataFault if one does not deliver, if what it delivers is
+        not accepted, or while another process of this host fetches the same.
+    """
+    from lapwing.sources import fetch  # here: with it come the clients of databases
+
+    catalog = session.catalog
+    if not catalog.from_sources:
+        raise InvalidParameter(
+            "No table of this data set comes from a source: files are read where they are. `lapwing data accept` takes "
+            "changed ones as a new version."
+        )
+    with _turn(catalog) as ours:
+        if not ours:
+            raise DataFault(
+                "The data are being fetched at this moment; nothing was done. Ask again when that has ended"
+            )
+        fetch(catalog, whole=whole)
+        if not any(is_address(table.source) for table in catalog.tables):
+            return session.budget(history=False).version
+        return session.accept_data()
 
 
 @contextmanager
