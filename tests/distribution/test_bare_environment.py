@@ -27,6 +27,7 @@ EXAMPLES: Final = {
     "postgres": ["budget", "--catalog", "in_postgres.toml"],
     "adbc": ["init", "sqlite:clinic.db#visits", *PROTECT],
     "lake": ["init", "delta:visits", *PROTECT],
+    "spark": ["query", COUNT, "--epsilon", "0.1", "--catalog", "on_spark.toml"],
     "deep": ["python", "from lapwing.learn import deep; deep.dense"],
     "ibis": ["python", "import lapwing as lw; lw.connect('catalog.toml').table('rand_hie')"],
 }
@@ -108,9 +109,11 @@ def test_what_lacks_an_extra_names_it(bare: Path, tmp_path: Path, extra: str) ->
     catalog = (tmp_path / "lapwing.toml").read_text()
     (tmp_path / "catalog.toml").write_text(catalog)
     (tmp_path / "in_postgres.toml").write_text(catalog.replace("sqlite:rand_hie.lapwing.db", POSTGRES))
+    on_spark = catalog.replace("rand_hie.lapwing.db", "on_spark.db").replace('engine = "duckdb"', 'engine = "spark"')
+    (tmp_path / "on_spark.toml").write_text(on_spark)
     ended = said(bare, tmp_path, *EXAMPLES[extra])
     assert ended.returncode != 0
-    assert f"pip install 'lapwing[{extra}]'" in " ".join(ended.stderr.split())
+    assert f"pip install 'lapwing[{extra}]'" in " ".join(ended.stderr.split()).replace('"', "'")
     assert EXAMPLES[extra][0] == "python" or "Traceback" not in ended.stderr
 
 
