@@ -18,12 +18,14 @@ import pytest
 from lapwing import secure
 from lapwing.errors import BudgetExhausted, InvalidParameter, LapwingError, ServiceFault
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.secure import noise_rounds
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.field import MODULUS
 from lapwing.secure.joint_noise import CELL_DELTA, DIGITS, Digits, Shared, digits_for, joint_noise
 from lapwing.secure.noise_rounds import message_sizes
 from lapwing.secure.organising import new_task
-from lapwing.secure.pair_keys import Stream
+from lapwing.secure.pair_keys import Stream, pair_keys_of
+from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task, joint_delta
 from lapwing.secure.wire import set_digest
 from tests.secure.conftest import NAMES, write_task
@@ -369,6 +371,54 @@ def test_messages_of_others_are_refused_free_of_charge(task: Task, servers: dict
             north.noise(body)
     assert north.spent()[0].amount == 0
     assert north.release(got["north"] + clients).clients == 50
+
+
+def said_otherwise(tmp_path: Path, task: Task, digest: bytes, sealed: bytes) -> bytes:
+    """Return what south says to north in the first round, with a bit turned: south has the key to seal it."""
+    label = noise_rounds._NOISE + digest + bytes([0])
+    message = pair_keys_of(tmp_path / "north", task).opened(1, label, sealed)
+    return pair_keys_of(tmp_path / "south", task).seal(0, label, bytes([message[0] ^ 1]) + message[1:])
+
+
+def test_a_server_is_held_to_what_it_said_first(
+    tmp_path: Path, task: Task, servers: dict[str, AddingServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the one that it said it to was killed meanwhile; the same thing, sealed anew, is taken again."""
+    (clients,) = {server.freeze() for server in servers.values()}
+    digest = bytes.fromhex(set_digest(task.digest, clients))
+    first, again = (servers["south"].noise(digest) for _ in range(2))
+    assert first != again
+    for sealed in (first, again):
+        servers["north"].noise(digest + sealed)
+    other = said_otherwise(tmp_path, task, digest, first)
+    servers["north"].close()
+    servers["north"] = AddingServer(tmp_path / "north", task, budget_of("pure", task.epsilon, task.delta))
+    with pytest.raises(InvalidParameter, match="something else in this round before"):
+        servers["north"].noise(digest + other)
+    servers["north"].noise(digest + first)
+    monkeypatch.setattr(ShareStore, "hold_to", lambda *_: None)  # the planted bug
+    servers["north"].noise(digest + other)
+
+
+def test_a_server_that_might_say_two_things_would_learn_what_it_must_not_know() -> None:
+    """South turns what it said: what it is sent two rounds later turns where a component is 1 that it lacks."""
+
+    def sent_to_south(unknown: bytes, turned: int) -> bytes:
+        digits = digits_for(Fraction(1))
+        # Stream 0 is between the two others; each server reads its own copies.
+        shared = [[Stream(key) for key in (unknown, b"1" * 32, b"2" * 32)] for _ in range(2)]
+        servers = [joint_noise(digits, 1, place, shared[0][place], shared[1][(place + 1) % 3]) for place in range(3)]
+        said = [next(server) for server in servers]
+        said[1] = bytes(each ^ turned for each in said[1])
+        for _ in range(2):
+            said = [server.send(said[(place + 1) % 3]) for place, server in enumerate(servers)]
+        return said[2]
+
+    unknown = [bytes([number]) * 32 for number in range(8)]
+    differences = {
+        bytes(a ^ b for a, b in zip(sent_to_south(each, 0), sent_to_south(each, 255), strict=True)) for each in unknown
+    }
+    assert len(differences) > 1
 
 
 def test_a_ledger_without_delta_takes_no_joint_noise(tmp_path: Path, task: Task) -> None:

@@ -241,7 +241,7 @@ class AddingServer:
     def _taken_part(self, digest: bytes, received: bytes) -> bytes | list[int]:
         if self._keys is None or not self.task.joint or len(digest) != SET_BYTES:
             raise InvalidParameter("The task has no joint noise, or the request names no set of clients.")
-        return take_part(self.task, self._keys, digest, received)
+        return take_part(self.task, self._keys, digest, received, self._store.hold_to)
 
     def _noise(self, digest: str, messages: bytes) -> AddsNoise:
         """Return what adds the noise to this server's sums: its own, or its parts of the joint one."""

@@ -6,9 +6,13 @@ messages that it got so far, and does the rounds anew. All that is random is rea
 So what a server says is a function of its key, of the set and of the other servers, whenever it is asked, and whatever
 died in between: the noise of a set is drawn once, however often it is. An organiser who withholds or mixes up messages
 gets nothing: what is not the other server's message of that set and round is not opened.
+
+Nor does a server get anything by saying two things in one round, where the masks of what it is answered are the same:
+the two answers would differ by what it must not know. The first thing that it said is remembered, durably, before it is
+answered, and another one is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -28,11 +32,14 @@ def message_sizes(task: Task) -> list[int]:
     return [size + SEALED_BYTES for size in digits_for(task.noise.scale).message_bytes(task.asked.width)]
 
 
-def take_part(task: Task, keys: PairKeys, digest: bytes, received: bytes) -> bytes | list[int]:
+def take_part(
+    task: Task, keys: PairKeys, digest: bytes, received: bytes, hold_to: Callable[[bytes, int, bytes], None]
+) -> bytes | list[int]:
     """Return a server's next message, sealed; or, if it got the messages of all rounds, its parts of the noise.
 
-    Args: digest: of the set of clients; received: the messages that it got, one after another.
-    Raises: InvalidParameter if these are no such messages.
+    Args: digest: of the set of clients; received: the messages that it got, one after another; hold_to: remembers what
+        was said for a set in a round, and refuses another thing.
+    Raises: InvalidParameter if these are no such messages, or not those that it got before.
     """
     ends = list(accumulate(message_sizes(task), initial=0))
     if len(received) not in ends:
@@ -50,7 +57,9 @@ def take_part(task: Task, keys: PairKeys, digest: bytes, received: bytes) -> byt
     try:
         for number in range(rounds):
             sealed = received[ends[number] : ends[number + 1]]
-            message = server.send(keys.opened(after, label + bytes([number]), sealed))
+            opened = keys.opened(after, label + bytes([number]), sealed)
+            hold_to(digest, number, opened)
+            message = server.send(opened)
     except StopIteration as ended:
         parts: list[int] = ended.value
         return parts

@@ -7,6 +7,7 @@ ever. The file is as secret as the server's key: with the parts of all other ser
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, final
 
@@ -17,6 +18,8 @@ _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS task (digest TEXT NOT NULL, width INTEGER NOT NULL, frozen INTEGER NOT NULL,
                                  released TEXT);
 CREATE TABLE IF NOT EXISTS nonce (bytes BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS message (clients BLOB NOT NULL, round INTEGER NOT NULL, digest BLOB NOT NULL,
+                                    PRIMARY KEY (clients, round)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS part (client BLOB PRIMARY KEY, cells BLOB NOT NULL) WITHOUT ROWID;
 """
 MOST_CLIENTS: Final = 10_000_000
@@ -94,6 +97,19 @@ class ShareStore:
             if held is None:
                 cursor.execute("INSERT INTO nonce VALUES (?)", (fresh,))
             return fresh if held is None else bytes(held[0])
+
+    def hold_to(self, clients: bytes, round_: int, message: bytes) -> None:
+        """Remember, durably, what another server said in a round of drawing the noise of a set.
+
+        Raises: InvalidParameter if it said something else there before.
+        """
+        digest = sha256(message).digest()
+        with self._file.transaction() as cursor:
+            cursor.execute("INSERT OR IGNORE INTO message VALUES (?, ?, ?)", (clients, round_, digest))
+            query = "SELECT digest FROM message WHERE clients = ? AND round = ?"
+            (held,) = cursor.execute(query, (clients, round_)).fetchone()
+        if held != digest:
+            raise InvalidParameter("A server said something else in this round before; nothing was released.")
 
     def is_frozen(self) -> bool:
         """Tell whether nothing is taken any more."""
