@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lapwing import monitors as monitors
     from lapwing import noise as noise
     from lapwing import privacy as privacy
+    from lapwing import synthesis as synthesis
     from lapwing.answer import Answer as Answer
     from lapwing.budget import BudgetView as BudgetView
     from lapwing.client import Pending as Pending
@@ -72,6 +73,7 @@ _MODULES = (
     "monitors",
     "noise",
     "privacy",
+    "synthesis",
 )
 _HOMES = {
     "answer": "Answer",

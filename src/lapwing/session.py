@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, cast, final
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
 
 from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from lapwing.preview import Preview
     from lapwing.privacy.listing import Listed
     from lapwing.release.reserving import Reservation
+    from lapwing.synthesis import SynthesisOptions, SyntheticTable
     from lapwing.tables import Tables
 
 
@@ -177,6 +178,15 @@ class Session:
         requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
         return answer_all(requests, self._access())
 
+    def synthesize(
+        self, columns: Sequence[str], *, epsilon: Number, **options: "Unpack[SynthesisOptions]"
+    ) -> "SyntheticTable":
+        """Return rows that nobody has, by noisy tables of some columns; all as `lapwing.synthesis.synthesize` says."""
+        from lapwing.synthesis import synthesize  # here: few sessions need it
+
+        self._require_open()
+        return synthesize(columns, self._access(), epsilon=epsilon, **options)
+
     def _bound(self, text: str, parameters: Parameters) -> Plan:
         return bind(text, self.catalog, self.public_tables, parameters, capabilities=self._engine.capabilities)
 
@@ -277,11 +287,7 @@ class Session:
         return self._ledger.history(after=after, most=most, principal=principal)
 
     def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
-        """Return what the data set promises, as a page to be printed; free.
-
-        Args: asking: who may ask, in sentences; sealed: whether to show the hash of the ledger's newest entry, which
-            is for those alone who may see the ledger itself.
-        """
+        """Return what the data set promises, as a page to be printed; free. Args: as `lapwing.guarantee.page_of`."""
         from lapwing.guarantee import page_of
 
         self._require_open()
@@ -295,21 +301,14 @@ class Session:
         return expected_preview(self.catalog, self._state(), *figures(was, (epsilon, delta)))
 
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
-        """Make the budget larger, for everybody and for ever. The curator's act.
+        """Make the budget larger, for everybody and for ever. The curator's act; see `BudgetView.raised`.
 
-        What this promises depends on why it is done: see `BudgetView.raised`. The catalog's file stays as it is;
-        `lapwing.raising.raise_budget` writes it too.
-
-        Args: was: the (epsilon, delta) as they are expected to be.
-        Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget. Nothing is changed.
+        Args, Raises: as `lapwing.guarantee.raise_preview.raise_now`. The catalog's file stays as it is.
         """
-        from lapwing.guarantee.raise_preview import figures
+        from lapwing.guarantee.raise_preview import raise_now
 
         self._require_open()
-        before, after = figures(was, (epsilon, delta))
-        budget = replace(self.catalog.budget, epsilon=after[0], delta=after[1])  # that no catalog can hold is refused
-        self._ledger.raise_budget(was=before, epsilon=after[0], delta=after[1], principal=self._principal)
-        self.catalog = replace(self.catalog, budget=budget)
+        self.catalog = raise_now(self.catalog, self._ledger, self._principal, was=was, to=(epsilon, delta))
 
     def spend(self, loss: Loss, why: str) -> Loss:
         """Charge what is released outside of questions, by a mechanism of the library; return what was charged.

@@ -156,6 +156,7 @@ def test_no_command_is_missing_from_the_table() -> None:
         "describe",
         "explain",
         "query",
+        "synthesize",
         "shell",
         "guarantee",
         "init",

@@ -19,6 +19,7 @@ COMMANDS = [
     ("budget", "raise"),
     ("guarantee",),
     ("account",),
+    ("synthesize",),
     ("holdout",),
     ("lab",),
     ("monitor",),

@@ -26,6 +26,7 @@ SLOW = {
         "tutorial.md",
         "how-to/account-for-a-list.md",
         "how-to/join-protected-tables.md",
+        "how-to/synthesize.md",
         "mechanisms/race-to-the-top.md",
         "how-to/learn.md",
         "how-to/graphs.md",

@@ -86,6 +86,7 @@ LOSSES: Final = (
 PRIVACY_RECORDS: Final = (
     lw.privacy.Listed, lw.privacy.Statement, lw.privacy.ProfilePoint, lw.privacy.Reading, lw.privacy.Choice,
 )  # fmt: skip
+SYNTHETIC = (lw.synthesis.SyntheticTable, lw.synthesis.MarginalReport, lw.synthesis.WorkloadError)
 HOLDOUT_RECORDS: Final = (lw.holdout.HoldoutAnswer, lw.holdout.Outlook)
 MECHANISMS: Final = [name for name in lw.mechanisms.__all__ if isinstance(getattr(lw.mechanisms, name), type)]
 INNER: Final = {"model_", "bins_", "features_", "target_", "values_", "of_matrix", "window"}
@@ -159,6 +160,9 @@ def test_public_names() -> None:
         ),
         ("lapwing.learn", public(lw.learn.OpacusAccountant)),
         ("lapwing.learn", deep.__all__),
+        ("lapwing.synthesis", lw.synthesis.__all__),
+        ("lapwing.synthesis", {name for one in SYNTHETIC for name in public(one)}),
+        ("lapwing.synthesis", {f.name for one in SYNTHETIC for f in fields(one) if not f.name.startswith("_")}),
         ("lapwing.generalisation", [f"lapwing.generalisation.{name}" for name in lw.generalisation.__all__]),
         ("lapwing.holdout", [f"lapwing.holdout.{name}" for name in lw.holdout.__all__]),
         ("lapwing.holdout", [f".{name}" for name in public(lw.holdout.ReusableHoldout)]),

@@ -21,6 +21,7 @@ SECONDS = 20.0  # a child that hangs is ended, and fails the test
 USES: dict[str, Callable[[Session], object]] = {
     "sql": lambda session: session.sql(COUNT, epsilon=0.5),
     "batch": lambda session: session.batch([COUNT], epsilon=0.5),
+    "synthesize": lambda session: session.synthesize(["sex", "plan"], epsilon=0.5),
     "plan": lambda session: session.plan(COUNT, (), epsilon=0.5),
     "explain": lambda session: session.explain(COUNT, epsilon=0.5),
     "table": lambda session: session.table("visits"),

@@ -35,6 +35,7 @@ SECTIONS: Final = {
         "describe": ("describe", "Show the columns of a table: types, bounds, values."),
         "explain": ("explain", "Show price and promised error, free of charge."),
         "query": ("query", "Pay for an answer and show it."),
+        "synthesize": ("synthesize", "Pay for rows that nobody has, in place of a table."),
         "graph": ("graph", "Ask who knows whom: statistics of graphs."),
         "shell": ("shell.command", "Ask line by line, with completion and history."),
         "budget": ("budget", "Show what is spent, what is left, and for what."),

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from lapwing.budget import raised_reading
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.guarantee.meaning import Towards, odds_factor_up, towards_group
+from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.raising import raised_to, require_expected, require_raise
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import State
@@ -62,6 +63,23 @@ def expected_preview(
     if after != (state.registration.epsilon, state.registration.delta):
         require_expected(state.registration, *before, catalog.ledger_path.name)
     return preview(catalog.budget, state, *after)
+
+
+def raise_now(
+    catalog: Catalog, ledger: Ledger, principal: str, *, was: tuple[Number, Number], to: tuple[Number, Number]
+) -> Catalog:
+    """Make a ledger's budget larger, for everybody and for ever; return the catalog with it, whose file stays as it is.
+
+    What this promises depends on why it is done: see `BudgetView.raised`. `lapwing.raising.raise_budget` writes the
+    file too.
+
+    Args: was: the (epsilon, delta) as they are expected to be.
+    Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget. Nothing is changed.
+    """
+    before, after = figures(was, to)
+    budget = replace(catalog.budget, epsilon=after[0], delta=after[1])  # that no catalog can hold is refused
+    ledger.raise_budget(was=before, epsilon=after[0], delta=after[1], principal=principal)
+    return replace(catalog, budget=budget)
 
 
 def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) -> Raise:

@@ -73,7 +73,7 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
     """Return the guarantee of a data set, as it is now.
 
     Args: charges: how many there were; asking: who may ask, in sentences; sealed: whether to show the hash of the
-        ledger's newest entry.
+        ledger's newest entry, which is for those alone who may see the ledger itself.
     """
     view = budget_view(state, ())
     head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)

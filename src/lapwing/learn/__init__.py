@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from lapwing.learn.scoring import Score as Score
     from lapwing.learn.scoring import score as score
     from lapwing.learn.select_features import SelectKBest as SelectKBest
-    from lapwing.learn.synthesis import SyntheticTable as SyntheticTable
-    from lapwing.learn.synthesis import synthesize as synthesize
     from lapwing.learn.tree import DecisionTree as DecisionTree
 
 _HOMES = {
@@ -41,9 +39,7 @@ _HOMES = {
     "Score": "scoring",
     "SelectKBest": "select_features",
     "StandardScaler": "scaling",
-    "SyntheticTable": "synthesis",
     "score": "scoring",
-    "synthesize": "synthesis",
 }
 
 __all__ = list(_HOMES)

@@ -1,0 +1,154 @@
+"""Synthetic rows, with what is known of how near they are to the real ones."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.entropy import Entropy
+from lapwing.privacy.measures import Loss
+from lapwing.synthesis.attributes import Attribute, Integers
+from lapwing.synthesis.marginal_tree import MarginalTree
+from lapwing.synthesis.paid_marginals import Floats
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS: Final = 10_000_000
+WARNING: Final = (
+    "Synthetic rows are nobody's, and a question asked of them has no guarantee of accuracy: what the report does not "
+    "show, three columns together or rare values, may be far off, and nothing bounds how far. Ask the table itself."
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MarginalReport:
+    """One table that was measured, beside the same table of the synthetic rows.
+
+    Args: columns: their names; cells: the labels of each column's cells; measured: released numbers of rows, an axis
+        for each column; half_width: with 95 % probability a cell's number is no further than this from the real one;
+        synthetic: numbers of synthetic rows, scaled to as many rows as there are about.
+    """
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    measured: IntArray
+    half_width: int
+    synthetic: Floats
+
+    @property
+    def inside(self) -> float:
+        """The share of cells whose synthetic number lies in the interval around the measured one."""
+        return float((np.abs(self.synthetic - self.measured) <= self.half_width).mean())
+
+    @property
+    def distance(self) -> float:
+        """Half the sum of all differences between measured and synthetic numbers, as a share of all rows."""
+        return min(1.0, float(np.abs(self.synthetic - self.measured).sum()) / 2 / max(float(self.synthetic.sum()), 1.0))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every cell: its labels, the released number with the ends of its interval, and the synthetic number."""
+        for place in np.ndindex(self.measured.shape):
+            released = int(self.measured[place])
+            labels = {name: self.cells[axis][place[axis]] for axis, name in enumerate(self.columns)}
+            ends = {"low": max(0, released - self.half_width), "high": max(0, released + self.half_width)}
+            yield {**labels, "measured": released, **ends, "synthetic": round(float(self.synthetic[place]), 1)}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadError:
+    """How far the synthetic rows are from the real ones over the workload: measured, at a part of the price.
+
+    Of each table of the workload it is half the sum of the differences between the real numbers of rows and the
+    synthetic ones, scaled to as many rows as were released, as a share of these; of all tables it is the mean.
+
+    Args: estimate: of the mean, at least 0; low, high: with 95 % probability the mean lies between; tables: how many.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    tables: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.estimate:.2f} % of rows ({100 * self.low:.2f} % to {100 * self.high:.2f} %)"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class SyntheticTable:
+    """Synthetic rows, with what is known of how good they are.
+
+    Args: report: of every table that was measured, the newest of those measured again; error: over the workload;
+        cost: what was charged; left_out: tables of the workload that were too large to be looked at.
+    """
+
+    method: str
+    columns: tuple[str, ...]
+    report: tuple[MarginalReport, ...]
+    error: WorkloadError
+    cost: Loss
+    left_out: tuple[tuple[str, ...], ...]
+    warning: str = field(default=WARNING)
+    _rows: "pa.Table"
+    _model: MarginalTree
+    _attributes: tuple[Attribute, ...]
+    _entropy: Entropy
+
+    def __len__(self) -> int:
+        return int(self._rows.num_rows)
+
+    def to_arrow(self) -> "pa.Table":
+        """Return the rows as a PyArrow table, with the columns' declared types."""
+        return self._rows
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas data frame, which must be installed."""
+        from lapwing.answer.frames import pandas_frame
+
+        return pandas_frame(self._rows)
+
+    def to_polars(self) -> Any:
+        """Return the rows as a Polars data frame, which must be installed."""
+        from lapwing.answer.frames import polars_frame
+
+        return polars_frame(self._rows)
+
+    def draw(self, rows: int) -> "pa.Table":
+        """Return other rows of the same distribution, as a PyArrow table: free, as nothing private is looked at."""
+        if type(rows) is not int or not 1 <= rows <= MOST_ROWS:
+            raise InvalidParameter(f"rows is {rows!r}; write a whole number from 1 to {MOST_ROWS:,}.")
+        return arrow_rows(self._attributes, self._model.draw(rows, self._entropy), self._entropy)
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        lines = [
+            f"{len(self):,} synthetic rows of {', '.join(self.columns)}; cost {self.cost}",
+            f"error over {self.error.tables} tables: {self.error}",
+        ]
+        for one in sorted(self.report, key=lambda one: (len(one.columns), -one.distance)):
+            inside = f"{100 * one.inside:.0f} % of {one.measured.size:,} cells in their intervals (±{one.half_width:,})"
+            lines.append(f"{' × '.join(one.columns)}: {inside}")
+        if self.left_out:
+            lines.append(f"not looked at, too many cells: {'; '.join(' × '.join(names) for names in self.left_out)}")
+        return "\n".join([*lines, self.warning])
+
+
+def arrow_rows(attributes: tuple[Attribute, ...], cells: Integers, entropy: Entropy) -> "pa.Table":
+    """Return drawn cells as a table of values."""
+    import pyarrow as pa  # here: it takes longer to load than most of the rest
+
+    columns: Mapping[str, Any] = {one.name: one.draw(cells[:, place], entropy) for place, one in enumerate(attributes)}
+    return pa.table(columns)
+
+
+def counted(cells: Integers, clique: tuple[int, ...], sizes: tuple[int, ...]) -> Floats:
+    """Return how many drawn rows have each combination of the cells of some columns."""
+    shape = tuple(sizes[place] for place in clique)
+    places = np.ravel_multi_index(tuple(cells[:, place] for place in clique), shape)
+    return np.bincount(places, minlength=int(np.prod(shape))).astype(np.float64).reshape(shape)
