@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-long check check-quick types bench docs dist lock lock-extras clean help
+.PHONY: demo test test-long check check-quick types editor bench docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
 # Tests wait for a quarter of their time, so that three processes fill two cores.
@@ -30,7 +30,7 @@ test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for
 		{ ! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp; } && \
 		LAPWING_SEED=$$seed $(SPARK) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
 
-check: check-quick types       ## lint, layering, the trusted path, types
+check: check-quick types editor  ## lint, layering, the trusted path, types, the console's editor
 
 check-quick: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
@@ -40,6 +40,9 @@ check-quick: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	@$(BIN)/mypy
+
+editor:
+	@scripts/console-editor/build.sh --check
 
 bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done

@@ -2,7 +2,7 @@
 "use strict";
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const digits = (number) => String(Number(number.toPrecision(2)));
+const digits = (number) => String(Number(number.toPrecision(3)));
 
 for (const element of all(".scripted")) element.hidden = false;
 
