@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 
 from lapwing import secure
-from lapwing.errors import Fault, InvalidParameter, QueryRefused, ServiceFault
+from lapwing.errors import Fault, InvalidParameter, QueryRefused, ServiceFault, TooManyRequests
 from lapwing.secure import relay as relays
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.device import records_of
@@ -59,9 +59,9 @@ def begun(tmp_path: Path, made: tuple[Task, str]) -> Iterator[Made]:
 
 
 @contextmanager
-def relaying(relay: Relay) -> Iterator[str]:
+def relaying(relay: Relay, rate: float = 0) -> Iterator[str]:
     """Serve a relay from a thread, and give its address."""
-    server = uvicorn.Server(configured(relay, host="127.0.0.1", port=0))
+    server = uvicorn.Server(configured(relay, host="127.0.0.1", port=0, rate=rate))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -71,6 +71,20 @@ def relaying(relay: Relay) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def test_an_address_makes_so_many_requests(begun: Made, made: tuple[Task, str], tmp_path: Path) -> None:
+    """What comes beyond the rate is refused, and stays on the device to be sent later."""
+    task, _ = made
+    passing = begun()
+    with relaying(passing, rate=0.1) as url:  # one at once, then one in ten seconds
+        secure.send(task, "walk", tmp_path / "first.json", relay=url)
+        with pytest.raises(TooManyRequests, match="Nothing was taken"):
+            secure.send(task, "bus", tmp_path / "second.json", relay=url)
+    assert len(secure.read_device(tmp_path / "second.json").sent[task.digest].waiting) == 3
+    with relaying(passing) as url:
+        secure.send(task, None, tmp_path / "second.json", relay=url)
+    assert secure.read_device(tmp_path / "second.json").sent[task.digest].waiting == {}
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

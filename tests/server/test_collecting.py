@@ -27,13 +27,19 @@ def test_a_page_its_reports_and_their_estimate_beside_questions(tmp_path: Path) 
     (tmp_path / "task.json").write_text(json.dumps(COIN.document))
     lines = reports(COIN, ["yes", "no"] * 300)
     at = f"/local/{COIN.id}/"
-    with served(tmp_path, "visits.parquet", *PROTECT, "--task", "task.json") as (process, port):
+    options = ("--task", "task.json", "--batch", "500", "--shuffle-delta", "1e-6", "--forged", "50")
+    with served(tmp_path, "visits.parquet", *PROTECT, *options) as (process, port):
         status, headers, page = ask(port, "GET", at)
         assert (status, b"survey.mjs" in page) == (200, True)
         assert "script-src 'self'" in headers["content-security-policy"]
-        for counts in ((600, 0), (0, 600)):
-            receipt = json.loads(ask(port, "POST", at + "reports", body(lines))[2])
+        for brought, counts, counted in ((400, (400, 0), 0), (600, (200, 400), 600), (600, (0, 600), 600)):
+            receipt = json.loads(ask(port, "POST", at + "reports", body(lines[:brought]))[2])
             assert (receipt["taken"], receipt["repeated"]) == counts
+            stated: Any = json.loads(ask(port, "GET", at + "status")[2])
+            assert stated["reports"] == counted  # in whole batches
+        promise = stated["shuffled"]
+        assert (promise["batch"], promise["forged"], promise["delta"]) == (500, 50, "1e-06")
+        assert 0 < float(promise["epsilon"]) < float(COIN.epsilon)
         # Reports have a limit of their own: a megabyte is what a question may have at most.
         assert ask(port, "POST", at + "reports", b" " * (2 << 20))[0] == 200
         found: Any = json.loads(ask(port, "GET", at + "estimate")[2])
@@ -52,6 +58,17 @@ def test_a_page_its_reports_and_their_estimate_beside_questions(tmp_path: Path) 
     ]
     assert "/local" not in json.dumps(logged)
     assert (tmp_path / "reports" / f"{COIN.id}-000001.parquet").is_file()
+
+
+@pytest.mark.parametrize("option", [("--batch", "5"), ("--shuffle-delta", "1e-6"), ("--candidates", "words.txt")])
+def test_what_is_of_reports_takes_a_task(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, option: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_visits(tmp_path)
+    refused = run("serve", "visits.parquet", *PROTECT, *option)
+    assert refused.status == 2
+    assert "--task" in refused.err
 
 
 def test_one_process_takes_reports(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,6 +230,9 @@ def relay(
     file: TaskFile,
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where envelopes are kept.")] = Path("relay"),
+    rate: Annotated[
+        float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")
+    ] = 20.0,
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
     ] = None,
@@ -264,7 +267,7 @@ def relay(
     try:
         scheme = "https" if tls_cert or behind_proxy else "http"
         note("relaying", f"{scheme}://{listen}/secure/{passing.task.digest}/: {passing.task.question}")
-        run(configured(passing, host=host, port=port, certificate=tls_cert, key=tls_key))
+        run(configured(passing, host=host, port=port, rate=rate, certificate=tls_cert, key=tls_key))
     except KeyboardInterrupt:  # how a service is told to end
         note("ended", "all that was acknowledged is kept, and passed on the next time")
     finally:

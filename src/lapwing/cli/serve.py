@@ -120,7 +120,7 @@ def command(
             "--task",
             metavar="TASK",
             help="Also serve the page of a task for respondents, and collect their reports, below /local/; may be "
-            "repeated. Batches and shuffling: `lapwing local collect`.",
+            "repeated.",
             show_default=False,
         ),
     ] = None,
@@ -128,6 +128,24 @@ def command(
         str,
         typer.Option(metavar="FOLDER | ADDRESS", help="With --task: where reports are kept; as --people."),
     ] = "reports",
+    batch: Annotated[
+        int, typer.Option(metavar="COUNT", help="With --task: count and release so many reports together, or more.")
+    ] = 1,
+    shuffle_delta: Annotated[
+        Fraction | None,
+        amount(
+            part_of_one("--shuffle-delta"),
+            "With --task: state what shuffling a batch promises at this delta.",
+            show_default=False,
+        ),
+    ] = None,
+    forged: Annotated[
+        int, typer.Option(metavar="COUNT", help="With --shuffle-delta: of a batch, so many reports may be forged.")
+    ] = 0,
+    candidates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --task, for texts: the words, one a line.", show_default=False),
+    ] = None,
     refresh: Annotated[
         int | None,
         typer.Option(
@@ -212,6 +230,10 @@ def command(
             unreadable=unreadable and unreadable.value,
         ).close()
         paths = [catalog_beside(named(paths[0]))]
+    of_tasks = {"--batch": batch != 1, "--shuffle-delta": shuffle_delta is not None, "--forged": forged != 0}
+    for option, stated in {**of_tasks, "--candidates": candidates is not None}.items():
+        if stated and not tasks:
+            raise InvalidParameter(f"{option} is of the reports of respondents: give the task by --task.")
     if tasks and workers > 1:
         raise InvalidParameter(
             "One process takes the reports of a task. Serve with --workers 1, or serve tasks by a process of their "
@@ -222,7 +244,8 @@ def command(
     try:
         with ExitStack() as stack:
             service = stack.enter_context(opened(config, asking=workers == 1))
-            collectors = stack.enter_context(_collecting(tasks or [], reports))
+            collecting = _collecting(tasks or [], reports, batch, (shuffle_delta, forged), candidates)
+            collectors = stack.enter_context(collecting)
             curator = ensure_curator(service.people)
             if curator is not None:
                 _say(f"{curator} was made the curator; the people are in {service.store.name}")
@@ -238,6 +261,7 @@ def command(
             log("serving", datasets=names)
             for collector in collectors.values():
                 _say(f"Collecting at {endpoint.callers_address}/local/{collector.task.id}/: {collector.task.question}")
+                _say_promises(collector)
             if workers == 1:
                 service.executor.start()
                 listener.run(service, endpoint, collectors)
@@ -247,9 +271,11 @@ def command(
         _say("Ended.")
 
 
-def _collecting(tasks: Sequence[Path], reports: str) -> AbstractContextManager[dict[str, "Collector"]]:
+def _collecting(
+    tasks: Sequence[Path], reports: str, batch: int, shuffle: tuple[Fraction | None, int], candidates: Path | None
+) -> AbstractContextManager[dict[str, "Collector"]]:
     """Return the opened collectors of tasks, whose reports are in a folder or a database."""
-    from lapwing.cli.local.collect import collecting
+    from lapwing.cli.local.collect import collecting, shuffling_of, words_for
     from lapwing.cli.local.estimate import read_task
     from lapwing.server.log import log
 
@@ -258,7 +284,18 @@ def _collecting(tasks: Sequence[Path], reports: str) -> AbstractContextManager[d
         log("reports released", place=place)
 
     database = reports if reports.startswith(POSTGRES) else None
-    return collecting([read_task(task) for task in tasks], Path(reports), database, say=say)
+    each = [read_task(task) for task in tasks]
+    shuffling = shuffling_of(*shuffle, "--shuffle-delta")
+    return collecting(
+        each, Path(reports), database, words_for(each, candidates), batch=batch, shuffling=shuffling, say=say
+    )
+
+
+def _say_promises(collector: "Collector") -> None:
+    from lapwing.cli.local.collect import promises_of
+
+    for promise in promises_of(collector):
+        _say(f"Shuffled: {promise}")
 
 
 def _say(message: str) -> None:

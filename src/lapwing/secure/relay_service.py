@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lapwing.errors import NotFound
+from lapwing.collector.rates import Rates
+from lapwing.errors import NotFound, TooManyRequests
 from lapwing.secure import serving
 from lapwing.secure.relay import Relay
 from lapwing.secure.replies import Handler, body_of, json_reply, told
@@ -36,8 +37,12 @@ HEADERS: Final = {
 }
 
 
-def application(relay: Relay) -> Starlette:
-    """Return the routes of a relay: below /secure/DIGEST."""
+def application(relay: Relay, rate: float = 0) -> Starlette:
+    """Return the routes of a relay: below /secure/DIGEST.
+
+    Args: rate: requests with answers a second that one address may make; 0 for no limit.
+    """
+    rates = Rates(rate)
     base = f"/secure/{relay.task.digest}"
     static = {
         name: (files(package).joinpath(path).read_text(encoding="utf-8"), kind)
@@ -54,6 +59,10 @@ def application(relay: Relay) -> Starlette:
         return json_reply({"waiting": await run_in_threadpool(relay.progress)}, headers=HEADERS)
 
     async def answers(request: Request) -> Response:
+        wait = rates.wait(request.client.host if request.client else "")
+        if wait:
+            refused = {"code": TooManyRequests.code, "detail": f"Too many requests; wait {wait} s. Nothing was taken."}
+            return json_reply(refused, 429, {**HEADERS, "retry-after": str(wait)})
         body = await body_of(request, MOST_BODY)
         return json_reply({"new": await run_in_threadpool(relay.take, body)}, headers=HEADERS)
 
@@ -69,11 +78,11 @@ def application(relay: Relay) -> Starlette:
 
 
 def configured(
-    relay: Relay, *, host: str, port: int, certificate: Path | None = None, key: Path | None = None
+    relay: Relay, *, host: str, port: int, rate: float = 0, certificate: Path | None = None, key: Path | None = None
 ) -> uvicorn.Config:
     """Return how a relay is served."""
     return serving.configured(
-        application(relay),
+        application(relay, rate),
         host=host,
         port=port,
         most_connections=_MOST_CONNECTIONS,

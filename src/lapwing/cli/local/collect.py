@@ -78,9 +78,7 @@ def collect(
     are deleted.
     """
     try:
-        from lapwing.collector.collector import Shuffling
         from lapwing.collector.service import configured, run
-        from lapwing.collector.tally import LOOKED_FOR
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
@@ -93,13 +91,9 @@ def collect(
             f"Without TLS, whoever is between a respondent and {host} can change the page, and take the true answers. "
             "Give --tls-cert and --tls-key; or, if a proxy on this machine speaks TLS, --behind-proxy."
         )
-    if delta is None and forged:
-        raise InvalidParameter("--forged goes with --delta: it is of what shuffling promises.")
-    shuffling = None if delta is None else Shuffling(delta=delta, forged=forged)
-    words = candidates_of(candidates)
+    shuffling = shuffling_of(delta, forged, "--delta")
     each_task = [read_task(file) for file in tasks]
-    if words is not None and not any(asked.mechanism in LOOKED_FOR for asked in each_task):
-        raise InvalidParameter("--candidates is for tasks for texts, and none is among these that has a use for them.")
+    words = words_for(each_task, candidates)
     with (
         suppress(KeyboardInterrupt),  # uvicorn raises it again when all is closed
         collecting(each_task, folder, database, words, batch=batch, shuffling=shuffling) as collectors,
@@ -107,11 +101,37 @@ def collect(
         for each in collectors.values():
             scheme = "https" if tls_cert or behind_proxy else "http"
             note("collecting", f"{scheme}://{listen}/local/{each.task.id}/  {each.task.question}")
-            if each.shuffled is not None:
-                note("shuffled", f"epsilon {each.shuffled['epsilon']} at delta {each.shuffled['delta']}, trusting")
-                note("", str(each.shuffled["trust"]))
+            for promise in promises_of(each):
+                note("shuffled", promise)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         run(configured(collectors, host=host, port=port, rate=rate, certificate=tls_cert, key=tls_key))
+
+
+def shuffling_of(delta: Fraction | None, forged: int, option: str) -> "Shuffling | None":
+    """Return what the options say of shuffling: nothing, or the δ of its promise and how many reports are forged."""
+    from lapwing.collector.collector import Shuffling
+
+    if delta is None and forged:
+        raise InvalidParameter(f"--forged goes with {option}: it is of what shuffling promises.")
+    return None if delta is None else Shuffling(delta=delta, forged=forged)
+
+
+def words_for(tasks: Sequence["Task"], candidates: Path | None) -> Sequence[str] | None:
+    """Return the words whose shares are estimated, refusing those that no task has a use for."""
+    from lapwing.collector.tally import LOOKED_FOR
+
+    words = candidates_of(candidates)
+    if words is not None and not any(asked.mechanism in LOOKED_FOR for asked in tasks):
+        raise InvalidParameter("--candidates is for tasks for texts, and none is among these that has a use for them.")
+    return words
+
+
+def promises_of(collector: "Collector") -> list[str]:
+    """Return what a collector states of shuffling, in words, if it does."""
+    stated = collector.shuffled
+    if stated is None:
+        return []
+    return [f"epsilon {stated['epsilon']} at delta {stated['delta']}, trusting {stated['trust']}"]
 
 
 @contextmanager
