@@ -23,6 +23,7 @@ from lapwing.secure.relay import Relay
 from lapwing.secure.sealing import Opener, envelope_of, sealed_bytes
 from lapwing.secure.task import Asked, Task, Values, Vector, joint_delta, number_between
 from lapwing.secure.wire import ID_BYTES
+from tests.collector.tasks import COIN
 from tests.local.test_module import needs_chromium, needs_node
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_relay import relaying, wait_until
@@ -30,7 +31,8 @@ from tests.secure.test_road import free_ports, serving
 from tests.secure.test_views import Recorded
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, find_chromium, running
-from tests.support.browser.places import in_node
+from tests.support.browser.places import MODULE as LOCAL
+from tests.support.browser.places import in_node, served
 from tests.support.effort import one_in
 
 MODULE = Path(lapwing.secure.__file__).parent / "browser" / "lapwing-secure.mjs"
@@ -260,6 +262,48 @@ def test_from_a_browser_to_a_total(tmp_path: Path, browser: Browser, checked: bo
         found = secure.close(task, key)
         assert (found.clients, found.dropped) == (6, 0 if checked else None)
         assert page.events("Runtime.exceptionThrown") == []
+
+
+BOTH = """
+    const local = await import("./lapwing-local.mjs"), sums = await import("./lapwing-secure.mjs");
+    const coin = local.readTask(COIN), task = await sums.readTask(TASK), nowhere = "http://127.0.0.1:1/answers";
+    const reports = await local.openDevice(), answers = await sums.openDevice();
+    const told = async (act) => { try { await act(); return "sent" } catch (error) { return error.kind ?? String(error) } };
+    const found = [];
+    await reports.setLimit("2.2");
+    found.push(await told(() => answers.answer(task, "walk", nowhere)), await told(() => reports.answer(coin, "yes", nowhere)));
+    found.push(await reports.revealed(), await answers.revealed());
+    found.push(await told(() => reports.answer(coin, "yes", nowhere)), await told(async () => answers.answer(await sums.readTask(OTHER), "bus", nowhere)));
+    await answers.setLimit("9");
+    found.push(await told(() => answers.answer(task, "walk", nowhere)), (await answers.send())[0].status, await reports.revealed());
+    return found;
+"""  # noqa: E501
+
+
+@needs_chromium
+@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "planted"])
+def test_one_limit_for_both_modules_of_a_site(tmp_path: Path, browser: Browser, planted: bool) -> None:
+    """What leaves by one module counts in the other; the planted bug: local reports do not count sums."""
+    task = write_task(tmp_path)[0]
+    site = tmp_path / "site"
+    site.mkdir()
+    source = LOCAL.read_text(encoding="utf-8")
+    counted = "const sumsOf = (device) => device.summed ?? [];"
+    assert counted in source
+    (site / LOCAL.name).write_text(source.replace(counted, "const sumsOf = () => [];") if planted else source, "utf-8")
+    (site / MODULE.name).write_bytes(MODULE.read_bytes())
+    (site / "page.html").write_text("<!doctype html><title>Both</title>")
+    given = {"COIN": COIN.document, "TASK": task.to_text(), "OTHER": replace(task, question="Another?").to_text()}
+    script = BOTH
+    for name, value in given.items():
+        script = script.replace(f"({name})", f"({json.dumps(value)})")
+    both = float(COIN.epsilon) + 1
+    with served(site) as address:
+        page = browser.page()
+        page.go(f"{address}/page.html")
+        found = page.run(script)
+    good = ["sent", "sent", written(Fraction(COIN.epsilon) + 1), both, "limit", "limit", "limit", 0]
+    assert (found == [*good, good[2]]) is not planted
 
 
 @needs_chromium

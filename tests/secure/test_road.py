@@ -19,6 +19,7 @@ from lapwing import secure
 from lapwing.cli.demo import secure_sums
 from lapwing.errors import Fault, InvalidParameter, NotAuthorised, NotFound, QueryRefused, ServiceFault
 from lapwing.exact.entropy import SYSTEM
+from lapwing.local.client import device as devices
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.field import on_lines
 from lapwing.secure.identity import CERTIFICATE, KEY, make_identity
@@ -26,6 +27,7 @@ from lapwing.secure.service import application
 from lapwing.secure.task import Asked, Task, Values, Vector, number_between
 from lapwing.secure.transport import Line
 from lapwing.secure.wire import Release, record_of
+from tests.collector.tasks import COIN
 from tests.secure.conftest import NAMES, write_task
 from tests.support.cli.command import Run, run
 
@@ -240,6 +242,35 @@ def test_the_limit_of_a_device(tmp_path: Path, task: Task) -> None:
     device.write_text("{}")
     with pytest.raises(Fault, match="damaged"):
         secure.answer_on_device(device, replace(task, question="Another?"), "bus")
+
+
+def test_one_limit_for_local_reports_and_secure_sums(tmp_path: Path, task: Task, run: Run) -> None:
+    """One file, whichever road an answer takes: each counts what left on the other, and neither forgets it."""
+    file, today = tmp_path / "device.json", COIN.opens
+    answered = secure.answer_on_device(file, task, "walk", limit=Fraction("2.2"))
+    assert devices.report_from_device(str(file), COIN, "yes", SYSTEM.read, today)
+    both = Fraction(COIN.epsilon) + 1
+    assert secure.read_device(file).epsilon == both < Fraction("2.2")
+    with pytest.raises(devices.LimitReached, match=r"above its limit of 2\.2"):
+        devices.report_from_device(str(file), COIN, "yes", SYSTEM.read, today)
+    with pytest.raises(QueryRefused, match=r"above its limit of 2\.2"):
+        secure.answer_on_device(file, replace(task, question="Another?"), "bus")
+    assert secure.read_device(file).sent[task.digest].waiting == answered
+    assert devices.read_device(str(file)).of(COIN).until() == 1
+    shown = json.loads(run("local", "device", str(file), "--format", "json").out)
+    assert Fraction(shown["epsilon"]) == both
+    assert [row["mechanism"] for row in shown["reported"]] == ["binary", "secure sum"]
+    with pytest.raises(QueryRefused, match="answered the task already"):
+        secure.answer_on_device(file, task, "walk")
+
+
+def test_a_ledger_of_one_road_only_is_noticed(
+    tmp_path: Path, task: Task, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: local reports do not count what went into sums."""
+    monkeypatch.setattr(devices.Device, "_sums", lambda self, day: [])
+    with pytest.raises(AssertionError):
+        test_one_limit_for_local_reports_and_secure_sums(tmp_path, task, run)
 
 
 def test_a_crash_before_sending_loses_nothing(tmp_path: Path, task: Task) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lapwing.secure.task import Asked, Task
 
 KEY_SUFFIX: Final = ".key"
-DEVICE: Final = "secure-device.json"
+DEVICE: Final = "device.json"
 FIRST: Final = examples("lapwing secure join north --address north.example.org:8471", "lapwing secure send task.json")
 
 app = typer.Typer(help="Add up answers so that no single server sees one.", epilog=FIRST, rich_markup_mode=None)

@@ -1,29 +1,33 @@
 """What a client's device keeps: for each task its id and its parts, until all servers have them, and what it cost.
 
-Theory of operation. The file is written before anything is sent. So whatever crashes, an answer is split once: sent
-again it is the same parts under the same id, which servers count once; and no second answer to a task leaves the
-device. When every server has acknowledged its part, the parts are forgotten. What all tasks together reveal is added up
-and held against the owner's limit before a new answer is taken. Like any file, it may be lost or replaced by an older
-copy: then the device counts too little.
+Theory of operation. The file is that of local reports (`local.client.device`): a person has one limit for all that
+leaves the device, whichever road it takes. It is written before anything is sent. So whatever crashes, an answer is
+split once: sent again it is the same parts under the same id, which servers count once; and no second answer to a task
+leaves the device. When every server has acknowledged its part, the parts are forgotten. Like any file, it may be lost
+or replaced by an older copy: then the device counts too little.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
 
 from lapwing.errors import Fault, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
-from lapwing.local.client.private_file import DeviceRefused, held, put
+from lapwing.local.client import device as devices
+from lapwing.local.client.device import Device as Ledger
+from lapwing.local.client.device import Summed
 from lapwing.privacy.amounts import read, written
 from lapwing.secure.field import on_lines, split
 from lapwing.secure.task import Task
 from lapwing.secure.wire import ID_BYTES, record_of
 
-FORMAT: Final = "lapwing secure device 1"
+_PLACES: Final = 12
+"""Of the ε in the file, rounded up."""
 
 
 @final
@@ -39,15 +43,15 @@ class Sent:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What a device has answered, by the task's digest. Args: limit: the ε that its owner does not want to exceed."""
+    """What a device has answered, by the task's digest.
+
+    Args: limit: the ε that its owner does not want to exceed; epsilon: of all answers together, local reports among
+        them, as neighbours are any two lives of the owner; None if these have no bound.
+    """
 
     limit: Fraction | None = None
+    epsilon: Fraction | None = Fraction(0)
     sent: Mapping[str, Sent] = field(default_factory=dict)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """ε of all answers together: those of tasks add up, as neighbours are any two lives of the owner."""
-        return sum((each.epsilon for each in self.sent.values()), Fraction(0))
 
     @property
     def delta(self) -> Fraction:
@@ -71,43 +75,42 @@ def answer_on_device(
 ) -> Mapping[str, bytes]:
     """Return the records to be sent, by server, once the device's file has them.
 
-    Args: limit: to be set, None to keep the one that there is.
+    Args: limit: to be set, None to keep the one that there is; with twelve decimals at most.
     Raises: QueryRefused if the task was answered already, or the limit would be exceeded: then nothing is sent.
         InvalidParameter if that may not be answered. Fault if the file cannot be used.
     """
-    with _device(path) as (device, write):
-        if task.digest in device.sent:
+    with _held(path) as (ledger, write):
+        if task.digest in ledger.summed:
             raise QueryRefused(
                 "This device answered the task already",
                 remedy="Nothing was sent. `lapwing secure send --again` sends what a server did not get.",
             )
-        device = replace(device, limit=device.limit if limit is None else limit)
-        after = device.epsilon + task.epsilon
-        if device.limit is not None and after > device.limit:
-            raise QueryRefused(
-                f"With this answer the device would have revealed epsilon {written(after)} in all, above its limit of "
-                f"{written(device.limit)}",
-                remedy="Nothing was sent.",
-            )
+        ledger = replace(ledger, limit=ledger.limit if limit is None else _decimal(limit))
+        epsilon = -_decimal(-task.epsilon)  # rounded up
+        try:
+            devices.require_within(ledger, epsilon)
+        except devices.LimitReached as refused:
+            raise QueryRefused(str(refused).removesuffix("; nothing was sent."), remedy="Nothing was sent.") from None
         records = records_of(task, answer, entropy)
-        sent = Sent(epsilon=task.epsilon, delta=task.delta, waiting=records)
-        write(replace(device, sent={**device.sent, task.digest: sent}))
+        today, kept = datetime.now(UTC).date(), _kept(task.delta, records)
+        summed = Summed(question=task.question, epsilon=epsilon, day=today, kept=kept)
+        write(replace(ledger, summed={**ledger.summed, task.digest: summed}))
     return records
 
 
 def waiting_on_device(path: Path, task: Task) -> Mapping[str, bytes] | None:
     """Return the records that some server does not have yet, by server; None if the task was not answered."""
-    with _device(path) as (device, _):
-        sent = device.sent.get(task.digest)
+    sent = read_device(path).sent.get(task.digest)
     return None if sent is None else sent.waiting
 
 
 def acknowledged_on_device(path: Path, task: Task, server: str) -> None:
     """Forget the record that a server has."""
-    with _device(path) as (device, write):
-        sent = device.sent[task.digest]
-        waiting = {name: record for name, record in sent.waiting.items() if name != server}
-        write(replace(device, sent={**device.sent, task.digest: replace(sent, waiting=waiting)}))
+    with _held(path) as (ledger, write):
+        summed = ledger.summed[task.digest]
+        sent = _sent(summed)
+        kept = _kept(sent.delta, {name: record for name, record in sent.waiting.items() if name != server})
+        write(replace(ledger, summed={**ledger.summed, task.digest: replace(summed, kept=kept)}))
 
 
 def read_device(path: Path) -> Device:
@@ -115,53 +118,43 @@ def read_device(path: Path) -> Device:
 
     Raises: Fault if its file cannot be used.
     """
-    with _device(path) as (device, _):
-        return device
+    with _held(path) as (ledger, _):
+        epsilon, limit = ledger.epsilon(), ledger.limit
+        return Device(
+            limit=None if limit is None else Fraction(limit),
+            epsilon=None if epsilon is None else Fraction(epsilon),
+            sent={digest: _sent(summed) for digest, summed in ledger.summed.items()},
+        )
 
 
 @contextmanager
-def _device(path: Path) -> Iterator[tuple[Device, Callable[[Device], None]]]:
+def _held(path: Path) -> Iterator[tuple[Ledger, Callable[[Ledger], None]]]:
     """Hold a device's file, which is begun if there is none, and give what it says and how it is replaced."""
     try:
-        with held(str(path), _content(Device())) as content:
-            yield _read(content), lambda device: put(str(path), _content(device))
-    except DeviceRefused as error:
+        with devices.held_device(str(path), datetime.now(UTC).date()) as held:
+            yield held
+    except devices.DeviceRefused as error:
         raise Fault(str(error)) from None
 
 
-def _content(device: Device) -> bytes:
-    document = {
-        "format": FORMAT,
-        "limit": None if device.limit is None else written(device.limit),
-        "sent": {
-            task: {
-                "epsilon": written(sent.epsilon),
-                "delta": written(sent.delta),
-                "waiting": {name: record.hex() for name, record in sent.waiting.items()},
-            }
-            for task, sent in device.sent.items()
-        },
-    }
-    return json.dumps(document, indent=1).encode("ascii")
+def _decimal(number: Fraction) -> Decimal:
+    """Return a number with the decimals that the file has, rounded down."""
+    return Decimal(number.numerator * 10**_PLACES // number.denominator).scaleb(-_PLACES)
 
 
-def _read(content: bytes) -> Device:
-    """Read what `_content` makes; a file that says anything else is damaged, and never begun anew in silence."""
+def _kept(delta: Fraction, waiting: Mapping[str, bytes]) -> dict[str, object]:
+    return {"delta": written(delta), "waiting": {name: record.hex() for name, record in waiting.items()}}
+
+
+def _sent(summed: Summed) -> Sent:
+    """Read what `_kept` makes."""
     try:
-        document = json.loads(content)
-        if document["format"] != FORMAT:
+        delta, waiting = summed.kept["delta"], summed.kept["waiting"]
+        if not isinstance(delta, str) or not isinstance(waiting, dict):
             raise ValueError
-        sent = {
-            task: Sent(
-                epsilon=read(each["epsilon"], "epsilon"),
-                delta=read(each["delta"], "delta"),
-                waiting={name: bytes.fromhex(record) for name, record in each["waiting"].items()},
-            )
-            for task, each in document["sent"].items()
-        }
-        limit = document["limit"]
-        return Device(limit=None if limit is None else read(limit, "limit"), sent=sent)
-    except (InvalidParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        records = {name: bytes.fromhex(record) for name, record in waiting.items()}
+        return Sent(epsilon=Fraction(summed.epsilon), delta=read(delta, "delta"), waiting=records)
+    except (InvalidParameter, ValueError, TypeError, KeyError):
         raise Fault(
-            "The device's file is damaged, or of another version: what it answered is not known. Nothing was sent."
+            "The device's file is damaged: what it sent to a secure sum is not known. Nothing was sent."
         ) from None

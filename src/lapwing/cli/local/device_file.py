@@ -23,7 +23,7 @@ from lapwing.plots import Plot, steps_over_days
 
 if TYPE_CHECKING:
     from lapwing.local.client import Answer, Task
-    from lapwing.local.client.device import Device, Reported
+    from lapwing.local.client.device import Device, Reported, Summed
 
 EXAMPLE: Final = """\b
 Examples:
@@ -34,6 +34,7 @@ POINTS: Final = 200
 COLUMNS: Final = (
     "question", "task", "mechanism", "reports", "first", "last", "epsilon_of_one", "epsilon_unchanged", "epsilon",
 )  # fmt: skip
+SUMMED: Final = "secure sum"
 _PLACES: Final = Decimal("0.001")
 
 
@@ -85,7 +86,7 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
     from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
 
     with _refusals():
-        new = not file.exists() or not devices.read_device(str(file)).reported
+        new = not file.exists() or not devices.read_device(str(file)).days()
         line = _answered(lambda: devices.report_from_device(str(file), task, answer, SYSTEM.read, today))
         revealed = devices.read_device(str(file))
     if new:
@@ -131,7 +132,10 @@ def _refusals() -> Iterator[None]:
 
 
 def _records(revealed: "Device") -> list[dict[str, Any]]:
-    return [_record(each) for each in revealed.reported.values()]
+    return [
+        *(_record(each) for each in revealed.reported.values()),
+        *(_summed(digest, each) for digest, each in revealed.summed.items()),
+    ]
 
 
 def _record(each: "Reported") -> dict[str, Any]:
@@ -150,11 +154,27 @@ def _record(each: "Reported") -> dict[str, Any]:
     }
 
 
+def _summed(digest: str, each: "Summed") -> dict[str, Any]:
+    day, epsilon = each.day.isoformat(), plain(each.epsilon)
+    return {
+        "question": each.question,
+        "task": digest[:32],
+        "mechanism": SUMMED,
+        "reports": 1,
+        "first": day,
+        "last": day,
+        "epsilon_of_one": epsilon,
+        "epsilon_unchanged": epsilon,
+        "epsilon": epsilon,
+    }
+
+
 def _table(revealed: "Device") -> Table:
     numbers = ("reports", "one", "unchanged", "in all")
     table = new_table("question", "mechanism", "reports", "last", *numbers[1:], numbers=numbers)
-    for each, row in zip(revealed.reported.values(), _records(revealed), strict=True):
-        losses = (each.task.epsilon, each.epsilon_unchanged(row["reports"]), each.epsilon(row["reports"]))
+    for row in _records(revealed):
+        texts = (row[name] for name in ("epsilon_of_one", "epsilon_unchanged", "epsilon"))
+        losses = (None if loss is None else Decimal(loss) for loss in texts)
         cells = (row["question"], row["mechanism"], f"{row['reports']:,}", row["last"] or "")
         table.add_row(*map(text, (*cells, *("no bound" if loss is None else _up(loss) for loss in losses))))
     return table

@@ -452,6 +452,7 @@ const units = (text) => {
 };
 export const newDevice = (today) => ({ format: 1, began: today, limit: null, reported: [] });
 
+const sumsOf = (device) => device.summed ?? []; // what secure sums were answered, which another module keeps there
 function readDevice(device) {
   try {
     const each = device.reported.map(({ task, days, memory }) => {
@@ -460,6 +461,7 @@ function readDevice(device) {
       if (read.remembers != !!Object.keys(memory).length) throw 0;
       return { task: read, reports, days, memory };
     });
+    if (!sumsOf(device).every(({ epsilon, day }) => LIMIT.test(epsilon) && isDay(day))) throw 0;
     if (device.format !== 1 || !isDay(device.began) || device.limit !== null && !LIMIT.test(device.limit)) throw 0;
     return new Map(each.map((one) => [one.task.digest, one]));
   } catch {
@@ -476,7 +478,7 @@ const total = (each) => each.includes(null) ? null : each.reduce((all, one) => a
 export function revealed(device, { task, unchanged = false } = {}) {
   const known = readDevice(device), counts = new Map([...known].map(([digest, one]) => [digest, [one.task, one.reports]]));
   if (task) counts.set(task.digest, [task, (counts.get(task.digest)?.[1] ?? 0) + 1]);
-  const sum = total([...counts.values()].map(([task, reports]) => spent(task, reports, unchanged)));
+  const sum = total([...[...counts.values()].map(([task, reports]) => spent(task, reports, unchanged)), ...sumsOf(device).map(({ epsilon }) => units(epsilon))]);
   return sum === null ? null : plain(sum);
 }
 
@@ -524,7 +526,7 @@ export async function openDevice(name = "lapwing-local") {
     }),
     answer: (task, answer, url, today = day()) => inside("device", "all", (device, place) => {
       const [line, after] = answerWith(device ?? newDevice(today), task, answer, today);
-      place("device").put(after, "all");
+      place("device").put(after, "all"), place("device").put(revealed({ ...after, summed: [] }), "reported"); // for the module of secure sums
       if (line) place("outbox").put({ id: JSON.parse(line).id, url, line });
       return line;
     }),

@@ -6,6 +6,9 @@ no report leaves uncounted, and none is drawn from a memory that is lost. A cras
 left. Whoever writes holds a lock, so that two processes add up. Nothing is appended: what is no longer needed, such as
 the answer of an earlier period, is no longer in the file. `private_file` says how it is written.
 
+What the device sent into secure sums (`lapwing.secure`) is added to it, under the same limit: of that this file knows
+the ε and the day, and keeps unread what the client of such sums needs.
+
 The file is as secret as the answers. A device that loses it starts from zero, though what it said before stays said.
 Nor does a device notice that its file was replaced by an older copy: then it counts too little, and what its mechanisms
 kept since then is drawn again. This file and `private_file` are for POSIX systems; the others of this folder are for
@@ -14,7 +17,8 @@ all.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
@@ -27,8 +31,8 @@ from .task import Answer, Task, report_with_memory
 from .task_text import task_of, unrepeated
 
 __all__ = [
-    "FORMAT", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "period_of", "read_device",
-    "report_from_device", "set_limit",
+    "FORMAT", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "Summed", "held_device",
+    "period_of", "read_device", "report_from_device", "require_within", "set_limit",
 ]  # fmt: skip
 
 FORMAT: Final = 1
@@ -71,16 +75,28 @@ class Reported:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """What was answered to a secure sum: the question, its ε, rounded up, the day, and what its own client keeps."""
+
+    question: str
+    epsilon: Decimal
+    day: date
+    kept: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """What a device has revealed since its file was begun.
 
     Args: began: the day. limit: an ε that its owner does not want to exceed, or None. reported: by the task's digest,
-        since whoever writes tasks can find two that share the 128 bits of an id.
+        since whoever writes tasks can find two that share the 128 bits of an id. summed: to secure sums, by digest.
     """
 
     began: date
     limit: Decimal | None = None
     reported: Mapping[str, Reported] = field(default_factory=dict)
+    summed: Mapping[str, Summed] = field(default_factory=dict)
 
     def epsilon(self, day: date | None = None) -> Decimal | None:
         """Return ε of all that left up to a day together, whatever the answers were; None if there is no bound.
@@ -89,19 +105,24 @@ class Device:
         """
         each = [one.epsilon(one.until(day)) for one in self.reported.values()]
         bounded = [epsilon for epsilon in each if epsilon is not None]
-        return _sum(bounded) if len(bounded) == len(each) else None
+        return _sum([*bounded, *self._sums(day)]) if len(bounded) == len(each) else None
 
     def epsilon_unchanged(self, day: date | None = None) -> Decimal:
         """Return the same, which holds **only if no answer that a task keeps noisy ever changed**."""
-        return _sum(one.epsilon_unchanged(one.until(day)) for one in self.reported.values())
+        each = (one.epsilon_unchanged(one.until(day)) for one in self.reported.values())
+        return _sum([*each, *self._sums(day)])
 
     def days(self) -> list[date]:
-        """Return the days on which reports left, in order."""
-        return sorted({day for one in self.reported.values() for day in one.days})
+        """Return the days on which something left, in order."""
+        reports = {day for one in self.reported.values() for day in one.days}
+        return sorted(reports | {one.day for one in self.summed.values()})
 
     def of(self, task: Task) -> Reported:
         """Return what was reported to a task."""
         return self.reported.get(task.digest, Reported(task=task))
+
+    def _sums(self, day: date | None) -> list[Decimal]:
+        return [one.epsilon for one in self.summed.values() if day is None or one.day <= day]
 
 
 def period_of(task: Task, today: date) -> int:
@@ -121,15 +142,24 @@ def report_from_device(path: str, task: Task, answer: Answer, read: Read, today:
     """
     if not task.opens <= today <= task.closes:
         raise AnswerRefused(f"The task is open from {task.opens} to {task.closes}; nothing was sent.")
-    with held(path, _content(Device(began=today))) as content:
-        device = _read(content)
+    with held_device(path, today) as (device, write):
         before = device.of(task)
         _check_limit(device, before)
         line, memory = report_with_memory(task, answer, read, before.memory, period_of(task, today))
         days = before.days if line is None else {**before.days, today: before.days.get(today, 0) + 1}
         after = replace(before, days=days, memory=memory)
-        _write(path, replace(device, reported={**device.reported, task.digest: after}))
+        write(replace(device, reported={**device.reported, task.digest: after}))
     return line
+
+
+@contextmanager
+def held_device(path: str, today: date) -> Iterator[tuple[Device, Callable[[Device], None]]]:
+    """Hold a device's file, which is begun if there is none, and give what it says and how it is replaced.
+
+    Raises: DeviceRefused if the file cannot be used.
+    """
+    with held(path, _content(Device(began=today))) as content:
+        yield _read(content), lambda device: _write(path, device)
 
 
 def read_device(path: str) -> Device:
@@ -149,9 +179,9 @@ def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
         raise DeviceRefused(
             "A limit is a number such as 1.5, with 12 digits and 12 places at most; nothing was changed."
         )
-    with held(path, _content(Device(began=today))) as content:
-        device = replace(_read(content), limit=limit)
-        _write(path, device)
+    with held_device(path, today) as (device, write):
+        device = replace(device, limit=limit)
+        write(device)
     return device
 
 
@@ -168,16 +198,24 @@ def _check_limit(device: Device, before: Reported) -> None:
         raise LimitReached(
             f"The device sent {MOST_REPORTS:,} reports to this task, and counts no more; nothing was sent."
         )
-    if device.limit is None:
-        return
     digest = before.task.digest
     others = replace(device, reported={key: each for key, each in device.reported.items() if key != digest})
-    total, more = others.epsilon(), before.epsilon(before.until() + 1)
+    require_within(others, before.epsilon(before.until() + 1))
+
+
+def require_within(others: Device, more: Decimal | None) -> None:
+    """Refuse what would reveal `more` beside what a device has revealed, or is without a bound, beyond its limit.
+
+    Raises: LimitReached.
+    """
+    if others.limit is None:
+        return
+    total = others.epsilon()
     whole = None if total is None or more is None else _sum((total, more))
-    if whole is None or whole > device.limit:
+    if whole is None or whole > others.limit:
         then = "no bound" if whole is None else f"epsilon {plain(whole)}"
         raise LimitReached(
-            f"With this report the device would have revealed {then} in all, above its limit of {plain(device.limit)}; "
+            f"With this report the device would have revealed {then} in all, above its limit of {plain(others.limit)}; "
             "nothing was sent."
         )
 
@@ -191,6 +229,16 @@ def _content(device: Device) -> bytes:
 
 
 def _document(device: Device) -> dict[str, object]:
+    summed = [
+        {
+            "task": digest,
+            "question": each.question,
+            "epsilon": plain(each.epsilon),
+            "day": each.day.isoformat(),
+            "kept": each.kept,
+        }
+        for digest, each in device.summed.items()
+    ]
     return {
         "format": FORMAT,
         "began": device.began.isoformat(),
@@ -203,6 +251,7 @@ def _document(device: Device) -> dict[str, object]:
             }
             for each in device.reported.values()
         ],
+        **({"summed": summed} if summed else {}),
     }
 
 
@@ -216,7 +265,11 @@ def _read(content: bytes) -> Device:
         by_task = {each.task.digest: each for each in reported}
         if len(by_task) != len(reported):
             raise ValueError
-        return Device(began=date.fromisoformat(document["began"]), limit=_limit(document["limit"]), reported=by_task)
+        summed = {each["task"]: _summed(each) for each in document.get("summed", [])}
+        if len(summed) != len(document.get("summed", [])):
+            raise ValueError
+        began, limit = date.fromisoformat(document["began"]), _limit(document["limit"])
+        return Device(began=began, limit=limit, reported=by_task, summed=summed)
     except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
             f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known. "
@@ -236,6 +289,16 @@ def _reported(part: Mapping[str, Mapping[str, object]]) -> Reported:
     if one.task.asked.remembers != bool(one.memory) or one.until() > MOST_REPORTS:
         raise ValueError
     return one
+
+
+def _summed(part: Mapping[str, object]) -> Summed:
+    question, epsilon, kept = part["question"], part["epsilon"], part["kept"]
+    if not isinstance(question, str) or not isinstance(epsilon, str) or not isinstance(kept, dict):
+        raise ValueError
+    if not _LIMIT.fullmatch(epsilon):
+        raise ValueError
+    day = date.fromisoformat(str(part["day"]))
+    return Summed(question=question, epsilon=Decimal(epsilon), day=day, kept=kept)
 
 
 def _limit(text: object) -> Decimal | None:

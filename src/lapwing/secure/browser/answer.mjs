@@ -46,7 +46,7 @@ async function main() {
   async function showCost() {
     const spent = await device.revealed(), wrong = make("p", { role: "alert", className: "warning" }), limit = make("input", { id: "limit", type: "text", inputMode: "decimal", autocomplete: "off" });
     cost.replaceChildren(make("h2", {}, "What it costs"),
-      paragraph(`This answer costs ε = ${asked.epsilon}, whoever sees the result. This device has spent ${spent} so far on questions of this kind here.`),
+      paragraph(`This answer costs ε = ${asked.epsilon}, whoever sees the result. This device has spent ${spent ?? "more than any bound"} so far on questions of this site.`),
       make("details", {}, make("summary", {}, "Set a limit"), make("form", { onsubmit: async (event) => {
         event.preventDefault();
         try { await device.setLimit(limit.value.trim() || null); wrong.textContent = "Kept." } catch (error) { wrong.textContent = error.message }

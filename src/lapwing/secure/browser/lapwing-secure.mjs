@@ -33,7 +33,6 @@ function fraction(text) {
   return [n, below ? BigInt(below) : 10n ** BigInt(places.length)];
 }
 const minus = ([a, b], [c, d]) => [a * d - c * b, b * d];
-const plus = ([a, b], [c, d]) => [a * d + c * b, b * d];
 const over = ([a, b], [c, d]) => [a * d, b * c];
 const below = ([a, b], [c, d]) => a * d < c * b;
 const same = ([a, b], [c, d]) => a * d == c * b;
@@ -218,55 +217,64 @@ export async function envelopeOf(task, answer, read = system) {
   return joined(client, ...sealed);
 }
 
-// What this device answered, in IndexedDB: each task once, what all cost together, and what no relay has yet.
+// What this device answered, in IndexedDB, in the document of lapwing-local.mjs if that is of the same site: one limit for
+// all that leaves, whichever road it takes. Each task once, and what no relay has yet.
 
-const asked = (request) => new Promise((resolve, reject) => { request.onsuccess = () => resolve(request.result); request.onerror = () => reject(request.error) });
-export async function openDevice(name = "lapwing-secure") {
-  const opening = indexedDB.open(name, 1);
-  opening.onupgradeneeded = () => { opening.result.createObjectStore("sent", { keyPath: "task" }); opening.result.createObjectStore("limit") };
+const UNIT = 10n ** 12n, today = () => new Date().toISOString().slice(0, 10);
+const units = (text) => { const [n, d] = fraction(text); return (n * UNIT + d - 1n) / d }; // rounded up
+const plain = (number) => `${number / UNIT}.${String(number % UNIT).padStart(12, "0")}`.replace(/\.?0+$/, "");
+export async function openDevice(name = "lapwing-local") {
+  const opening = indexedDB.open(name, 1), asked = (request) => new Promise((done, failed) => { request.onsuccess = () => done(request.result); request.onerror = () => failed(request.error) });
+  opening.onupgradeneeded = () => { opening.result.createObjectStore("device"); opening.result.createObjectStore("outbox", { keyPath: "id" }) };
   const database = await asked(opening);
-  const store = (name, mode) => database.transaction(name, mode, { durability: "strict" }).objectStore(name);
-  const finished = (transaction) => new Promise((resolve, reject) => { transaction.oncomplete = resolve; transaction.onabort = () => reject(transaction.error ?? transaction.refused) });
-  const sum = (all) => all.reduce((total, { epsilon }) => plus(total, fraction(epsilon)), [0n, 1n]);
+  // Read the document, and what its local reports cost together; and keep the document that `change` returns first, if any.
+  const inside = (change) => new Promise((done, failed) => {
+    const transaction = database.transaction("device", "readwrite", { durability: "strict" }), store = transaction.objectStore("device");
+    const all = store.get("all"), reported = store.get("reported");
+    let result, wrong;
+    reported.onsuccess = () => {
+      try {
+        const device = all.result ?? { format: 1, began: today(), limit: null, reported: [] };
+        if (device.format !== 1 || !Array.isArray(device.reported)) refuse("device", "What this device keeps is damaged: what it revealed is not known.");
+        const [after, value] = change(device, device.reported.length ? reported.result : "0");
+        if (after) store.put(after, "all");
+        result = value;
+      } catch (error) { wrong = error; transaction.abort() }
+    };
+    transaction.oncomplete = () => done(result), transaction.onabort = () => failed(wrong ?? transaction.error);
+  });
+  const sums = ({ summed }) => summed ?? [], waiting = (device) => sums(device).filter(({ kept }) => kept.envelope);
+  const total = (device, reported) => typeof reported == "string" ? sums(device).reduce((all, { epsilon }) => all + units(epsilon), units(reported)) : null;
   return {
     // Keep an answer to a task, sealed, to be sent to its relay; and count it, before it may leave.
     async answer(task, answer, url) {
-      const envelope = await envelopeOf(task, answer), transaction = database.transaction(["sent", "limit"], "readwrite", { durability: "strict" });
-      const done = finished(transaction), sent = transaction.objectStore("sent");
-      let wrong = null;
-      const [all, limit] = await Promise.all([asked(sent.getAll()), asked(transaction.objectStore("limit").get("epsilon"))]);
-      if (all.some(({ task: digest }) => digest == task.digest)) wrong = "This device answered the task already.";
-      else if (limit && below(fraction(limit), plus(sum(all), task.epsilon))) wrong = `With this answer the device would reveal more than its limit of ${limit}.`;
-      else sent.put({ task: task.digest, epsilon: task.document.epsilon, url, envelope });
-      await done;
-      if (wrong) refuse("limit", wrong);
+      const envelope = hex(await envelopeOf(task, answer)), { question, epsilon, delta } = task.document, more = units(epsilon);
+      await inside((device, reported) => {
+        if (sums(device).some(({ task: digest }) => digest == task.digest)) refuse("limit", "This device answered the task already.");
+        const before = total(device, reported);
+        if (device.limit !== null && (before === null || before + more > units(device.limit))) refuse("limit", `With this answer the device would reveal ${before === null ? "what has no bound" : "epsilon " + plain(before + more)}, and its limit is ${device.limit}.`);
+        return [{ ...device, summed: [...sums(device), { task: task.digest, question, epsilon: plain(more), day: today(), kept: { delta, url, envelope } }] }];
+      });
     },
     // Bring what waits to its relay; what is not acknowledged stays, and counts once however often it is sent.
     async send() {
       const results = [];
-      for (const one of await asked(store("sent", "readonly").getAll())) {
-        if (!one.envelope) continue;
+      for (const { task, kept: { url, envelope } } of await inside((device) => [null, waiting(device)])) {
         let status = 0;
-        try { status = (await fetch(one.url, { method: "POST", body: one.envelope, headers: { "content-type": "application/octet-stream" }, credentials: "omit" })).status } catch { /* no connection */ }
-        if (status == 200) {
-          const held = store("sent", "readwrite"), done = finished(held.transaction);
-          held.put({ ...one, envelope: null });
-          await done;
-        }
-        results.push({ task: one.task, status });
+        try { status = (await fetch(url, { method: "POST", body: bytesOf(envelope), headers: { "content-type": "application/octet-stream" }, credentials: "omit" })).status } catch { /* no connection */ }
+        if (status == 200) await inside((device) => [{ ...device, summed: sums(device).map((one) => one.task == task ? { ...one, kept: { ...one.kept, envelope: null } } : one) }]);
+        results.push({ task, status });
       }
       return results;
     },
-    async answered({ digest }) { return (await asked(store("sent", "readonly").get(digest))) !== undefined },
-    async waiting() { return (await asked(store("sent", "readonly").getAll())).filter(({ envelope }) => envelope).map(({ task }) => task) },
-    // ε of all answers together, as a number for people.
-    async revealed() { const [n, d] = sum(await asked(store("sent", "readonly").getAll())); return Number(n) / Number(d) },
-    async setLimit(epsilon) {
-      if (epsilon !== null && !(fraction(epsilon)?.[0] > 0n)) refuse("limit", "A limit is a number above 0, or null.");
-      const held = store("limit", "readwrite"), done = finished(held.transaction);
-      held.put(epsilon, "epsilon");
-      await done;
-    },
+    answered: ({ digest }) => inside((device) => [null, sums(device).some(({ task }) => task == digest)]),
+    waiting: () => inside((device) => [null, waiting(device).map(({ task }) => task)]),
+    // ε of all that left this device together, as a number for people; null if there is no bound.
+    revealed: () => inside((device, reported) => { const all = total(device, reported); return [null, all === null ? null : Number(plain(all))] }),
+    setLimit: (epsilon) => inside((device) => {
+      if (epsilon !== null && !(/^[0-9]{1,12}(\.[0-9]{1,12})?$/.test(epsilon) && units(epsilon) > 0n)) refuse("limit", "A limit is a number above 0 such as 1.5, or null.");
+      return [{ ...device, limit: epsilon === null ? null : plain(units(epsilon)) }];
+    }),
     close() { database.close() },
   };
 }
