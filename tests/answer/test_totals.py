@@ -17,7 +17,7 @@ from lapwing.query.bind import bind
 from lapwing.query.measures import Measure
 from lapwing.query.plan import Question
 from tests.support.answer.nearest_point import nearest_point
-from tests.support.effort import numbers
+from tests.support.effort import numbers, one_in
 
 CATALOG = """
 [dataset]
@@ -120,7 +120,7 @@ def agree(asked: Question, values: Mapping[Measure, Any]) -> bool:
     return can_be_true({m: sets.split(v) for m, v in values.items()}, limits(asked.measures), sets)
 
 
-@pytest.mark.parametrize("seed", numbers(1, 20))
+@pytest.mark.parametrize("seed", one_in(3, numbers(1, 20)))
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_all_conditions_hold_once_and_for_all(clause: str, seed: int) -> None:
     asked = question(clause)

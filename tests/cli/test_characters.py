@@ -16,6 +16,7 @@ from lapwing.cli import answer_formats, console, main
 from lapwing.cli.characters import in_json, visible
 from lapwing.engines import FAILED, DuckDB
 from tests.support.cli.command import INIT, Run, write_visits
+from tests.support.effort import one_in
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"
 FORGED = "a\n2026-01-01 00:00   ana   failed   SELECT forged"
@@ -67,7 +68,7 @@ def asked(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return visits
 
 
-@pytest.mark.parametrize("command", [("data", "faults"), ("budget",), ("ledger", "verify")])
+@pytest.mark.parametrize("command", one_in(3, [("data", "faults"), ("budget",), ("ledger", "verify")]))
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_what_was_asked_cannot_paint_over_the_curators_page(
     command: tuple[str, ...], form: str, asked: Path, run: Run

@@ -23,6 +23,7 @@ from lapwing.query.expressions.naming import REMEDIES
 from lapwing.session import Session
 from tests.support.cli.command import Outcome, Run
 from tests.support.docs.pages import DOCS
+from tests.support.effort import one_in
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 Piped = Callable[..., Outcome]
@@ -125,17 +126,21 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [
-        (".budge", "Did you mean '.budget'?"),
-        (".epsilon", ".epsilon is ''; it must be a finite number above 0"),
-        (".epsilon -1", ".epsilon is '-1'"),
-        (".describe visit", "Did you mean 'visits'?"),
-        (".mode xml", "write .mode table | csv | json | markdown"),
-        (".save n.csv", "Nothing was answered yet"),
-        (".save", "Name a file, as in .save answer.csv"),
-        (".explain", "Say .explain on, .explain off, or .explain SELECT …"),
-        (f"{COUNT};", "Give epsilon, for example 0.5"),
-    ],
+    one_in(
+        3,
+        [
+            (".budge", "Did you mean '.budget'?"),
+            (".epsilon", ".epsilon is ''; it must be a finite number above 0"),
+            (".epsilon -1", ".epsilon is '-1'"),
+            (".describe visit", "Did you mean 'visits'?"),
+            (".mode xml", "write .mode table | csv | json | markdown"),
+            (".save n.csv", "Nothing was answered yet"),
+            (".save", "Name a file, as in .save answer.csv"),
+            (".explain", "Say .explain on, .explain off, or .explain SELECT …"),
+            (f"{COUNT};", "Give epsilon, for example 0.5"),
+        ],
+        many=True,
+    ),
 )
 def test_what_is_wrong(visits: Path, piped: Piped, line: str, words: str) -> None:
     outcome = piped(line)

@@ -8,7 +8,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import source_reading
 from lapwing.errors import DataFault
-from tests.support.effort import is_long
+from tests.support.effort import is_long, one_in
 from tests.support.engines.tables import ask, catalog, parquet
 
 COLUMNS = {
@@ -53,7 +53,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", one_in(3, READ))
 def test_a_csv_file_is_read(name: str, tmp_path: Path) -> None:
     content, rows, numbers, total, notes = READ[name]
     assert cells(tmp_path, content) == {"n": rows, "notes": notes, "x": numbers, "s": total}
@@ -80,7 +80,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", one_in(3, BROKEN))
 def test_a_csv_file_that_is_broken_is_refused_before_anybody_asks(name: str, tmp_path: Path) -> None:
     """Were a line skipped, it could take its neighbours along; were it left to a question, the question would tell."""
     with pytest.raises(DataFault) as fault:

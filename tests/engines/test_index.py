@@ -122,7 +122,7 @@ def test_every_golden_question_finds_the_same(
     assert plainly(found) == plainly(without.run(question, wanted))
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", one_in(3, QUESTIONS))
 @pytest.mark.parametrize("passes", [1, 4])
 def test_rows_beyond_the_bound_are_not_in_it(
     text: str, passes: int, found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
@@ -211,7 +211,7 @@ def everything(engine: DuckDB, found: Catalog, text: str) -> list[object]:
     return plainly(engine.run(question, digests(engine, question)))
 
 
-@pytest.mark.parametrize(("text", "passed_on"), SELECTED.items())
+@pytest.mark.parametrize(("text", "passed_on"), one_in(3, SELECTED.items(), many=True))
 def test_words_are_texts_to_every_question(text: str, passed_on: set[str], worded: tuple[DuckDB, Catalog]) -> None:
     engine, found = worded
     assert bind(text, found).question.passed_on == passed_on
@@ -391,7 +391,7 @@ def of_no_kind(path: Path) -> None:
     path.write_text("person,cost\n1,2\n")
 
 
-@pytest.mark.parametrize("change", [of_strangers, linked, with_a_log, a_folder, of_no_kind])
+@pytest.mark.parametrize("change", one_in(3, [of_strangers, linked, with_a_log, a_folder, of_no_kind]))
 def test_a_file_that_is_no_index_of_ours_is_not_used(
     change: Callable[[Path], None], found: Catalog, stored: Path, engine: DuckDB
 ) -> None:

@@ -169,7 +169,7 @@ def check_flips(flips: Callable[[StreamEntropy], np.ndarray], chance: float, lab
 SIZES = (3000, 300_000)  # whole words, and words of 16 bits first
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_in(3, SIZES))
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(10), Fraction(1000), Fraction(10**6, 7), Fraction(1 << 70)])
 def test_exponential_coins_fit(scale: Fraction, size: int) -> None:
     for share in (Fraction(1, 20), Fraction(1), Fraction(4)):

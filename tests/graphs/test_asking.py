@@ -178,12 +178,16 @@ def test_a_node_question_counts_for_edges_as_a_group(tmp_path: Path, neighbourin
 
 @pytest.mark.parametrize(
     ("promise", "public", "words"),
-    [
-        (NODES, False, None),
-        (EDGES, False, "does not cover the edges of friends"),
-        (EDGES, True, "who is a node there is public"),
-        (TIES, False, "as 6 edges of one person"),
-    ],
+    one_in(
+        3,
+        [
+            (NODES, False, None),
+            (EDGES, False, "does not cover the edges of friends"),
+            (EDGES, True, "who is a node there is public"),
+            (TIES, False, "as 6 edges of one person"),
+        ],
+        many=True,
+    ),
 )
 def test_the_budget_of_people_says_what_it_covers(
     tmp_path: Path, promise: str, public: bool, words: str | None, capsys: pytest.CaptureFixture[str]

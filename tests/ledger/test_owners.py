@@ -10,6 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import CatalogMismatch
 from lapwing.ledger import administration
+from tests.support.effort import one_in
 
 SUPPLIERS = """
 [tables.supplier]
@@ -70,7 +71,7 @@ def registered(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("owner", OTHERS)
+@pytest.mark.parametrize("owner", one_in(3, OTHERS))
 def test_a_table_that_is_known_does_not_become_that_of_others(registered: Path, owner: str) -> None:
     registered.write_text(catalog_of(owner), encoding="utf-8")
     with pytest.raises(CatalogMismatch, match=r"rows of orders are: linked to customer by ck = ck \(given: "):

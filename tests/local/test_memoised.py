@@ -16,6 +16,7 @@ from lapwing.local import KaryResponse, Memoised, client, collect, estimate, lik
 from lapwing.local.client import longitudinal
 from lapwing.local.client.longitudinal import MEMOISED
 from tests.local.test_client import DAYS
+from tests.support.effort import one_in
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -64,7 +65,7 @@ def worst(one: Law, other: Law) -> Fraction | float:
 # The curve
 
 
-@pytest.mark.parametrize("mechanism", SHELF.values(), ids=SHELF)
+@pytest.mark.parametrize("mechanism", one_in(3, SHELF.values()), ids=SHELF)
 def test_the_curve_is_the_worst_ratio_of_all_reports(mechanism: Memoised) -> None:
     k = mechanism.categories
     p1, p2 = mechanism.first.rates(0).p, mechanism.second.rates(0).p

@@ -23,6 +23,7 @@ from lapwing.monitors.counting import (
     sums_of,
 )
 from tests.mechanisms.continual.matrices import Matrix, column, toeplitz
+from tests.support.effort import one_in
 
 TICKS, CELLS, PEOPLE = 8, 3, 5
 Made = Callable[[], Counting]
@@ -118,7 +119,7 @@ def check_limit(made: Made, allowed: Participation, window: int | None, norm: in
 
 
 @every_kind
-@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("restart", one_in(3, [False, True]))
 def test_no_unit_does_more_than_it_may(
     name: str, made: Made, allowed: Participation, window: int | None, norm: int, restart: bool
 ) -> None:

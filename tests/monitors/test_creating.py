@@ -17,6 +17,7 @@ from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monito
 from lapwing.monitors import monitor as monitors
 from lapwing.monitors.charging import pay
 from tests.support.cli.command import Run
+from tests.support.effort import one_in
 from tests.support.monitors.city import EVERY, events_of, make_city, write_events
 
 QUESTION = f"SELECT cell, COUNT(*) AS n FROM moves GROUP BY cell {EVERY}"
@@ -205,25 +206,33 @@ def test_a_death_after_the_charge_is_not_charged_again(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(
     ("question", "options", "said"),
-    [
-        ("SELECT COUNT(*) AS n FROM moves a JOIN moves b ON a.person = b.person", {}, "one table|columns"),
-        ("SELECT person, COUNT(*) AS n FROM moves GROUP BY person", {}, "person|each unit"),
-        ("SELECT COUNT(*) AS n FROM (SELECT person, SUM(pay) AS s FROM moves GROUP BY person)", {}, "one table|person"),
-        ("SELECT cell, COUNT(*) AS n FROM moves GROUP BY ROLLUP (cell)", {}, "one GROUP BY"),
-        ("SELECT COUNT(DISTINCT pay) AS m FROM moves", {}, "does not watch"),
-        ("SELECT SUM(pay, epsilon => 1) AS m FROM moves", {}, "priced as a whole"),
-        ("SELECT SUM(pay) AS m FROM moves", {"present": True}, "PRESENT counts people"),
-        ("SELECT COUNT(DISTINCT person) AS m FROM moves", {"per_tick": 2}, "per_tick limits events"),
-        (
-            "SELECT COUNT(*) AS m FROM moves",
-            {"time": "pay"},
-            "must be a timestamp of moves that the catalog declares: at",
-        ),
-        ("SELECT COUNT(*) AS m FROM moves", {"most": 0}, "whole number from 1"),
-        ("SELECT COUNT(*) AS m FROM moves", {"source": "http://x"}, "no source of events"),
-        ("SELECT COUNT(*) AS m FROM moves", {"epsilon": 0}, "epsilon"),
-        ("SELECT nothing AS m FROM moves", {}, "nothing"),
-    ],
+    one_in(
+        3,
+        [
+            ("SELECT COUNT(*) AS n FROM moves a JOIN moves b ON a.person = b.person", {}, "one table|columns"),
+            ("SELECT person, COUNT(*) AS n FROM moves GROUP BY person", {}, "person|each unit"),
+            (
+                "SELECT COUNT(*) AS n FROM (SELECT person, SUM(pay) AS s FROM moves GROUP BY person)",
+                {},
+                "one table|person",
+            ),
+            ("SELECT cell, COUNT(*) AS n FROM moves GROUP BY ROLLUP (cell)", {}, "one GROUP BY"),
+            ("SELECT COUNT(DISTINCT pay) AS m FROM moves", {}, "does not watch"),
+            ("SELECT SUM(pay, epsilon => 1) AS m FROM moves", {}, "priced as a whole"),
+            ("SELECT SUM(pay) AS m FROM moves", {"present": True}, "PRESENT counts people"),
+            ("SELECT COUNT(DISTINCT person) AS m FROM moves", {"per_tick": 2}, "per_tick limits events"),
+            (
+                "SELECT COUNT(*) AS m FROM moves",
+                {"time": "pay"},
+                "must be a timestamp of moves that the catalog declares: at",
+            ),
+            ("SELECT COUNT(*) AS m FROM moves", {"most": 0}, "whole number from 1"),
+            ("SELECT COUNT(*) AS m FROM moves", {"source": "http://x"}, "no source of events"),
+            ("SELECT COUNT(*) AS m FROM moves", {"epsilon": 0}, "epsilon"),
+            ("SELECT nothing AS m FROM moves", {}, "nothing"),
+        ],
+        many=True,
+    ),
 )
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, question: str, options: dict[str, Any], said: str) -> None:
     city = make_city(tmp_path)

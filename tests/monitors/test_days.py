@@ -13,6 +13,7 @@ from lapwing.monitors.describing import described
 from lapwing.monitors.running import Run
 from tests.monitors.test_creating import spent
 from tests.monitors.test_running import Time, some_ticks
+from tests.support.effort import one_in
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, Event, make_city, write_events
 
@@ -48,7 +49,7 @@ def check_days(city: Path, *, restarts: bool, monitor: Monitor) -> None:
     assert [table["north"] for table in truth.told(monitor)] == [1, 2, 2, 1, 2, 2]
 
 
-@pytest.mark.parametrize("make", [make_city, by_days])
+@pytest.mark.parametrize("make", one_in(3, [make_city, by_days]))
 @pytest.mark.parametrize("restarts", [False, True])
 def test_each_horizon_begins_with_nothing(tmp_path: Path, make: Any, restarts: bool) -> None:
     city = make(tmp_path)

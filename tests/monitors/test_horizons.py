@@ -156,7 +156,7 @@ def loses(mechanism: ContinualMechanism, participation: Any, loss: lw.GaussianDP
     return float(other.loss(loss.kind).amount)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", one_in(3, LOSSES), ids=str)
 @pytest.mark.parametrize("of", [Events, OncePerCell, Stays])
 def test_what_a_part_of_a_limit_loses_is_at_most_its_part_of_the_price(of: Any, loss: Any) -> None:
     """In horizons of all lengths: so all of them together lose the price at most, however a unit shares its limit."""

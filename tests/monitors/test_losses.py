@@ -12,6 +12,7 @@ from lapwing.monitors import Monitor, create_monitor, open_monitor
 from lapwing.monitors.store import Store
 from tests.monitors.test_running import Time, some_ticks
 from tests.support.cli.command import Run
+from tests.support.effort import one_in
 from tests.support.monitors import truth
 from tests.support.monitors.city import EVERY, TICKS, Event, make_city, write_events
 
@@ -59,7 +60,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", one_in(3, LOSSES))
 def test_what_is_lost_stops_it(tmp_path: Path, loss: str) -> None:
     city = half_way(tmp_path)
     tell(city, loss)

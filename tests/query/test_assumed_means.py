@@ -11,6 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.query import assumed_means
+from tests.support.effort import one_in
 
 MEANS = "SELECT plan, AVG(age) AS mean, COUNT(*) AS n FROM visits GROUP BY plan"
 ALONE = "SELECT plan, AVG(age) AS mean FROM visits GROUP BY plan"
@@ -29,7 +30,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[lw.Sessi
         yield session
 
 
-@pytest.mark.parametrize("error", [0.1, 1, 5])
+@pytest.mark.parametrize("error", one_in(3, [0.1, 1, 5]))
 def test_the_price_promises_the_error_and_little_more_exactness(session: lw.Session, error: float) -> None:
     preview = session.explain(ALONE, error=error, assuming_count=1_000)
     promised = preview.columns[1].half_width

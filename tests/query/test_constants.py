@@ -15,6 +15,7 @@ from lapwing.query.aggregates import constants
 from lapwing.query.composition import plans_asked
 from lapwing.release import explaining
 from lapwing.server.deadline.cost import Speed, cost_of
+from tests.support.effort import one_in
 
 MEAN = "SELECT AVG(age) FROM visits"
 ABOVE = f"SELECT plan, COUNT(*) AS n FROM visits WHERE age > ({MEAN}) GROUP BY plan"
@@ -55,7 +56,7 @@ QUESTIONS = {
 """Questions, and the same with the numbers written out."""
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", one_in(3, QUESTIONS))
 def test_the_released_number_stands_in_the_condition(text: str, session: lw.Session) -> None:
     answer = session.sql(text, epsilon=3)
     whole = session.sql(MEAN, epsilon=0.1)
@@ -186,7 +187,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", one_in(3, REFUSED))
 def test_refusals_charge_nothing(text: str, session: lw.Session) -> None:
     with pytest.raises(QueryRefused, match=REFUSED[text]):
         session.sql(text, epsilon=1)

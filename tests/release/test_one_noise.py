@@ -25,6 +25,7 @@ from lapwing.query.selections import KeySelectionQuote
 from lapwing.release import release
 from lapwing.release.stored import Purchase
 from tests.release.test_private_keys import CLOSE, DELTA, hockey_stick, towns
+from tests.support.effort import one_in
 from tests.support.enumeration import Law, law_of
 from tests.support.privacy.oracle import normal, real
 from tests.support.release.small import BUDGETS, PURE, catalog, exact, opened, priced, row, shown, write
@@ -187,7 +188,7 @@ def coverages(law: CountNoise, threshold: int, minimum: int, ends: Any) -> list[
     return found
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("law", one_in(3, LAWS), ids=lambda law: law.name)
 @pytest.mark.parametrize("minimum", [1, 12])
 def test_intervals_hold_given_that_the_key_is_shown(law: CountNoise, minimum: int) -> None:
     threshold = 30

@@ -238,20 +238,27 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 @pytest.mark.parametrize(
     ("text", "true"),
-    [
-        (FROM[0].format("COUNT(*) AS n"), 150),
-        (said("max_rows_contributed = 2", FROM[0].format("COUNT(*) AS n")), 100),
-        (said("max_rows_contributed = 2", FROM[0].format("SUM(age) AS n") + " WHERE cost > 0"), 300),
-        (said("max_rows_contributed = 1", FROM[0].format("COUNT(*) AS n") + " WHERE cost > 1"), 50),
-        (FROM[0].format("SUM(age, contribution_bounds_per_group => (0, 4)) AS n"), 200),
-        (FROM[0].format("SUM(age, contribution_bounds_per_row => (0, 2)) AS n"), 300),
-        (FROM[0].format("COUNT(*, contribution_bounds_per_group => (0, 1)) AS n"), 50),
-        (FROM[0].format("SUM(cost, contribution_bounds_per_group => (1, 2)) AS n"), 100),
-        (
-            said("max_groups_contributed = 1", "SELECT size, COUNT(*) AS n FROM visits GROUP BY size LIMIT 1 OFFSET 1"),
-            150,
-        ),
-    ],
+    one_in(
+        3,
+        [
+            (FROM[0].format("COUNT(*) AS n"), 150),
+            (said("max_rows_contributed = 2", FROM[0].format("COUNT(*) AS n")), 100),
+            (said("max_rows_contributed = 2", FROM[0].format("SUM(age) AS n") + " WHERE cost > 0"), 300),
+            (said("max_rows_contributed = 1", FROM[0].format("COUNT(*) AS n") + " WHERE cost > 1"), 50),
+            (FROM[0].format("SUM(age, contribution_bounds_per_group => (0, 4)) AS n"), 200),
+            (FROM[0].format("SUM(age, contribution_bounds_per_row => (0, 2)) AS n"), 300),
+            (FROM[0].format("COUNT(*, contribution_bounds_per_group => (0, 1)) AS n"), 50),
+            (FROM[0].format("SUM(cost, contribution_bounds_per_group => (1, 2)) AS n"), 100),
+            (
+                said(
+                    "max_groups_contributed = 1",
+                    "SELECT size, COUNT(*) AS n FROM visits GROUP BY size LIMIT 1 OFFSET 1",
+                ),
+                150,
+            ),
+        ],
+        many=True,
+    ),
 )
 def test_the_bounded_answer(session: Session, text: str, true: int) -> None:
     answer = session.sql(text, epsilon=3000)
@@ -311,26 +318,30 @@ ONE = {"epsilon": 1}
 
 @pytest.mark.parametrize(
     ("text", "ask", "reason"),
-    [
-        (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), ONE, "give one of them"),
-        (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "both were given"),
-        ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "both were given"),
-        ("SELECT COUNT(*) FROM visits", {}, "says no price"),
-        ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"error": 10}, "its own epsilon"),
-        ("SELECT SUM(age, epsilon => 0.5), COUNT(*) FROM visits", {"epsilon": 0.5}, "more than its price"),
-        ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"epsilon": 0.4}, "more than its price"),
-        (said(SELECTING, BY_TOWN), {"delta": 1e-5}, "delta"),
-        (said("group_selection_epsilon = 0.1", BY_PLAN), ONE, "no private keys"),
-        (said("min_privacy_units_per_group = 5", BY_PLAN), ONE, "whatever its size"),
-        (said("group_selection_strategy = PUBLIC_GROUPS", BY_TOWN), {"epsilon": 1, "delta": 1e-6}, "not public"),
-        (said("privacy_unit_column = town", "SELECT COUNT(*) FROM visits"), ONE, "not the privacy unit"),
-        (FROM[0].format("MEDIAN(age, contribution_bounds_per_group => (0, 1))"), ONE, "takes no"),
-        (FROM[0].format("COUNT(*, contribution_bounds_per_row => (0, 1))"), ONE, "takes no"),
-        (FROM[0].format("SUM(age, contribution_bounds_per_group => (0.2, 0.4))"), ONE, "No value lies"),
-        (FROM[0].format("SUM(age, contribution_bounds_per_group => (-1e30, 1e30))"), ONE, "sigma"),
-        (FROM[0].format(f"{PER_GROUP[0]}, COUNT(DISTINCT age)"), ONE, "not a sum over units"),
-        ("EXPLAIN PRIVACY SELECT COUNT(*) FROM visits", ONE, "asks for a price"),
-    ],
+    one_in(
+        3,
+        [
+            (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), ONE, "give one of them"),
+            (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "both were given"),
+            ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "both were given"),
+            ("SELECT COUNT(*) FROM visits", {}, "says no price"),
+            ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"error": 10}, "its own epsilon"),
+            ("SELECT SUM(age, epsilon => 0.5), COUNT(*) FROM visits", {"epsilon": 0.5}, "more than its price"),
+            ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"epsilon": 0.4}, "more than its price"),
+            (said(SELECTING, BY_TOWN), {"delta": 1e-5}, "delta"),
+            (said("group_selection_epsilon = 0.1", BY_PLAN), ONE, "no private keys"),
+            (said("min_privacy_units_per_group = 5", BY_PLAN), ONE, "whatever its size"),
+            (said("group_selection_strategy = PUBLIC_GROUPS", BY_TOWN), {"epsilon": 1, "delta": 1e-6}, "not public"),
+            (said("privacy_unit_column = town", "SELECT COUNT(*) FROM visits"), ONE, "not the privacy unit"),
+            (FROM[0].format("MEDIAN(age, contribution_bounds_per_group => (0, 1))"), ONE, "takes no"),
+            (FROM[0].format("COUNT(*, contribution_bounds_per_row => (0, 1))"), ONE, "takes no"),
+            (FROM[0].format("SUM(age, contribution_bounds_per_group => (0.2, 0.4))"), ONE, "No value lies"),
+            (FROM[0].format("SUM(age, contribution_bounds_per_group => (-1e30, 1e30))"), ONE, "sigma"),
+            (FROM[0].format(f"{PER_GROUP[0]}, COUNT(DISTINCT age)"), ONE, "not a sum over units"),
+            ("EXPLAIN PRIVACY SELECT COUNT(*) FROM visits", ONE, "asks for a price"),
+        ],
+        many=True,
+    ),
 )
 def test_contradictions_are_refused_and_cost_nothing(session: Session, text: str, ask: Any, reason: str) -> None:
     with pytest.raises((InvalidParameter, QueryRefused), match=reason):

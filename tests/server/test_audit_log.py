@@ -16,6 +16,7 @@ from lapwing.server.store_places import open_store
 from lapwing.session import Session
 from tests.server.test_logs import logged
 from tests.support.cli.command import Run
+from tests.support.effort import one_in
 from tests.support.server.world import World, on_both
 
 
@@ -117,7 +118,9 @@ ACTS: Any = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path", "body", "does", "act"), ACTS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("method", "path", "body", "does", "act"), one_in(3, ACTS, many=True), ids=lambda value: str(value)[:30]
+)
 def test_what_is_done_in_a_ledger_has_a_line_before_it_is_begun(
     world: World, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any, does: str, act: str
 ) -> None:

@@ -14,6 +14,7 @@ from lapwing.mechanisms import ContinualLaplace, Events, Stays, SubtractiveTree
 from lapwing.mechanisms.continual import tree as module
 from lapwing.mechanisms.continual.tree import best_tree
 from tests.mechanisms.continual.matrices import counting
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
 TREES = [
@@ -91,7 +92,7 @@ def mechanism(tree: SubtractiveTree, scale: Fraction = Fraction(2)) -> Continual
     return ContinualLaplace(tree=tree, participation=Events(1), norm=Fraction(1), scale=scale)
 
 
-@pytest.mark.parametrize("tree", TREES, ids=str)
+@pytest.mark.parametrize("tree", one_in(3, TREES), ids=str)
 def test_the_noise_of_estimates_is_that_of_the_nodes(tree: SubtractiveTree, monkeypatch: pytest.MonkeyPatch) -> None:
     b, _ = by_definition(tree)
     used = noise_in_estimates(tree, monkeypatch)
