@@ -146,6 +146,14 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="With --task, for texts: the words, one a line.", show_default=False),
     ] = None,
+    openid: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="An identity provider (OpenID Connect) by which people may sign in to the console, as a TOML file.",
+            show_default=False,
+        ),
+    ] = None,
     refresh: Annotated[
         int | None,
         typer.Option(
@@ -176,6 +184,7 @@ def command(
         from lapwing.server import listener  # here: all of these need the extra `server`
         from lapwing.server.first_curator import ensure_curator
         from lapwing.server.log import log, open_log
+        from lapwing.server.openid.settings import read_settings
         from lapwing.server.service import ServiceSettings
         from lapwing.server.workers import ProcessConfig, opened, run_workers
     except ModuleNotFoundError as missing:
@@ -202,7 +211,10 @@ def command(
         padded=padding,
         folders=tuple(data or ()),
         refresh=refresh,
+        openid=None if openid is None else read_settings(openid),
     )
+    if openid is not None and endpoint.callers_address == listener.UNSAID:
+        raise InvalidParameter("With --openid, say by --public-url where callers find it: they are sent back there.")
     usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
     paths = sources or usual
     amounts = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows}

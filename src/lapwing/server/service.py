@@ -19,6 +19,7 @@ from lapwing.server.job_runner import JobRunner
 from lapwing.server.jobs import JobStore
 from lapwing.server.log import log
 from lapwing.server.metrics import Metrics
+from lapwing.server.openid.settings import OpenIdSettings
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
 from lapwing.server.readiness import Readiness
@@ -45,7 +46,8 @@ class ServiceSettings:
             strangers is divided, so that more of them make no more guesses. keep_answers: days for which answers are
             kept, None for ever. padded: whether people who are not trusted with time are answered at deadlines
             (`server.deadline`). folders: in which data sets may be registered (`server.registration`). refresh:
-            seconds after which what comes from a source is fetched anew, never if None.
+            seconds after which what comes from a source is fetched anew, never if None. openid: an identity provider by
+        which people may sign in to the console.
     """
 
     most_bytes: int = 1 << 20
@@ -59,6 +61,7 @@ class ServiceSettings:
     padded: bool = False
     folders: tuple[Path, ...] = ()
     refresh: float | None = None
+    openid: OpenIdSettings | None = None
 
 
 @final

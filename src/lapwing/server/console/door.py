@@ -12,7 +12,7 @@ import gzip
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
@@ -27,12 +27,15 @@ from lapwing.server.console.forms import form_of, require_own
 from lapwing.server.console.inside import Api, Application, Refusal
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
-from lapwing.server.console.sign_in import CODE, SignIn
+from lapwing.server.console.sign_in import CODE, PROVIDER, SignIn
 from lapwing.server.console.templates import STATIC, Templates
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.log import log
 from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
 from lapwing.server.service import Service
+
+if TYPE_CHECKING:
+    from lapwing.server.console.sign_in.provider import ProviderSignIn
 
 
 @cache
@@ -64,7 +67,13 @@ class Console:
         self._sessions = BrowserSessions(service.store, service.people)
         self._templates = Templates()
         self._cookie = "__Host-lapwing" if secure else "lapwing"
-        self._sign_in = SignIn(service, self._sessions, self._templates, secure=secure)
+        label = None if service.settings.openid is None else service.settings.openid.label
+        self._sign_in = SignIn(service, self._sessions, self._templates, label, secure=secure)
+        self._provider: ProviderSignIn | None = None
+        if service.settings.openid is not None:
+            from lapwing.server.console.sign_in import provider  # here: few services have one
+
+            self._provider = provider.ProviderSignIn(service, self._sessions, self._sign_in, address, secure=secure)
         self._router = Router(
             [
                 self._route("/console/static/{file}", "GET", self._static),
@@ -72,6 +81,7 @@ class Console:
                 self._route("/console/sign-in", "POST", self._letting_in(self._sign_in.proven)),
                 self._route(CODE, "GET", self._sign_in.show_code),
                 self._route(CODE, "POST", self._letting_in(self._sign_in.proven_twice)),
+                *self._of_provider(),
                 self._route("/console/sign-out", "POST", self._let_out),
                 *(self._route(page.path, page.method, self._visited(page)) for page in PAGES),
             ],
@@ -138,6 +148,15 @@ class Console:
 
     # ---- Who is there ----
 
+    def _of_provider(self) -> list[Route]:
+        """Return the addresses of the sign-in by an identity provider, if there is one."""
+        if self._provider is None:
+            return []
+        return [
+            self._route(PROVIDER, "GET", self._provider.leave),
+            self._route(f"{PROVIDER}/callback", "GET", self._letting_in(self._provider.come_back)),
+        ]
+
     async def _session(self, request: Request) -> BrowserSession | None:
         secret = request.cookies.get(self._cookie)
         if not secret:
@@ -146,6 +165,11 @@ class Console:
         if session is None:
             self._service.callers.stranger(request)
             return None
+        if session.secret is not None and self._provider is not None:  # as often as the secret is another one
+            holds = await run_in_threadpool(self._provider.identities.holds, session.caller.token)
+            if not holds:
+                await run_in_threadpool(self._sessions.end, session)
+                return None
         request.state.session, request.state.caller = session, session.caller
         return session
 
@@ -172,6 +196,8 @@ class Console:
             require_own(request, await form_of(request), session)
             await run_in_threadpool(self._sessions.end, session)
         response = go("/console/sign-in?out=1")
+        if session is not None and self._provider is not None:
+            response = await self._provider.signed_out(request, session) or response
         response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 

@@ -31,15 +31,28 @@ MOST_PASSWORD: Final = 1000
 MOST_CODE: Final = 64
 SECONDS: Final = 3600
 CODE: Final = "/console/sign-in/code"
+PROVIDER: Final = "/console/sign-in/provider"
 PROVEN: Final = "password"
 """The kind of a step: the password is proven, and the code is still to come."""
 
 
 @final
 class SignIn:
-    """The pages on which one signs in with a password."""
+    """The pages on which one signs in with a password.
 
-    def __init__(self, service: Service, sessions: BrowserSessions, templates: Templates, *, secure: bool) -> None:
+    Args: provider: what the identity provider is called, if there is one.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        sessions: BrowserSessions,
+        templates: Templates,
+        provider: str | None = None,
+        *,
+        secure: bool,
+    ) -> None:
+        self._provider = provider
         self._service, self._sessions, self._templates, self._secure = service, sessions, templates, secure
         self._cookie = "__Host-lapwing-sign-in" if secure else "lapwing-sign-in"
         self._steps = SignInSteps(service.store)
@@ -48,6 +61,14 @@ class SignIn:
         """Ask for a name and a password."""
         out = "You are signed out." if request.query_params.get("out") else ""
         return self._page(request, own_path(request.query_params.get("next", "")), note=out)
+
+    def refused(self, request: Request, where: str, error: LapwingError) -> Response:
+        """Say why nobody was signed in, and ask again."""
+        return self._page(request, where, error=error)
+
+    def said(self, request: Request, template: str, **facts: object) -> Response:
+        """Show a page to nobody in particular."""
+        return self._shown(request, template, "", None, **facts)
 
     async def show_code(self, request: Request) -> Response:
         """Ask for a code of the second factor, if the password was proven a moment ago."""
@@ -130,7 +151,9 @@ class SignIn:
         self, request: Request, where: str, *, name: str = "", note: str = "", error: LapwingError | None = None
     ) -> Response:
         secret = request.cookies.get(self._cookie) or credentials.new_token()
-        response = self._shown(request, "sign_in/page.html", secret, error, next=where, name=name, note=note)
+        response = self._shown(
+            request, "sign_in/page.html", secret, error, next=where, name=name, note=note, provider=self._provider
+        )
         self._set(response, secret)
         return response
 
