@@ -12,8 +12,8 @@ import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.learn import GaussianNB, LinearRegression, LogisticRegression, score, scoring
-from lapwing.learn.scoring import outcome_sums, released, target_reading
-from lapwing.learn.training import charged_rows
+from lapwing.learn.scoring import outcome_sums, released
+from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
@@ -64,7 +64,7 @@ def moved(folder: Path, first: list[Row], second: list[Row], target: str) -> tup
         model.fit(session, "visits", ["age"], target, epsilon=MUCH)
     for name, more in (("first", first), ("second", second)):
         with opened(folder / name, people(20) + more) as session:
-            what = target_reading(session, "visits", ["age"], target, where=None)
+            what = target_reading(session, "visits", ["age"], target, where=None, all_categories=True, numbers=True)
             units = charged_rows(session, what, session.price(1), label="score")[0]
             sums.append(outcome_sums(model, units, what, ["age"]))
     return sums[0] - sums[1], what

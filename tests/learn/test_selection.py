@@ -128,13 +128,13 @@ def test_the_choice_is_made_with_the_sensitivity_of_all_rows(tmp_path: Path) -> 
         scale = float(ExponentialMechanism.for_loss(price, sensitivity).scale)
         gap = int(scale)
         with patch.object(model_selection, "scores_of", lambda *_: [gap, 0]):
-            for _ in range(60):
+            for _ in range(30):
                 model = ModelSelection(candidates=[GaussianNB(), GaussianNB()])
                 model.fit(session, "visits", ["age"], "ill", epsilon=1)
                 drawn[int(model.place_ or 0)] += 1
     assert what.places == ROWS_PER_PERSON
     chance = 1 / (1 + np.exp(-1))
-    assert abs(drawn[0] - 60 * chance) < 5 * np.sqrt(60 * chance * (1 - chance))
+    assert abs(drawn[0] - 30 * chance) < 5 * np.sqrt(30 * chance * (1 - chance))
     assert scale > ROWS_PER_PERSON * GRID  # at less than ε = 1
 
 

@@ -12,7 +12,7 @@ import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.learn import AdditiveModel, DecisionTree, KMeans, LogisticRegression
 from lapwing.learn.binning import bins_of, codes_of
-from lapwing.learn.columns import table_of
+from lapwing.learn.columns import features_of, table_of
 from lapwing.learn.kmeans import spread_points
 from lapwing.learn.logistic import gradients, sigmoid
 from lapwing.learn.noisy_sums import Releases, clip
@@ -146,7 +146,8 @@ def test_clusters_are_found(tmp_path: Path) -> None:
 def test_bins_have_public_edges(tmp_path: Path) -> None:
     with opened(tmp_path, people(3)) as session:
         table = table_of(session.catalog, "visits")
-    features, bins = bins_of(table, FEATURES, bins=4, scaler=None, categories=())
+    features = features_of(table, FEATURES, all_categories=True)
+    bins = bins_of(features, FEATURES, bins=4)
     assert [one.count for one in bins] == [4, 4, 4]
     assert [bins[0].edge(place) for place in range(5)] == [0, 25, 50, 75, 100]
     assert [bins[2].shown(place) for place in range(4)] == ["a", "b", "c", "others"]

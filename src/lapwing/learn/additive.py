@@ -24,8 +24,8 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter
 from lapwing.learn.binning import Bins, bins_of, codes_of, public_codes
-from lapwing.learn.classes import classes_of, share_right
-from lapwing.learn.columns import Category, Data, Feature, Floats, column_in, column_of, number_of, table_of
+from lapwing.learn.classes import share_right
+from lapwing.learn.columns import Category, Data, Feature, Floats, column_in
 from lapwing.learn.logistic import STEEP, sigmoid
 from lapwing.learn.noisy_sums import Releases
 from lapwing.learn.parameters import (
@@ -33,10 +33,9 @@ from lapwing.learn.parameters import (
     parameters,
     require_fit,
     require_number,
-    require_other,
     require_whole,
 )
-from lapwing.learn.training import paid_rows, reading
+from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -92,16 +91,11 @@ class AdditiveModel:
             require_whole("rounds", self.rounds, most=100),
             require_whole("bins", self.bins, least=2, most=256),
         )
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        column = column_of(rows, target)
-        told = bool(column.values) or not column.numeric
-        classes = classes_of(column) if told else ()
-        if told and len(classes) != 2:
-            raise InvalidParameter(f"{target} has {len(classes)} classes; this takes two. Nothing was charged.")
-        aim: Feature | str = target if told else number_of(column, self.scaler)
-        found, binned = bins_of(rows, features, bins=bins, scaler=self.scaler, categories=self.categories)
-        what = reading(session, rows, found, aim, classes, where=where)
+        what = target_reading(
+            session, table, features, target,
+            where=where, scaler=self.scaler, categories=self.categories, all_categories=True, numbers=True, two=True,
+        )  # fmt: skip
+        binned, told = bins_of(what.features, features, bins=bins), what.target is None
         most = float(what.places if self.clip is None else require_number("clip", self.clip, open_end=True))
         times = rounds * len(binned)
         parts = {"counts": (1, COUNTS), "residuals": (times + 1, (1 - COUNTS) / (times + 1))}
@@ -109,7 +103,8 @@ class AdditiveModel:
         target_ = GRID * units.target if told else units.target
         boosted = boost(units, target_, binned, releases, rounds=rounds, most=most, places=what.places, told=told)
         self.scores_, self.intercept_ = boosted[0], boosted[1] / GRID
-        self.features_, self.bins_, self.target_, self.classes_ = found, binned, aim, classes or None
+        self.features_, self.bins_, self.target_ = what.features, binned, what.target or target
+        self.classes_ = what.classes or None
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

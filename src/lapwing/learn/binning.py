@@ -6,16 +6,12 @@ own, and whatever is none of the listed values has the last.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
-from lapwing.catalog.model import Table
-from lapwing.learn.columns import Category, Data, Feature, column_of, features_of, matrix_of
+from lapwing.learn.columns import Category, Data, Feature, matrix_of
 from lapwing.learn.unit_rows import GRID, Integers
-
-if TYPE_CHECKING:
-    from lapwing.learn.scaling import StandardScaler
 
 
 @final
@@ -56,24 +52,15 @@ class Bins:
         return f"{self.edge(place):.6g} to {self.edge(place + 1):.6g}"
 
 
-def bins_of(
-    table: Table,
-    names: Sequence[str],
-    *,
-    bins: int,
-    scaler: "StandardScaler | None",
-    categories: Sequence[str],
-) -> tuple[tuple[Feature, ...], tuple[Bins, ...]]:
-    """Return features to be read, and the bins of each column over them. Raises: as `features_of`."""
-    features = features_of(table, names, scaler=scaler, categories=categories, all_categories=True)
+def bins_of(features: Sequence[Feature], names: Sequence[str], *, bins: int) -> tuple[Bins, ...]:
+    """Return the bins of each column, of features that have all categories."""
     found: list[Bins] = []
     for name in names:
         own = tuple(feature for feature in features if feature.column == name)
-        column = column_of(table, name)
-        steps = int(2 * own[0].spread / own[0].step) + 1 if column.numeric else 0
+        steps = int(2 * own[0].spread / own[0].step) + 1
         count = min(bins, steps) if own[0].category is None else len(own) + 1
         found.append(Bins(column=name, features=own, place=features.index(own[0]), count=count))
-    return features, tuple(found)
+    return tuple(found)
 
 
 def codes_of(bins: Sequence[Bins], matrix: Integers) -> Integers:

@@ -21,18 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
 import numpy as np
 
-from lapwing.errors import InvalidParameter
-from lapwing.learn.classes import classes_of, share_right
+from lapwing.learn.classes import share_right
 from lapwing.learn.columns import (
     Category,
     Data,
     Feature,
     Floats,
     column_in,
-    column_of,
-    features_of,
     matrix_of,
-    table_of,
 )
 from lapwing.learn.noisy_sums import Releases
 from lapwing.learn.parameters import (
@@ -40,11 +36,10 @@ from lapwing.learn.parameters import (
     parameters,
     require_fit,
     require_number,
-    require_other,
     require_whole,
     times,
 )
-from lapwing.learn.training import paid_rows, reading
+from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -98,20 +93,15 @@ class LogisticRegression:
             (charged).
         """
         penalty, steps = require_number("penalty", self.penalty), require_whole("steps", self.steps)
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        classes = classes_of(column_of(rows, target))
-        if len(classes) != 2:
-            raise InvalidParameter(f"{target} has {len(classes)} classes; this takes two. Nothing was charged.")
-        found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
-        what = reading(session, rows, found, target, classes, where=where)
-        length = (
-            math.sqrt(len(found) + 1) / 2 if self.clip is None else require_number("clip", self.clip, open_end=True)
+        what = target_reading(
+            session, table, features, target, where=where, scaler=self.scaler, categories=self.categories, two=True
         )
+        usual = math.sqrt(len(what.features) + 1) / 2
+        length = usual if self.clip is None else require_number("clip", self.clip, open_end=True)
         parts = {"curvature": (1, CURVATURE), "gradient": (steps, (1 - CURVATURE) / steps)}
         units, releases, self.cost_ = paid_rows(session, what, parts, epsilon=epsilon, label=label)
         self.weights_ = descend(units, releases, penalty=penalty, steps=steps, length=length, places=what.places)
-        self.features_, self.target_, self.classes_ = found, target, classes
+        self.features_, self.target_, self.classes_ = what.features, target, what.classes
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from lapwing.engines import FAILED
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, QueryRefused
 from lapwing.learn.parameters import changed, parameters, require_fit
 from lapwing.learn.random_stopping import Tries, best_of
-from lapwing.learn.scoring import columns_of, right_rows, scaled_errors, target_reading
-from lapwing.learn.training import charged_rows
+from lapwing.learn.scoring import columns_of, right_rows, scaled_errors
+from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.selection import ExponentialMechanism
@@ -90,7 +90,8 @@ class ModelSelection:
         choice = Fraction(str(self.choice)) if isinstance(self.choice, float) else Fraction(self.choice)
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES or not 0 < choice < 1:
             raise InvalidParameter("Give 1 to 50 candidates, and a choice between 0 and 1. Nothing was charged.")
-        what, whole = target_reading(session, table, features, target, where=where), session.price(epsilon)
+        what = target_reading(session, table, features, target, where=where, all_categories=True, numbers=True)
+        whole = session.price(epsilon)
         if self.tries is not None:
             return self._best_of(session, what, whole, choice, (table, features, target), where=where, label=label)
         if not session.budget(history=False).fits(whole):

@@ -25,20 +25,17 @@ import numpy as np
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.exact.samplers import uniform_integers
-from lapwing.learn.classes import classes_of, share_right
+from lapwing.learn.classes import share_right
 from lapwing.learn.columns import (
     Category,
     Data,
     Feature,
     Floats,
     column_in,
-    column_of,
-    features_of,
     matrix_of,
-    table_of,
 )
-from lapwing.learn.parameters import changed, parameters, require_fit, require_other, require_whole, times
-from lapwing.learn.training import charged_rows, reading
+from lapwing.learn.parameters import changed, parameters, require_fit, require_whole, times
+from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
@@ -133,11 +130,10 @@ class PATE:
             (charged).
         """
         teachers = require_whole("teachers", self.teachers, least=2, most=MOST_TEACHERS)
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        classes = classes_of(column_of(rows, target))
-        found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
-        what = reading(session, rows, found, target, classes, where=where)
+        what = target_reading(
+            session, table, features, target, where=where, scaler=self.scaler, categories=self.categories
+        )
+        found, classes = what.features, what.classes
         inputs = matrix_of(found, self.inputs)
         if not 1 <= len(inputs) <= MOST_INPUTS:
             raise InvalidParameter(

@@ -44,7 +44,7 @@ class StandardScaler:
         where: str | None = None,
         label: str = "fit a scaler",
     ) -> Self:
-        """Buy the moments of columns of numbers. The same again is free. Raises: as `Ridge.fit`."""
+        """Buy the moments of columns of numbers. The same again is free. Raises: as `LinearRegression.fit`."""
         require_number("reach", self.reach, open_end=True)
         rows = table_of(session.catalog, table)
         if isinstance(features, str) or not features or len(set(features)) != len(features):

@@ -26,10 +26,9 @@ import numpy as np
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.exact.entropy import Entropy
-from lapwing.learn.columns import Feature, column_of, features_of, number_of, table_of, values_of
+from lapwing.learn.columns import Feature
 from lapwing.learn.moments import quantile
-from lapwing.learn.parameters import require_other
-from lapwing.learn.training import charged_rows, reading
+from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
@@ -93,7 +92,8 @@ def score(
     """
     if not 0 < confidence < 1:
         raise InvalidParameter(f"confidence is {confidence!r:.60}; it must be between 0 and 1. Nothing was charged.")
-    what, price = target_reading(session, table, features, target, where=where), session.price(epsilon)
+    what = target_reading(session, table, features, target, where=where, all_categories=True, numbers=True)
+    price = session.price(epsilon)
     _require_ready(model, what, features)
     units, replaced, charged = charged_rows(session, what, price, label=label)
     sums = outcome_sums(model, units, what, features)
@@ -101,19 +101,6 @@ def score(
     reach = noise.standard_deviation, isinstance(noise, DiscreteLaplace), confidence
     value, interval = _share(noisy, *reach) if what.target is None else _r_squared(noisy, *reach)
     return Score(value=value, interval=interval, confidence=confidence, cost=charged)
-
-
-def target_reading(
-    session: "Session", table: str, features: Sequence[str], target: str, *, where: str | None
-) -> Reading:
-    """Return what reads features as they are, and a target. Raises: QueryRefused, InvalidParameter."""
-    rows = table_of(session.catalog, table)
-    require_other(target, features)
-    column = column_of(rows, target)
-    told = bool(column.values) or not column.numeric
-    aim: Feature | str = target if told else number_of(column)
-    plain = features_of(rows, features, all_categories=True)
-    return reading(session, rows, plain, aim, values_of(column) if told else (), where=where)
 
 
 def outcome_sums(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Integers:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lapwing.catalog.model import Table
 from lapwing.errors import InvalidParameter
-from lapwing.learn.columns import Category, Feature
+from lapwing.learn.classes import classes_of
+from lapwing.learn.columns import Category, Feature, column_of, features_of, number_of, table_of
 from lapwing.learn.noisy_sums import PURE, Releases
+from lapwing.learn.parameters import require_other
 from lapwing.learn.unit_rows import Reading, UnitRows, reading_of
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
@@ -21,6 +23,7 @@ from lapwing.query.bind import bind
 from lapwing.release.release import current_digests
 
 if TYPE_CHECKING:
+    from lapwing.learn.scaling import StandardScaler
     from lapwing.privacy.listing import Listed
     from lapwing.release.reserving import Reservation
     from lapwing.session import Session
@@ -50,6 +53,37 @@ def reading(
         where,
         lambda text: bind(text, access.catalog, access.public, (), capabilities=access.engine.capabilities),
     )
+
+
+def target_reading(
+    session: "Session",
+    table: str,
+    features: Sequence[str],
+    target: str,
+    *,
+    where: str | None,
+    scaler: "StandardScaler | None" = None,
+    categories: Sequence[str] = (),
+    all_categories: bool = False,
+    numbers: bool = False,
+    two: bool = False,
+) -> Reading:
+    """Return what reads columns as features, and a target, free of charge.
+
+    Args: scaler, categories, all_categories: as `features_of` takes them; numbers: whether a target may be a number,
+        else it has classes; two: whether of classes there must be two.
+    Raises: QueryRefused, InvalidParameter.
+    """
+    rows = table_of(session.catalog, table)
+    require_other(target, features)
+    column = column_of(rows, target)
+    told = not numbers or bool(column.values) or not column.numeric
+    classes = classes_of(column) if told else ()
+    if told and two and len(classes) != 2:
+        raise InvalidParameter(f"{target} has {len(classes)} classes; this takes two. Nothing was charged.")
+    aim: Feature | str = target if told else number_of(column, scaler)
+    found = features_of(rows, features, scaler=scaler, categories=categories, all_categories=all_categories)
+    return reading(session, rows, found, aim, classes, where=where)
 
 
 def paid_rows(

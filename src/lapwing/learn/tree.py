@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import numpy as np
 
 from lapwing.learn.binning import Bins, bins_of, codes_of, public_codes
-from lapwing.learn.classes import classes_of, share_right
-from lapwing.learn.columns import Category, Data, Feature, Floats, column_in, column_of, table_of
+from lapwing.learn.classes import share_right
+from lapwing.learn.columns import Category, Data, Feature, Floats, column_in
 from lapwing.learn.noisy_sums import Releases
 from lapwing.learn.parameters import (
     changed,
     parameters,
     require_fit,
     require_number,
-    require_other,
     require_whole,
 )
-from lapwing.learn.training import paid_rows, reading
+from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -95,17 +94,17 @@ class DecisionTree:
     ) -> Self:
         """Train on all units; each call is charged. Raises: as `LogisticRegression.fit`."""
         depth, bins = require_whole("depth", self.depth, most=8), require_whole("bins", self.bins, least=2, most=256)
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        classes = classes_of(column_of(rows, target))
-        found, binned = bins_of(rows, features, bins=bins, scaler=self.scaler, categories=self.categories)
-        what = reading(session, rows, found, target, classes, where=where)
+        what = target_reading(
+            session, table, features, target,
+            where=where, scaler=self.scaler, categories=self.categories, all_categories=True,
+        )  # fmt: skip
+        binned, classes = bins_of(what.features, features, bins=bins), what.classes
         most = float(what.places if self.clip is None else require_number("clip", self.clip, open_end=True))
         parts = {"level": (depth, (1 - LEAVES) / depth), "leaves": (1, LEAVES)}
         units, releases, self.cost_ = paid_rows(session, what, parts, epsilon=epsilon, label=label)
         grown = grow(units, binned, len(classes), releases, depth=depth, most=most, places=what.places)
         self.splits_, self.counts_ = grown
-        self.features_, self.bins_, self.target_, self.classes_ = found, binned, target, classes
+        self.features_, self.bins_, self.target_, self.classes_ = what.features, binned, target, classes
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

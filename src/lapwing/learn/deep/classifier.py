@@ -25,25 +25,22 @@ from jax.flatten_util import ravel_pytree
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
-from lapwing.learn.classes import classes_of, share_right
+from lapwing.learn.classes import share_right
 from lapwing.learn.columns import (
     Category,
     Data,
     Feature,
     Floats,
     column_in,
-    column_of,
-    features_of,
     matrix_of,
-    table_of,
 )
 from lapwing.learn.deep.correlated_noise import MOST_BANDS, CorrelatedNoise
 from lapwing.learn.deep.networks import Network, Weights, begun, dense, row_scores
 from lapwing.learn.deep.noise_search import noise_for
 from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, Sampling, SubsetSample
 from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, Places, summed, sums_of
-from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_other, require_whole
-from lapwing.learn.training import is_replaced, reading, reserved_rows
+from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_whole
+from lapwing.learn.training import is_replaced, reserved_rows, target_reading
 from lapwing.learn.unit_rows import UnitRows
 from lapwing.privacy.amounts import Number, share
 from lapwing.privacy.measures import GaussianDP, Loss
@@ -112,11 +109,10 @@ class NetworkClassifier:
             )
         sample, steps = self._sample(replaced=is_replaced(session)), require_whole("steps", self.steps, most=10**6)
         clip = require_number("clip", self.clip, open_end=True)
-        rows = table_of(session.catalog, table)
-        require_other(target, features)
-        classes = classes_of(column_of(rows, target))
-        found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
-        what = reading(session, rows, found, target, classes, where=where)
+        what = target_reading(
+            session, table, features, target, where=where, scaler=self.scaler, categories=self.categories
+        )
+        found, classes = what.features, what.classes
         entropy = session._access().entropy
         key = jax.random.key(int.from_bytes(read_exactly(entropy, 4), "little"))
         weights = begun(self.network, key, len(found), len(classes))
