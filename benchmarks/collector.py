@@ -4,9 +4,12 @@
 
 A process of `lapwing local collect` takes k-ary reports of 100 values: in batches of 1,000 over one connection; and one
 by one over 32 connections, whose reports share commits. The floor is to write as many bytes to a file and to sync it
-after each batch. With REPORTS it takes so many in batches, and says what memory and disk they took.
+after each batch. With REPORTS it takes so many in batches, and says what memory and disk they took. Beside each figure
+stands what is wanted, of two idle cores; and how long the browsers' modules are as they are sent, which must be 12 KiB
+at most.
 """
 
+import gzip
 import http.client
 import json
 import os
@@ -19,6 +22,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+import lapwing
 from lapwing.local import KaryResponse, new_task
 
 BATCH = 1_000
@@ -28,6 +32,8 @@ TASK = new_task(
     closes=date(2099, 1, 1),
 )  # fmt: skip
 PORT = 8777
+WANTED = {"batches": 30_000, "one by one": 600, "megabytes of ten million": 1_000, "module": 12 << 10}
+MODULES = ("local/browser/lapwing-local.mjs", "secure/browser/lapwing-secure.mjs")
 
 
 def made(count: int) -> list[bytes]:
@@ -106,16 +112,24 @@ def main() -> None:
                 held = sum(file.stat().st_size for file in folder.rglob("*.db*")) / 1e6
                 print(
                     f"{count:,} reports, {min(rates):,.0f} a second or more:",
-                    f"{megabytes(process)} MB of memory, {held:,.0f} MB on disk",
+                    f"{megabytes(process)} MB of memory ({WANTED['megabytes of ten million']:,} wanted at most for "
+                    f"10,000,000), {held:,.0f} MB on disk",
                 )
                 return
             in_batches(20_000)
             rate, least = in_batches(100_000), floor(folder, 100_000, BATCH)
             print(
-                f"batches of {BATCH:,}   {rate:>9,.0f} reports/s   {rate / least:.3f} of a file that is synced as often"
+                f"batches of {BATCH:,}   {rate:>9,.0f} reports/s, {WANTED['batches']:,} wanted   "
+                f"{rate / least:.3f} of a file that is synced as often"
             )
             rate, least = one_by_one(6_400), floor(folder, 2_000, 1)
-            print(f"one by one         {rate:>9,.0f} reports/s   {rate / least:.3f} of a file that is synced for each")
+            print(
+                f"one by one         {rate:>9,.0f} reports/s, {WANTED['one by one']:>6,} wanted   "
+                f"{rate / least:.3f} of a file that is synced for each"
+            )
+            for module in MODULES:
+                size = len(gzip.compress((Path(lapwing.__file__).parent / module).read_bytes(), 9))
+                print(f"{module:36} {size:,} bytes as it is sent, {WANTED['module']:,} at most")
         finally:
             process.terminate()
             process.wait()

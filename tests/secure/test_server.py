@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lapwing.errors import BudgetExhausted, CatalogMismatch, Fault, InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
 from lapwing.secure import adding
 from lapwing.secure.adding import AddingServer, budget_of
@@ -234,3 +236,22 @@ def test_no_part_is_in_the_ledger(task: Task, begin: Begin, tmp_path: Path) -> N
     cells = [int.from_bytes(sent[at : at + 8], "little") for at in range(16, len(sent), 32)]
     assert not [cell for cell in cells if str(cell) in text]
     assert "secure total" in text
+
+
+def test_a_part_in_the_ledger_is_noticed(
+    task: Task, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: what is written of a charge tells a part."""
+    take, charge, seen = AddingServer.take, Charge, list[int]()
+
+    def taken(self: AddingServer, body: bytes) -> int:
+        seen.append(int.from_bytes(body[16:24], "little"))
+        return take(self, body)
+
+    def telling(*, question: str, **others: Any) -> Charge:
+        return charge(question=f"{question} {seen[0]}", **others)
+
+    monkeypatch.setattr(AddingServer, "take", taken)
+    monkeypatch.setattr(adding, "Charge", telling)
+    with pytest.raises(AssertionError):
+        test_no_part_is_in_the_ledger(task, begin, tmp_path)
