@@ -67,13 +67,16 @@ class Console:
         self._sessions = BrowserSessions(service.store, service.people)
         self._templates = Templates()
         self._cookie = "__Host-lapwing" if secure else "lapwing"
-        label = None if service.settings.openid is None else service.settings.openid.label
+        openid = service.settings.openid
+        label = None if openid is None else openid.label
         self._sign_in = SignIn(service, self._sessions, self._templates, label, secure=secure)
         self._provider: ProviderSignIn | None = None
-        if service.settings.openid is not None:
+        if openid is not None:
             from lapwing.server.console.sign_in import provider  # here: few services have one
 
-            self._provider = provider.ProviderSignIn(service, self._sessions, self._sign_in, address, secure=secure)
+            self._provider = provider.ProviderSignIn(
+                service, openid, self._sessions, self._sign_in, address, secure=secure
+            )
         self._router = Router(
             [
                 self._route("/console/static/{file}", "GET", self._static),

@@ -20,6 +20,7 @@ from lapwing.server.console.sign_in.steps import MINUTES, SignInSteps
 from lapwing.server.console.visits import go
 from lapwing.server.openid.identities import Identities
 from lapwing.server.openid.provider import Provider
+from lapwing.server.openid.settings import OpenIdSettings
 from lapwing.server.service import Service
 
 LEFT: Final = "provider"
@@ -33,13 +34,19 @@ class ProviderSignIn:
     """The way to the identity provider and back."""
 
     def __init__(
-        self, service: Service, sessions: BrowserSessions, sign_in: SignIn, address: str, *, secure: bool
+        self,
+        service: Service,
+        settings: OpenIdSettings,
+        sessions: BrowserSessions,
+        sign_in: SignIn,
+        address: str,
+        *,
+        secure: bool,
     ) -> None:
-        assert service.settings.openid is not None  # noqa: S101 - for the type alone
         self._service, self._sessions, self._sign_in, self._secure = service, sessions, sign_in, secure
-        self._address, self._label = address, service.settings.openid.label
+        self._address, self._label = address, settings.label
         self._cookie = "__Host-lapwing-provider" if secure else "lapwing-provider"
-        self._provider = Provider(service.settings.openid, address + PROVIDER + "/callback")
+        self._provider = Provider(settings, address + PROVIDER + "/callback")
         self._steps = SignInSteps(service.store)
         self.identities = Identities(service.store, service.people, self._provider)
 
