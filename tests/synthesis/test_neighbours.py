@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -198,3 +199,19 @@ def test_what_was_not_paid_is_refused() -> None:
     assert paid.left == Fraction(1, 3)
     paid.forget()
     assert paid.left == 0
+
+
+@pytest.mark.parametrize(("replaced", "l1", "squares"), [(False, 2, 4), (True, 4, 8)])
+def test_no_table_moves_further_than_stated(replaced: bool, l1: int, squares: int) -> None:
+    """Brute force: whatever two rows a unit has, in whose place whatever others are, and for every table."""
+    cells = np.array(list(product(range(2), repeat=2)))
+    of_unit = [np.array(rows) for rows in product(range(3), repeat=4) if sum(rows) <= 2]
+    farthest = [0, 0]
+    for one, other in product(of_unit, of_unit if replaced else [np.zeros(4, dtype=int)]):
+        for clique in ((0,), (1,), (0, 1)):
+            tables = [
+                Tabulation(sizes=(2, 2), cells=cells, counts=counts + 1).marginal(clique) for counts in (one, other)
+            ]
+            apart = tables[0] - tables[1]
+            farthest = [max(farthest[0], int(np.abs(apart).sum())), max(farthest[1], int((apart**2).sum()))]
+    assert farthest == [l1, squares]  # attained, so that nothing less would do
