@@ -8,8 +8,8 @@ import pytest
 from lapwing.exact.arrays import IntArray
 from lapwing.lab import Finding, Settings
 from lapwing.lab import trust as experiment
-from lapwing.secure.adding import noisy_total
 from lapwing.secure.joint_noise import Messages
+from lapwing.secure.noisy_totals import noisy_total
 
 
 def wrong(found: Finding) -> set[str]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import InvalidParameter
-from lapwing.secure.adding import AddingServer, budget_of, noisy_total
+from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.checking import liars, running_sums, summands
 from lapwing.secure.field import AT_ZERO, MODULUS, on_lines
+from lapwing.secure.noisy_totals import noisy_total
 from lapwing.secure.organising import new_task
 from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.task import Number, Task, Vector

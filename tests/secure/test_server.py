@@ -21,6 +21,7 @@ from lapwing.secure import adding
 from lapwing.secure.adding import AddingServer, budget_of
 from lapwing.secure.device import records_of
 from lapwing.secure.field import joined
+from lapwing.secure.noisy_totals import noisy_total
 from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task
 from lapwing.secure.wire import set_of
@@ -172,9 +173,7 @@ def test_noise_is_in_every_release(task: Task, begin: Begin) -> None:
     noise = set()
     for dropped in range(40):
         members = clients[: 16 * dropped] + clients[16 * (dropped + 1) :]
-        exact = adding.noisy_total(
-            server._store.parts([members[i : i + 16] for i in range(0, len(members), 16)]), 2, _None()
-        )
+        exact = noisy_total(server._store.parts([members[i : i + 16] for i in range(0, len(members), 16)]), 2, _None())
         noise.add(tuple(joined([server.release(members).cells, [-cell for cell in exact]])))
     assert len(noise) > 15  # 40 draws of two numbers of scale 2
     assert all(abs(each) < 200 for pair in noise for each in pair)

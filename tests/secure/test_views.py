@@ -15,8 +15,8 @@ import pytest
 
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.secure.adding import noisy_total
 from lapwing.secure.field import joined, split
+from lapwing.secure.noisy_totals import noisy_total
 
 FIELD = 5
 NOISE = {0: Fraction(1, 2), 1: Fraction(1, 6), 2: Fraction(1, 12), 3: Fraction(1, 12), 4: Fraction(1, 6)}

@@ -23,9 +23,9 @@ from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings
 from lapwing.local import BinaryResponse, local_epsilon
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.plots import Plot
-from lapwing.secure.adding import noisy_total
 from lapwing.secure.field import joined, split
 from lapwing.secure.joint_noise import Messages, digits_for, joint_noise
+from lapwing.secure.noisy_totals import noisy_total
 from lapwing.secure.pair_keys import Stream
 
 PEOPLE: Final = 10_000

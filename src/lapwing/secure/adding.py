@@ -12,15 +12,11 @@ the proof gives the adversary that choice), and other clients and servers may ha
 import fcntl
 import json
 import threading
-from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, final
-
-import numpy as np
+from typing import BinaryIO, Final, final
 
 from lapwing.errors import BudgetExhausted, Fault, InvalidParameter, QueryRefused
-from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
 from lapwing.ledger.entries import Charge, Charged, subject_of
 from lapwing.ledger.opening import open_ledger
@@ -41,6 +37,7 @@ from lapwing.secure.checking import (
 from lapwing.secure.field import AT_ZERO, MODULUS
 from lapwing.secure.identity import place_of
 from lapwing.secure.noise_rounds import SET_BYTES, message_sizes, take_part
+from lapwing.secure.noisy_totals import AddsNoise, Parts, noisy_total
 from lapwing.secure.pair_keys import pair_keys_of
 from lapwing.secure.sealing import Opener, sealed_bytes
 from lapwing.secure.share_store import ShareStore
@@ -50,15 +47,6 @@ from lapwing.secure.wire import ID_BYTES, Release, clients_in, records_in, set_d
 LEDGER: Final = "sums.lapwing.db"
 _LOCK: Final = "serving.lock"
 _UNIT: Final = "the answers of one client"
-_LOW: Final = np.uint64((1 << 32) - 1)
-
-
-class AddsNoise(Protocol):
-    """What adds independent noise to each integer of an array."""
-
-    def release(self, values: IntArray, entropy: Entropy) -> IntArray:
-        """Return the values with noise."""
-        ...
 
 
 @final
@@ -250,7 +238,7 @@ class AddingServer:
         parts = self._taken_part(bytes.fromhex(digest), messages)
         if isinstance(parts, bytes):
             raise InvalidParameter("The noise of this set is not drawn yet; nothing was released.")
-        return _Parts(parts)
+        return Parts(parts)
 
     def _new_release(self, members: list[bytes], digest: str, messages: bytes) -> Release:
         """Charge a release, draw it, and keep it; the order of the lines is the safety argument."""
@@ -329,44 +317,6 @@ class AddingServer:
             raise Fault("The same release is under way; ask again.")
         charged: Charged = outcome[0]
         return charged.sequence
-
-
-@final
-class _Parts:
-    """Adds numbers that are there: one server's parts of a noise that all have drawn together."""
-
-    def __init__(self, parts: Sequence[int]) -> None:
-        self._parts = np.array(parts, dtype=np.int64)
-
-    def release(self, values: IntArray, entropy: Entropy) -> IntArray:
-        return self._parts
-
-
-def noisy_total(
-    parts: bytes,
-    width: int,
-    noise: AddsNoise,
-    entropy: Entropy = SYSTEM,
-    modulus: int = MODULUS,
-    *,
-    combined: Callable[[Sequence[int]], list[int]] = list,
-    share: int = 1,
-) -> tuple[int, ...]:
-    """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
-
-    Guarantee: for whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the
-        sum by what is known, and reduction modulo the modulus is post-processing.
-    Args: combined: how sums of cells add up, linearly, to those that are released; share: what the server's sums count
-        in the totals of all: 1 for parts that add up.
-    """
-    numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
-    # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.
-    low = (numbers & _LOW).sum(axis=0, dtype=np.uint64)
-    high = (numbers >> np.uint64(32)).sum(axis=0, dtype=np.uint64)
-    totals = [(int(first) + (int(second) << 32)) % modulus for first, second in zip(low, high, strict=True)]
-    totals = combined(totals)
-    drawn = noise.release(np.zeros(len(totals), dtype=np.int64), entropy)
-    return tuple((share * total + int(each)) % modulus for total, each in zip(totals, drawn.tolist(), strict=True))
 
 
 def budget_of(measure: str, epsilon: Fraction, delta: Fraction) -> Registration:
