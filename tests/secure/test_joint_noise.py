@@ -26,7 +26,7 @@ from lapwing.secure.noise_rounds import message_sizes
 from lapwing.secure.organising import new_task
 from lapwing.secure.pair_keys import Stream, pair_keys_of
 from lapwing.secure.share_store import ShareStore
-from lapwing.secure.task import Task, joint_delta
+from lapwing.secure.task import Task, Values, joint_delta
 from lapwing.secure.wire import set_digest
 from tests.secure.conftest import NAMES, write_task
 from tests.secure.test_road import free_ports, serving
@@ -329,6 +329,33 @@ def test_totals_have_one_noise_and_are_released_once(task: Task, servers: dict[s
         assert server._ledger.seen().delta_remaining == 0
     assert secure.standard_deviation(task) == task.noise.standard_deviation
     assert Task.from_text(task.to_text()) == task
+
+
+@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "planted"])
+def test_a_total_is_exact_but_for_noise_of_its_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
+) -> None:
+    """Of 300 values: counts, plus what the servers' keys draw at scale 2/ε. The planted bug: nine tenths of it."""
+    if planted:
+        monkeypatch.setattr(noise_rounds, "digits_for", lambda scale: digits_for(scale * Fraction(9, 10)))
+    first, _ = write_task(tmp_path, Values(tuple(map(str, range(300)))), least=2)
+    task = replace(first, joint=True, delta=joint_delta(first.asked))
+    budget = budget_of("pure", task.epsilon, task.delta)
+    with ExitStack() as stack:
+        servers = {name: AddingServer(tmp_path / name, task, budget) for name in NAMES}
+        for server in servers.values():
+            stack.callback(server.close)
+        for name, body in bodies(task, ["7", "7", "9"]).items():
+            servers[name].take(body)
+        (clients,) = {server.freeze() for server in servers.values()}
+        got = messages_of(task, servers, clients)
+        released = [server.release(got[name] + clients).cells for name, server in servers.items()]
+    label = b"lapwing secure noise 1\n" + bytes.fromhex(set_digest(task.digest, clients))
+    keys = [pair_keys_of(tmp_path / name, task) for name in NAMES]
+    streams = [lambda place=place: keys[place].stream((place - 1) % 3, label) for place in range(3)]
+    parts, _ = drawn(digits_for(Fraction(2)), 300, streams)
+    expected = [each + {7: 2, 9: 1}.get(value, 0) for value, each in enumerate(secure.joined(parts))]
+    assert (secure.joined(released) == expected) is not planted
 
 
 def test_a_server_that_forgot_its_release_gives_the_same(
