@@ -115,7 +115,11 @@ def main(folder: Path) -> None:
     """Take all pictures."""
     with tempfile.TemporaryDirectory() as name, running(find_chromium() or "chromium") as chromium:
         sessions = [rand_hie(Path(name)), clinic(Path(name))]
-        service = Service(Path(name) / "people.db", sessions, ServiceSettings(rate=0, strangers=0))
+        files = Path(name) / "tables"
+        files.mkdir()
+        shutil.copy(Path(name) / "stays.parquet", files)
+        settings = ServiceSettings(rate=0, strangers=0, folders=(files,))
+        service = Service(Path(name) / "people.db", sessions, settings)
         for person, role in PEOPLE.items():
             service.people.add(person, role, PASSWORD, by="carol", team="research")
         for session in sessions:
@@ -138,7 +142,40 @@ def main(folder: Path) -> None:
             taken(page, world, f"/console/answers/{both}/rearranged?chosen=1&k0=1", folder / "rearranged.png")
             live = "document.getElementById('live').textContent == 'Kept up to date.'"
             taken(page, world, f"/console/dashboards/{board}", folder / "dashboard.png", live)
-            taken(chromium_of(chromium, world), world, "/console/data/rand_hie/budget", folder / "budget.png")
+            curator = chromium_of(chromium, world)
+            taken(curator, world, "/console/data/rand_hie/budget", folder / "budget.png")
+            registered(curator, world, folder / "register.png")
+            curator.go(f"{world.address}/console/account/second-factor")
+            sent(curator, "/second-factor", "document.querySelector('.qr')", password=PASSWORD)
+            shot(curator, folder / "second-factor.png")
+
+
+def registered(page: Page, world: World, file: Path) -> None:
+    """Take a picture of the third step of a registration, with the check beside the catalog."""
+    page.go(f"{world.address}/console/register/file?folder=&file=stays.parquet")
+    said = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "stays", "values-1": ", ".join(WARDS)}
+    bounds = {"lower-2": "0", "upper-2": "90", "lower-3": "0", "upper-3": "30"}
+    sent(page, "/register/file", "document.querySelector('[formaction]')", **said, **bounds)
+    page.run("setTimeout(() => document.querySelector('[formaction]').click())")
+    page.wait("document.querySelector('.private')")
+    shot(page, file)
+
+
+def sent(page: Page, action: str, until: str, **typed: str) -> None:
+    """Fill in a form and send it, and wait until something is so."""
+    page.run(
+        f"const form = [...document.forms].find((one) => one.getAttribute('action')?.endsWith({json.dumps(action)}));"
+        f"for (const [name, value] of Object.entries({json.dumps(typed)})) form.elements[name].value = value;"
+        "setTimeout(() => form.requestSubmit());"
+    )
+    page.wait(until)
+
+
+def shot(page: Page, file: Path) -> None:
+    """Take a picture of a page as it is."""
+    page.ask("Emulation.setScrollbarsHidden", {"hidden": True})
+    page.look(file, WIDTH, 640)
+    print(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 
 def chromium_of(chromium: Any, world: World) -> Page:

@@ -134,6 +134,27 @@ def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
     assert "The log is broken at line 2" in audrey.go("/console/audit").text
 
 
+def test_sign_ins_are_shown_with_those_that_failed(place: World) -> None:
+    Visitor(place).sign_in("alice", "not the password")
+    visitor(place, "alice")
+    shown = visitor(place, "audrey").go("/console/sign-ins?about=alice")
+    rows = re.findall(r'<span class="tag (bad|good)">([^<]*)</span>', shown.content.decode())
+    assert rows[:2] == [("good", "signed in: console"), ("bad", "failed")]
+    assert "127.0.0.1" in shown.text
+    assert "person added" not in shown.text
+
+
+def test_a_budget_by_team_is_for_curators(carol: Visitor, place: World) -> None:
+    place.service.people.change("alice", team="nurses", by="carol")
+    carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="team", name="nurses", share="50 %")
+    place.query("alice")
+    shown = carol.go("/console/data/open/budget").text
+    assert "By team" in shown
+    assert re.search(r"nurses\s*[<0-9. %]+50 %", shown)
+    for name in ("alice", "audrey"):
+        assert "By team" not in visitor(place, name).go("/console/data/open/budget").text
+
+
 def test_a_ledger_is_checked(place: World, monkeypatch: pytest.MonkeyPatch) -> None:
     audrey = visitor(place, "audrey")
     place.query("alice")

@@ -93,6 +93,25 @@ def test_a_catalog_that_cannot_be_is_told_with_its_place_and_kept_in_the_field(r
     assert not list(data.glob("*.toml"))
 
 
+def test_names_of_files_and_columns_stay_texts(registry: World, data: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    file = data / "<script>alert(1)<!-- &quot;.csv"
+    file.write_text(f'person,"{hostile}","\u202ertl"\n1,{hostile},x\n')
+    carol = visitor(registry, "carol")
+    files = carol.go("/console/register")
+    (link,) = [link for link in files.page.links if "script" in link]
+    columns = carol.go(link)
+    assert hostile in columns.text
+    fields = columns.form("/register/file").fields
+    typed = {"unit": "person", "rows": "1", "epsilon": "1", "dataset": "hostile"}
+    drafted = carol.submit(columns, "/register/file", **typed)
+    checked = carol.post("/console/register/check", drafted.form("/console/register").fields)
+    assert column(fields, hostile) == "1"
+    for page in (files, columns, drafted, checked):
+        assert page.page.forbidden == []
+        assert hostile not in page.content.decode()
+
+
 def test_a_service_without_folders_says_so(place: World) -> None:
     assert "lapwing serve --data FOLDER" in visitor(place, "carol").go("/console/register").text
 

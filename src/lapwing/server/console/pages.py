@@ -23,6 +23,7 @@ from lapwing.server.console import (
     rearranged,
     register,
     saved,
+    sign_ins,
 )
 from lapwing.server.console.visits import Page
 
@@ -45,6 +46,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *people.PAGES,
     *register.PAGES,
     *audit.PAGES,
+    *sign_ins.PAGES,
     *health.PAGES,
     *account.PAGES,
 )

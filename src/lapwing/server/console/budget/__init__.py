@@ -1,11 +1,12 @@
 """The budget: what is granted, spent and left; by person and by day; and until when it lasts."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.budget.spending import by_day, projection
+from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, projection
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.templates import ratio
 from lapwing.server.console.visits import Page, Visit
@@ -31,6 +32,7 @@ async def show(visit: Visit) -> Response:
         dataset=dataset,
         budget=budget,
         people=people,
+        teams=await _teams(visit, dataset, dict(people)),
         left=left,
         days=days,
         chart=_chart([(day.isoformat(), 100 * share) for day, share in days]) if len(days) > 1 else None,
@@ -46,6 +48,22 @@ async def show(visit: Visit) -> Response:
             for one in budget["allowances"]
         ],
     )
+
+
+async def _teams(visit: Visit, dataset: str, spent: Mapping[str, float]) -> list[TeamSpending]:
+    """Return what teams spent, for who may see teams."""
+    if not visit.caller.may("admin"):
+        return []
+    members: list[Any] = []
+    for _ in range(MOST_PAGES):
+        after = members[-1]["name"] if members else None
+        reply = await visit.api.send("GET", "people", query={"limit": 1000, "after": after})
+        members += reply.document
+        if not reply.following:
+            break
+    grants = await visit.api.get("datasets", dataset, "grants")
+    teams = {person["name"]: person["team"] for person in members if person["team"]}
+    return by_team(spent, teams, {team: ratio(share) for team, share in grants["teams"].items()})
 
 
 async def _charges(visit: Visit, dataset: str) -> tuple[list[Any], bool]:

@@ -20,6 +20,34 @@ class Projection:
     until: date | None
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamSpending:
+    """A team's part of the budget that is spent, by who is in it now; and its share of the whole, if it has one."""
+
+    team: str
+    spent: float
+    share: float | None
+
+
+def by_team(spent: Mapping[str, float], team_of: Mapping[str, str], shares: Mapping[str, float]) -> list[TeamSpending]:
+    """Return what teams spent, the most first; those with a share as well that spent nothing.
+
+    >>> [(one.team, one.spent) for one in by_team({"a": 0.25, "b": 0.5, "c": 0.1}, {"a": "x", "b": "x"}, {"y": 0.5})]
+    [('x', 0.75), ('y', 0)]
+    """
+    names = {*(team_of[person] for person in spent if person in team_of), *shares}
+    teams = [
+        TeamSpending(
+            team=team,
+            spent=sum(part for person, part in spent.items() if team_of.get(person) == team),
+            share=shares.get(team),
+        )
+        for team in sorted(names)
+    ]
+    return sorted(teams, key=lambda one: -one.spent)
+
+
 def by_day(charges: Sequence[Mapping[str, Any]], total: float, today: date) -> list[tuple[date, float]]:
     """Return the share of the budget that was charged on each day since the first charge, at most so many days."""
     if not charges or not total:
