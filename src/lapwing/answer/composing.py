@@ -15,11 +15,11 @@ from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.interval_ends import margins_of
 from lapwing.errors import QueryRefused
 from lapwing.query.composition import MOST_ROWS, Composition, SourceJoin
-from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of
+from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
 from lapwing.query.derivation.derived import Derived, NoisyCells, Output, measures_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.source_values import SourceCells, SourceValue, UnionValue
-from lapwing.query.measures import Measure
+from lapwing.query.measures import Key, Measure
 from lapwing.query.plan import Plan
 
 if TYPE_CHECKING:
@@ -33,12 +33,23 @@ def composed_rows(composition: Composition, answers: "Sequence[Answer]") -> Nois
 
     Raises: QueryRefused if there are too many, which is known beforehand only where all keys are public.
     """
+    if composition.public:
+        return _public(composition.public)
     if composition.joins is None:
         return _below_each_other(answers)
     rows = _cells(answers[:1], [np.arange(len(answers[0]))])
     for join, answer in zip(composition.joins, answers[1:], strict=True):
         rows = _joined(rows, answer, join)
     return rows
+
+
+def _public(columns: Sequence[Key]) -> NoisyCells:
+    return NoisyCells(
+        size=len(columns[0].domain),
+        measures={},
+        keys={str(column): of_labels(column.domain) for column in columns},
+        margins=lambda value: margins_of(value, {}, INTERVAL_CONFIDENCE),
+    )
 
 
 def _cells(answers: "Sequence[Answer]", places: Sequence[IndexArray]) -> NoisyCells:

@@ -48,7 +48,7 @@ def margins_of(
     if joint is not None:
         return joint
     parts = parts_of(value)  # else each has a part of the chance: a union bound
-    chance = (1 - confidence) / len(parts)
+    chance = (1 - confidence) / max(1, len(parts))  # a key rests on nothing
     margins: dict[Measure, Fraction] = {}
     for part in parts:
         if isinstance(part, OrderStatistic):

@@ -9,6 +9,7 @@ from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.derivation.source_values import SourceValue
 
 if TYPE_CHECKING:
+    from lapwing.query.measures import Key
     from lapwing.query.plan import Plan
 
 MOST_ROWS: Final = 1_000_000
@@ -36,14 +37,18 @@ class Composition:
     """The sources of an answer: questions that are released together, and joined or set below each other.
 
     Args: joins: of every source but the first, to those before it; None: each row is a row of one source (UNION ALL).
+        public: in the place of sources, columns of public rows, each with a value for every row.
     """
 
     sources: tuple["Plan", ...]
     joins: tuple[SourceJoin, ...] | None
+    public: "tuple[Key, ...]" = ()
 
     @property
     def most_rows(self) -> int | None:
         """The most rows that it makes, a public fact; None where the keys of a source are private."""
+        if self.public:
+            return len(self.public[0].domain)
         first, *others = (_most_rows(source) for source in self.sources)
         if self.joins is None:
             return None if first is None or None in others else first + sum(rows or 0 for rows in others)
@@ -74,4 +79,7 @@ def _most_rows(plan: "Plan") -> int | None:
 def _has_one_row_each(plan: "Plan", values: Sequence[Derived]) -> bool:
     """Tell whether no two rows of a source have the same values: its keys are among them."""
     keys = {value.key for value in values if isinstance(value, KeyValue)}
+    if plan.composition is not None and plan.composition.public:
+        rows = list(zip(*(key.domain for key in keys), strict=True))
+        return 0 < len(rows) == len(set(rows))
     return plan.composition is None and not plan.question.sets and keys.issuperset(plan.question.keys)

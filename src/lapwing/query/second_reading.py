@@ -87,7 +87,7 @@ class _Reader:
         if refused.reason.startswith(UNIT_SHOWN):
             raise refused
         try:
-            composed = compose(parsed, refused, self.whole, self._outputs, self._within.text, self._known)
+            composed = compose(parsed, refused, self.whole, self._outputs, self._within, self._known)
         except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
             raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
         if composed is None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lapwing.answer import Answer
 from lapwing.errors import QueryRefused
+from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import Derived, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.joint_price import calibrate_found, found_together
@@ -36,7 +37,7 @@ def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer
     else:
         answers = answer_all([leaf for leaves in asked for leaf in leaves], access)
     each = iter(answers)
-    return tuple(_made(request.plan, each)[0] for request in requests)
+    return tuple(_made(request.plan, each, request.priced.loss.nothing())[0] for request in requests)
 
 
 def _answered_after_searches(
@@ -124,19 +125,19 @@ def source_columns(plan: Plan, value: Derived) -> Iterator[tuple[Plan, Derived]]
                 yield from source_columns(plan.composition.sources[one.source], one.value)
 
 
-def _made(plan: Plan, answers: Iterator[Answer]) -> tuple[Answer, list[Answer]]:
-    """Return the answer to a plan, and those to its leaves."""
+def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer, list[Answer]]:
+    """Return the answer to a plan, and those to its leaves: public rows have none, and cost nothing."""
     if plan.composition is None:
         answer = next(answers)
         return answer, [answer]
-    made = [_made(source, answers) for source in plan.composition.sources]
+    made = [_made(source, answers, nothing) for source in plan.composition.sources]
     leaves = [leaf for _, of_source in made for leaf in of_source]
     answer = Answer(
         plan=plan,
         mechanisms=(),
         values=(),
         keys=(),
-        cost=sum_of([leaf.cost for leaf in leaves]),
+        cost=sum_of([nothing, *(leaf.cost for leaf in leaves)]),
         stored=all(leaf.stored for leaf in leaves),
         notes=tuple(dict.fromkeys(note for leaf in leaves for note in leaf.notes)),
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),

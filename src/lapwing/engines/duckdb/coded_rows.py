@@ -70,7 +70,9 @@ class CodedRows:
     @property
     def passes(self) -> int:
         """How many passes keep most of the sort in memory; what little of it does not fit is spilled."""
-        return max(1, -(-self.rows * (24 + 8 * len(self.table.columns)) // self.memory))
+        sorted_by = [c for c in self.table.columns if c.name != self.table.privacy_unit and fixed_width(c) is not None]
+        width = 24 + sum(1 if column.type == "string" else 8 for column in sorted_by)
+        return max(1, -(-self.rows * width // self.memory))
 
     def layer(self, part: Pass) -> str:
         """Return what stands for `cleaned.layer`, of a part of the units."""

@@ -25,8 +25,9 @@ from lapwing.query.aggregates.common_tables import (
     with_named,
 )
 from lapwing.query.aggregates.constants import Constants, with_constants
-from lapwing.query.aggregates.layers import OVER_ANSWER, Inner, Layer, Outputs
+from lapwing.query.aggregates.layers import OVER_ANSWER, UNIT_SHOWN, Inner, Layer, Outputs
 from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.public_answers import named_in, public_answer, public_rows
 from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.aggregates.source_names import SourceNames, in_words_of_the_text, written
@@ -37,6 +38,7 @@ from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.expressions.rows import RowScope, same_name
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.text.dialect import not_released
@@ -52,21 +54,26 @@ _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 
 
 def compose(
-    parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, text: str, known: Constants
+    parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, within: Scope, known: Constants
 ) -> Plan | None:
     """Bind a question over the answers to others, or with numbers that are to be asked for; None if it is none.
 
     Args: refused: why it is not answered as a question over rows, or over one answer; known: the numbers so far.
     Raises: QueryRefused if it is one, and is not answered.
     """
-    composer = _Composer(parsed, whole, outputs, RowScope(text=text))
+    text = within.text
+    composer = _Composer(parsed, whole, outputs, within)
     items = composer.items(parsed.select)
     if items is not None:
         first = items[0].query
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
         if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith(OVER_ANSWER):
             return with_constants(parsed, whole, RowScope(text=text), known)
-        return composer.all_of(items, parsed.select)
+        try:
+            return composer.all_of(items, parsed.select)
+        except QueryRefused as again:  # of units: their rows may be joined to public ones
+            if not (again.reason.startswith(UNIT_SHOWN) and any(item.public for item in items)):
+                raise
     split = around_answer(parsed.select, RowScope(text=text))
     if split is None:
         return with_constants(parsed, whole, RowScope(text=text), known)
@@ -75,17 +82,23 @@ def compose(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Item:
-    """What stands in FROM: a query, its name if it has one, what it may name, and its columns if they are renamed."""
+    """What stands in FROM: a query, its name if it has one, what it may name, and its columns if they are renamed.
+
+    Args: public: the rows that it gives, if these are public and it asks nothing; node: where it stands.
+    """
 
     query: exp.Expression
     name: str | None
     outside: tuple[exp.Expression, ...] = ()
     columns: tuple[str, ...] = ()
+    public: PublicInput | None = None
+    node: exp.Expression | None = None
 
 
 class _Composer:
-    def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, rows: RowScope) -> None:
-        self._parsed, self._whole, self._outputs, self._rows = parsed, whole, outputs, rows
+    def __init__(self, parsed: Parsed, whole: Whole, outputs: Outputs, within: Scope) -> None:
+        self._parsed, self._whole, self._outputs, self._within = parsed, whole, outputs, within
+        self._rows = within.nowhere
         self._looked_at: dict[int, bool] = {}
         self._said: set[int] = set()
 
@@ -112,7 +125,8 @@ class _Composer:
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
         found = [self._item(node, visible, depth) for node in nodes]
         items = [item for item in found if item is not None]
-        return items if len(items) == len(nodes) else None
+        asked = any(item.public is None for item in items)
+        return items if asked and len(items) == len(nodes) else None
 
     def _item(self, node: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> _Item | None:
         rows, alias = self._rows, node.args.get("alias")
@@ -120,20 +134,25 @@ class _Composer:
             query = bare(node.this)
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
-            if place is None:
-                return None
             rows.only(node.this, "this", "quoted")
-            query, visible = bare(visible[place].this), visible[:place]
+            if place is None:
+                query, visible = exp.select("*").from_(exp.Table(this=node.this.copy())), ()
+            else:
+                query, visible = bare(visible[place].this), visible[:place]
         else:
             return None
+        public = None
         if not self._is_answer(query, visible, depth):
-            return None
+            public = public_rows(with_named(query, visible), self._within)
+            if public is None:
+                return None
         rows.only(node, "this", "alias")
         if alias is None:
-            return _Item(query=query, outside=tuple(visible), name=node.name or None)
+            return _Item(query=query, outside=tuple(visible), name=node.name or None, public=public, node=node)
         rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
         columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
-        return _Item(query=query, outside=tuple(visible), name=checked_name(alias.this, rows), columns=columns)
+        name = checked_name(alias.this, rows)
+        return _Item(query=query, outside=tuple(visible), name=name, columns=columns, public=public, node=node)
 
     def _is_answer(self, query: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> bool:
         """Tell whether a query is a question, or over the answers to such; each is looked at once."""
@@ -147,6 +166,12 @@ class _Composer:
                 )
             self._looked_at[id(query)] = answer
         return self._looked_at[id(query)]
+
+    def _plan_of(self, item: _Item, select: exp.Select) -> Plan:
+        if item.public is None:
+            return self._source(with_named(item.query, item.outside))
+        named = None if item.columns else named_in(select)
+        return public_answer(item.public, named, item.node or item.query, self._within)
 
     def _source(self, query: exp.Expression) -> Plan:
         if isinstance(query, exp.Union):
@@ -169,7 +194,7 @@ class _Composer:
             reason = f"The answer would be made of up to {rows:,} rows, and at most {MOST_ROWS:,} are joined"
             raise QueryRefused(reason, remedy=_NEEDS_KEYS)
         return Plan(
-            question=Question(selection=composition.sources[0].question.selection, keys=(), measures=()),
+            question=Question(selection=_first(composition).question.selection, keys=(), measures=()),
             keys=(),
             outputs=tuple(outputs),
             asked=PriceRequest(epsilon=options.epsilon, delta=options.delta),
@@ -212,7 +237,7 @@ class _Composer:
         plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
         equalities = conjuncts(where.this, self._rows) if plain and where is not None else []
         for item, clause in zip(items, clauses, strict=False):
-            place = names.add(self._source(with_named(item.query, item.outside)), item.name, item.columns, item.query)
+            place = names.add(self._plan_of(item, select), item.name, item.columns, item.query)
             if clause is not None:
                 joins.append(self._join(clause, place, names, equalities))
         joins += self._scalars(select, names)
@@ -305,6 +330,11 @@ class _Composer:
             return True
         items = self.items(query, visible)
         return items is not None and all(self._is_one_row(item.query, item.outside) for item in items)
+
+
+def _first(composition: Composition) -> Plan:
+    """Return the first of the plans that touch data."""
+    return next(leaf for source in composition.sources for leaf in plans_asked(source))
 
 
 def _kind(clause: exp.Expression) -> JoinKind | None:
