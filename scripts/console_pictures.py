@@ -104,8 +104,8 @@ def answer(world: World, dataset: str, sql: str, epsilon: float, label: str) -> 
 
 def taken(page: Page, world: World, path: str, file: Path, until: str = "true") -> None:
     """Take a picture of a page, once something is so."""
-    page.go(world.address + path)
     page.ask("Emulation.setScrollbarsHidden", {"hidden": True})
+    page.go(world.address + path)
     page.wait(until)
     page.look(file, WIDTH, 640)
     print(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)

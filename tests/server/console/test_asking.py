@@ -73,6 +73,16 @@ def test_a_wanted_error_is_bought_at_the_least_price(alice: Visitor) -> None:
     assert "±10" in alice.submit(price, "/ask/answer").text
 
 
+def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(alice: Visitor) -> None:
+    sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
+    refused = priced(alice, sql, by="error", error="2", epsilon="")
+    assert "Say how many you assume" in refused.text
+    price = alice.submit(refused, "/ask", assuming="1000")
+    assert "±2" in price.text
+    assert price.form("/ask/answer").fields["assuming"] == "1000"
+    assert alice.submit(price, "/ask/answer").status == 200
+
+
 def test_a_refusal_points_at_the_place_and_can_be_put_right(alice: Visitor) -> None:
     refused = priced(alice, "SELECT COUNT(*) AS n\nFROM visits WHERE plam = 'a'")
     assert "There is no column 'plam' in visits (line 2, column 19)" in refused.text

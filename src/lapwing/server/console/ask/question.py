@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 USUAL_PRICE: Final = "0.1"
 SUGGESTION: Final = re.compile(r"Did you mean '([^']+)'\?")
+PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
+"""A text in quotes, or a name."""
 TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
 
 
@@ -72,7 +74,7 @@ def question_of(request: Mapping[str, Any]) -> Question:
 def marked(sql: str, position: tuple[int, int]) -> tuple[str, str, str]:
     r"""Return the line that a refusal points at: what is before, the name or sign itself, and what is after.
 
-    >>> marked("SELECT 1,\\n plam FROM t", (2, 2))
+    >>> marked("SELECT 1,\n plam FROM t", (2, 2))
     (' ', 'plam', ' FROM t')
     """
     lines = sql.split("\n")
@@ -94,17 +96,15 @@ def proposed(remedy: str) -> str | None:
 
 
 def mended(sql: str, position: tuple[int, int], remedy: str) -> str | None:
-    """Return the question with the name that a refusal proposes, if it proposes one.
+    """Return the question with the name that a refusal proposes wherever the wrong one stands, if it proposes one.
 
-    >>> mended("SELECT plam FROM t", (1, 8), "Did you mean 'plan'? Columns: plan.")
-    'SELECT plan FROM t'
+    >>> mended("SELECT plam FROM t WHERE x = 'plam' GROUP BY plam", (1, 8), "Did you mean 'plan'? Columns: plan.")
+    "SELECT plan FROM t WHERE x = 'plam' GROUP BY plan"
     """
     suggestion = proposed(remedy)
-    lines = sql.split("\n")
-    if suggestion is None or position[0] > len(lines):
+    if suggestion is None or position[0] > sql.count("\n") + 1:
         return None
-    before, wrong, after = marked(sql, position)
+    _, wrong, _ = marked(sql, position)
     if not TOKEN.fullmatch(wrong):
         return None
-    lines[position[0] - 1] = before + suggestion + after
-    return "\n".join(lines)
+    return PIECE.sub(lambda piece: suggestion if piece[0] == wrong else piece[0], sql)

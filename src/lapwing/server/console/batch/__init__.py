@@ -1,6 +1,7 @@
 """Several questions at one price: all are charged, or none."""
 
 import re
+from fractions import Fraction
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -71,9 +72,15 @@ async def _page(visit: Visit, fields: Any, *, preview: bool, refused: Any = None
         label=fields.get("label", "").strip(),
         questions=questions,
         document=document,
+        share=None if document is None else _share(document),
         told=told,
         key=new_name(),
     )
+
+
+def _share(document: Any) -> float:
+    left = Fraction(document["remaining"]["amount"])
+    return float(Fraction(document["cost"]["amount"]) / left) if left else 1.0
 
 
 def _body(fields: Any) -> dict[str, Any]:
