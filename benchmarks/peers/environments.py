@@ -17,7 +17,7 @@ from typing import Any, Final
 PINS: Final = {
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.5.2"),
     "OpenDP": ("opendp[polars]==0.16.0",),
-    "OpenDP-mbi": ("opendp[mbi]==0.16.0",),
+    "OpenDP-mbi": ("opendp[mbi]==0.16.0", "pandas==2.2.3"),  # which its synthetic rows need without saying so
     "PipelineDP": ("pipeline-dp==0.3.1",),
     "jax-privacy": ("jax-privacy==2.0.0",),
     "SmartNoise": ("smartnoise-sql==1.0.10",),

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, Interrupted, InvalidParameter
 from lapwing.release.spending import spend
-from lapwing.synthesis import SyntheticTable, asking
+from lapwing.synthesis import SyntheticTable, asking, estimation
 from lapwing.synthesis.choosing import weights_of
 from lapwing.synthesis.paid_marginals import PaidMarginals
 from lapwing.synthesis.reading import Reading, Tabulation
@@ -224,6 +224,15 @@ def test_mbi_fits_what_was_measured(tmp_path: Path) -> None:
         synthetic = session.synthesize(["plan", "ill"], epsilon=MUCH, method="mst", rows=3000)
     drawn = synthetic.to_arrow().to_pylist()
     assert apart(shares(rows, ("plan", "ill")), shares(drawn, ("plan", "ill"))) < 0.02
+
+
+def test_an_optimizer_that_went_astray_begins_anew_and_then_says_so() -> None:
+    model = object.__new__(estimation.GraphicalModel)
+    model._sizes, model._before, model._domain = (2, 2), object(), None
+    found = [({(0,): np.array([np.nan, 0])}, 5.0), ({(0,): np.array([0.0, 0.0])}, np.inf)]
+    with patch.object(estimation.GraphicalModel, "_estimated", side_effect=found), pytest.raises(ArithmeticError):
+        model.fit([])
+    assert model._before is None
 
 
 @pytest.mark.long

@@ -63,7 +63,10 @@ class GraphicalModel:
         self._domain = mbi.Domain(tuple(range(len(sizes))), sizes)
 
     def fit(self, tables: Sequence[NoisyTable]) -> MarginalTree:
-        """Return the distribution that is nearest to the tables, and as even as they allow."""
+        """Return the distribution that is nearest to the tables, and as even as they allow.
+
+        Raises: ArithmeticError if there is none in doubles, twice.
+        """
         import mbi
 
         with _quiet():
@@ -71,16 +74,27 @@ class GraphicalModel:
                 mbi.LinearMeasurement(counts.reshape(-1), clique, stddev=deviation)
                 for clique, (counts, deviation) in together(tables).items()
             ]
-            model = mbi.estimation.MirrorDescent().estimate(
-                self._domain, told, iters=STEPS, warm_start=self._before, tol=CLOSE
-            )
-            potentials = {clique: np.asarray(model.potentials[clique].values) for clique in model.cliques}
-            total = float(model.total)
-        self._before = model
+            potentials, total = self._estimated(told)
+            if not _finite(potentials, total) and self._before is not None:
+                # Where the one before ended may be no place to begin at: from the beginning, then.
+                self._before = None
+                potentials, total = self._estimated(told)
+        if not _finite(potentials, total):
+            raise ArithmeticError("The optimizer left what doubles hold.")
         tree, _ = mbi.junction_tree.make_junction_tree(self._domain, list(potentials))
         nodes = [tuple(sorted(node)) for node in tree.nodes]
         edges = [(tuple(sorted(one)), tuple(sorted(other))) for one, other in tree.edges]
         return MarginalTree.calibrated(self._sizes, sorted(nodes), edges, potentials, total)
+
+    def _estimated(self, told: list[Any]) -> tuple[dict[Clique, Floats], float]:
+        """Return the potentials of a distribution by their columns, and the number of rows."""
+        import mbi
+
+        model = mbi.estimation.MirrorDescent().estimate(
+            self._domain, told, iters=STEPS, warm_start=self._before, tol=CLOSE
+        )
+        self._before = model
+        return {clique: np.asarray(model.potentials[clique].values) for clique in model.cliques}, float(model.total)
 
     def close(self) -> None:
         """Let go of the programs that were compiled: hundreds of megabytes, which nothing uses again."""
@@ -109,6 +123,10 @@ def together(tables: Sequence[NoisyTable]) -> dict[Clique, tuple[Floats, float]]
             variance = 1 / (deviation**-2 + 1 / variance)
         found[table.clique] = counts, variance**0.5
     return found
+
+
+def _finite(potentials: dict[Clique, Floats], total: float) -> bool:
+    return bool(np.isfinite(total)) and all(bool(np.isfinite(table).all()) for table in potentials.values())
 
 
 @contextmanager
