@@ -276,6 +276,13 @@ def test_existing_people_are_bound_if_the_operator_says_so(
     assert [person.name for person in place.service.people.all()] == ["alice", "audrey", "bob", "carol"]
 
 
+def test_a_provider_that_cannot_be_reached_lets_passwords_in_still(place: World, issuer: Issuer) -> None:
+    issuer.down = True
+    told = Visitor(place).go(START)
+    assert (told.status, "cannot be reached" in told.text) == (504, True)
+    assert told.form("/console/sign-in").fields["name"] == ""
+
+
 @pytest.mark.parametrize(
     "facts",
     [{"issuer": "http://evil.example"}, {"token_endpoint": "http://evil.example/token"}, {"jwks_uri": None}],

@@ -21,6 +21,7 @@ from lapwing.server.console.forms import FIELD, foreign, form_of, is_from_here
 from lapwing.server.console.sign_in.steps import SignInSteps
 from lapwing.server.console.templates import Templates
 from lapwing.server.console.visits import go
+from lapwing.server.problems import status_of
 from lapwing.server.service import Service
 
 START: Final = "/console"
@@ -173,12 +174,17 @@ class SignIn:
             error="" if error is None else str(error),
             **facts,
         )
-        return HTMLResponse(text, 200 if error is None else 429 if isinstance(error, TooManyRequests) else 401)
+        return HTMLResponse(text, 200 if error is None else _status(error))
 
     def _set(self, response: Response, secret: str) -> None:
         response.set_cookie(
             self._cookie, secret, max_age=SECONDS, httponly=True, samesite="strict", secure=self._secure, path="/"
         )
+
+
+def _status(error: LapwingError) -> int:
+    """Return the status of a page on which nobody was signed in."""
+    return 401 if isinstance(error, NotAuthorised) else status_of(error)
 
 
 def own_path(wanted: str) -> str:
