@@ -26,9 +26,10 @@ SIZES: dict[str, int] = REQUEST["sizes"]
 
 
 def table(rows: Any, names: tuple[str, ...]) -> Any:
-    """Return how many rows have each combination of cells."""
-    shape = tuple(SIZES[name] for name in names)
-    places = np.ravel_multi_index(tuple(rows[name].to_numpy().astype(np.int64) for name in names), shape)
+    """Return how many rows have each combination of cells; the last of each column is null, which OpenDP adds."""
+    shape = tuple(SIZES[name] + 1 for name in names)
+    cells = tuple(rows[name].cast(pl.Int64).fill_null(SIZES[name]).to_numpy() for name in names)
+    places = np.ravel_multi_index(cells, shape)
     return np.bincount(places, minlength=math.prod(shape))
 
 
