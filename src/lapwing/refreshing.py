@@ -7,7 +7,7 @@ they still are.
 
 from pathlib import Path
 
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import SPARK, Catalog
 from lapwing.catalog.toml import load
 from lapwing.opening import open_session
 from lapwing.sources import fetch, tables_of
@@ -27,7 +27,8 @@ def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: 
         values they are. InvalidParameter if no table comes from a source.
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
-    fetch(described)
+    if described.engine != SPARK:  # which reads files where they are
+        fetch(described)
     with open_session(described) as session:
         if not tables_of(described):
             return session.budget(history=False).version

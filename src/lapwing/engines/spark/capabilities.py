@@ -20,12 +20,13 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.relations.set_operations import DistinctRows, Union
+from lapwing.query.relations.unit_join import UnitJoin
 
 ON_A_SNAPSHOT: Final = 'Ask the same of a copy of the files, with engine = "duckdb" in its catalog and the same ledger.'
 MOST_CELLS: Final = 4_000_000
 """The most rows that may come back from the cluster; a service's memory holds them."""
 _NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "magnitude", "sign"})
-_RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, DistinctRows, Union)
+_RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, UnitJoin, DistinctRows, Union)
 
 
 def _missing(construct: str, name: str) -> Missing:
@@ -41,6 +42,8 @@ def _lacking(question: Question) -> Iterator[Missing]:
     for relation in relations_of(question.selection):
         if not isinstance(relation, _RELATIONS):
             yield _missing(relation.construct, relation.construct)
+        if isinstance(relation, UnitJoin) and relation.kind == "mark":
+            yield _missing(relation.construct, "IN and EXISTS beside other conditions")
         if isinstance(relation, PerUnit):
             yield from (
                 _missing(used, f"{used} per unit")
@@ -52,9 +55,8 @@ def _lacking(question: Question) -> Iterator[Missing]:
             yield _missing("clamped means", "sums of clamped means")
         if isinstance(measure, Distribution) and not _is_narrow(measure.argument):
             yield _missing("wide integers", "quantiles of numbers beyond 62 bits")
-    theirs = [
-        right for node in relations_of(question.selection) if isinstance(node, PublicJoin) for _, right in node.on
-    ]
+    joins = [node for node in relations_of(question.selection) if isinstance(node, PublicJoin)]
+    theirs = [right for node in joins for _, right in node.on]
     for expression in (*expressions_of(question), *theirs):
         for node in walk(expression):
             if isinstance(node, Operation):

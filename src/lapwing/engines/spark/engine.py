@@ -24,12 +24,13 @@ from lapwing.catalog.source_address import is_address
 from lapwing.engines.base import FAILED, NOTHING, Exact
 from lapwing.engines.duckdb.cleaned import needed
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.stamps import Stamp, stamp_of, unreadable
+from lapwing.engines.duckdb.stamps import unreadable
 from lapwing.engines.spark import cleaned, files, queries
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.checking import repeated_keys, unfit_columns
 from lapwing.engines.spark.cluster import LOCAL, Cluster
 from lapwing.engines.spark.files import Files
+from lapwing.engines.spark.listing import LAKES, listed
 from lapwing.engines.spark.literals import identifier, kept_name
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import public_name
@@ -64,7 +65,7 @@ class Spark:
     ) -> None:
         _require_supported(catalog)
         self._catalog, self._public = catalog, public
-        self._paths = {table.name: catalog.folder.absolute() / table.source for table in catalog.tables}
+        self._folder = catalog.folder.absolute()
         self._cluster = Cluster(catalog.cluster or LOCAL, seconds=seconds, further=further)
         self._described: dict[str, Files] = {}
         self._sources: dict[tuple[str, str], str] = {}
@@ -190,12 +191,12 @@ class Spark:
 
     def _describe(self, table: Table) -> Files:
         """Return the files of a table, described anew where their stamp has changed."""
-        path = self._paths[table.name]
-        stamp: Stamp = stamp_of(path, table)
+        listing = listed(table, self._folder)
+        stamp = files.stamp_of(listing, table)
         with self._lock:
             known = self._described.get(table.name)
         if known is None or known.stamp != stamp:
-            known = files.described(path, table)
+            known = files.described(listing, table)
             with self._lock:
                 self._described[table.name] = known
         return known
@@ -247,10 +248,13 @@ def _require_supported(catalog: Catalog) -> None:
     if catalog.graphs or catalog.monitors:
         raise CatalogError('dataset.engine = "spark" has no graphs and no monitors; use "duckdb" for them.')
     for table in catalog.tables:
+        if table.source.startswith(LAKES):
+            continue
         if is_address(table.source) or not table.source.endswith(".parquet"):
             raise CatalogError(
                 f'tables.{table.name}.source: dataset.engine = "spark" reads Parquet files, like '
-                f'"{table.name}/*.parquet"; use "duckdb" for what is somewhere else, which is fetched as a snapshot.'
+                f'"{table.name}/*.parquet", and those of delta: and iceberg: tables; use "duckdb" for what is somewhere '
+                "else, which is fetched as a snapshot."
             )
         if table.where or table.unit_day is not None:
             raise CatalogError(f'tables.{table.name}: dataset.engine = "spark" has no where and no unit_day.')

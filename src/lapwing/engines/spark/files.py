@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.catalog.model import Table
-from lapwing.catalog.patterns import files_of, folder_of, is_pattern
-from lapwing.engines.duckdb.stamps import Stamp, readable, stamp_of, unreadable
+from lapwing.engines.duckdb.stamps import Stamp, unreadable
 from lapwing.engines.spark.cleaned import INTEGERS, READABLE
+from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
 
 if TYPE_CHECKING:
@@ -61,36 +61,52 @@ class _Footer:
     types: Mapping[str, str | None]
 
 
-def described(source: Path, table: Table) -> Files:
-    """Return the files of a table.
+def stamp_of(listing: Listing, table: Table) -> Stamp:
+    """Return the stamp of a table's files.
 
-    Args: source: a Parquet file, or a pattern that names several.
+    Raises: DataFault if there are none, or one is missing.
+    """
+    try:
+        return Stamp.of({file: file.stat() for file in _some(listing, table)})
+    except OSError:
+        raise _missing(table) from None
+
+
+def described(listing: Listing, table: Table) -> Files:
+    """Return what the files of a table are.
+
     Raises: DataFault if they are missing, are not Parquet, or have not the declared columns, in types that Spark reads
         as they are declared; or not all the same types of these.
     """
-    with readable(source, table):
-        stamp = stamp_of(source, table)
-        files = files_of(source)
-        with ThreadPoolExecutor(_READERS) as pool:
-            footers = list(pool.map(lambda file: _footer(file, table), files))
-        if stamp_of(source, table) != stamp:
-            raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
+    stamp, files = stamp_of(listing, table), listing.files
+    with ThreadPoolExecutor(_READERS) as pool:
+        footers = list(pool.map(lambda file: _footer(file, table), files))
+    if stamp_of(listing, table) != stamp:
+        raise DataFault(f"The files {table.source} of table {table.name} changed while they were read; try again")
     if any(footer.types != footers[0].types for footer in footers):
         raise DataFault(f"The files {table.source} of table {table.name} do not have the same columns and types")
     _require_readable(table, footers[0].types)
-    folder = folder_of(source) if is_pattern(source) else source.parent
-    listed = [
-        [file.relative_to(folder).as_posix(), at.st_size, at.st_mtime_ns, footer.digest]
-        for file, footer in zip(files, footers, strict=True)
-        for at in [file.stat()]
+    known = [
+        [file.relative_to(listing.folder).as_posix(), size, changed, footer.digest]
+        for file, (_, size, changed, *_), footer in zip(files, stamp.files, footers, strict=True)
     ]
     return Files(
         stamp=stamp,
         paths=tuple(str(file) for file in files),
         rows=sum(footer.rows for footer in footers),
         types={name: kind for name, kind in footers[0].types.items() if kind is not None},
-        digest=hashlib.sha256(json.dumps(listed).encode()).hexdigest(),
+        digest=hashlib.sha256(json.dumps(known).encode()).hexdigest(),
     )
+
+
+def _some(listing: Listing, table: Table) -> tuple[Path, ...]:
+    if not listing.files:
+        raise _missing(table)
+    return listing.files
+
+
+def _missing(table: Table) -> DataFault:
+    return DataFault(f"The file {table.source} of table {table.name} is missing")
 
 
 def needed(table: Table) -> list[str]:

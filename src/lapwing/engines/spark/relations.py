@@ -2,7 +2,7 @@
 
 What makes each unit-local is proven at its node (`query.relations`) and printed as in `engines.duckdb.relations`: rows
 and groups of a unit are taken in the order of a hash of their own values, ties broken by these, and every column is
-inside its bounds. Windows and joins of a unit's rows are not printed yet (`capabilities`).
+inside its bounds. Windows are not printed (`capabilities`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +27,7 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, Un
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import ProtectedRows, Selection, table_of, tables_of
 from lapwing.query.relations.set_operations import DistinctRows, Union
+from lapwing.query.relations.unit_join import UnitJoin
 
 
 def selected(selection: Selection, further: Sequence[str] = ()) -> str:
@@ -48,6 +49,8 @@ def relation(node: Relation) -> str:
             return _per_unit(node)
         case PublicJoin():
             return _joined(node)
+        case UnitJoin():
+            return _joined_by_unit(node)
         case FirstRows():
             columns = [identifier(column.name) for column in node.columns]
             order = [hashed(table_of(node), carried(node)[0], columns), *columns]
@@ -163,7 +166,7 @@ def _averaged(total: str, count: str, kind: Real, step: Fraction) -> str:
     return f"CASE WHEN {count} = 0 THEN NULL ELSE LEAST(GREATEST({mean}, {low}), {high}) END"
 
 
-# ---- joins to public tables ------------------------------------------------------------------------------------------
+# ---- joins -----------------------------------------------------------------------------------------------------------
 
 
 def public_name(name: str) -> str:
@@ -184,8 +187,35 @@ def _joined(node: PublicJoin) -> str:
     if node.kind == "not_in":
         return f"(SELECT {_items(shown)} FROM {ours} WHERE {shared}0 NOT IN (SELECT {shared}0 FROM {theirs}))"
     on = " AND ".join(f"ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
-    kind = {"semi": "LEFT SEMI", "anti": "LEFT ANTI"}.get(node.kind, node.kind.upper())
+    kind = _KINDS.get(node.kind, node.kind.upper())
     return f"(SELECT {_items(shown)} FROM {ours} {kind} JOIN {theirs} ON {on or 'TRUE'})"
+
+
+_KINDS: Final = {"semi": "LEFT SEMI", "anti": "LEFT ANTI"}
+
+
+def _joined_by_unit(node: UnitJoin) -> str:
+    """Join rows of a unit with each other: every row with those of its own unit alone, whatever else they equal.
+
+    No two columns of the sides have one name.
+    """
+    (unit,), columns = carried(node), [identifier(column.name) for column in node.source.relation.columns]
+    (ours_unit,), (theirs_unit,) = (carried(side.relation) for side in (node.source, node.other))
+    names = [unit, *columns, *(identifier(column.name) for column in node.added)]
+    holder, shared = _free("holder", names), _free("on", names)
+    left = [f"{column_of(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    right = [f"{column_of(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    ours = f"(SELECT {_items([f'{ours_unit} AS {unit}', *columns, *left])} {selected(node.source)}) AS ours"
+    added = _named(map(column_of, node.shown), node.added)
+    theirs = f"(SELECT {_items([f'{theirs_unit} AS {holder}', *added, *right])} {selected(node.other)}) AS theirs"
+    equal = "".join(f" AND ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
+    condition = "" if node.condition is None else f" AND ({expression(node.condition)})"
+    further = [identifier(column.name) for column in node.added] if node.kind in ("inner", "left") else []
+    shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
+    kind = _KINDS.get(node.kind, node.kind.upper())
+    return (
+        f"(SELECT {_items(shown)} FROM {ours} {kind} JOIN {theirs} ON ours.{unit} = theirs.{holder}{equal}{condition})"
+    )
 
 
 def _public_rows(node: PublicJoin) -> str:

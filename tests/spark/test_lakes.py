@@ -1,0 +1,99 @@
+"""Tables of Delta Lake and Iceberg on Spark: lists of files, or refused where they are more than that."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
+from lapwing.engines.spark.cluster import Cluster
+from lapwing.engines.spark.engine import Spark
+from lapwing.errors import CatalogError, DataFault
+from lapwing.query.bind import bind
+from lapwing.refreshing import refresh_data
+from tests.support.engines import spark
+from tests.support.sources import rows
+
+TEXT = """
+[dataset]
+name = "visits"
+engine = "spark"
+cluster = "local[2]"
+ledger = "sqlite:visits.db"
+[budget]
+epsilon = 1
+delta = 1e-6
+[tables.visits]
+source = "{source}"
+privacy_unit = "person"
+max_rows_per_unit = 99
+[tables.visits.columns]
+plan = {{ type = "string", values = ["a", "b"] }}
+"""
+SOME = pa.table({"person": [1, 1, 2], "plan": ["a", "b", "a"]})
+MORE = pa.table({"person": [3, 4], "plan": ["b", "b"]})
+
+
+def over(folder: Path, source: str) -> Catalog:
+    return loads(TEXT.format(source=source), file="visits", folder=folder)
+
+
+def counted(catalog: Catalog) -> dict[Any, tuple[int, ...]]:
+    question = bind("SELECT plan, COUNT(*) FROM visits GROUP BY plan", catalog).question
+    with spark.engine(catalog) as engine:
+        return dict(spark.run(engine, question).cells)
+
+
+def test_a_version_of_a_delta_table_is_its_files(cluster: Cluster, tmp_path: Path) -> None:
+    address = rows.fill_delta(tmp_path / "lake", SOME)
+    first = Spark(over(tmp_path, address)).digest(over(tmp_path, address).tables[0], {"any": ""})
+    rows.fill_delta(tmp_path / "lake", MORE)
+    newest, pinned = (over(tmp_path, f"{address}{version}") for version in ("", "?version=0"))
+    assert counted(newest) == {("a",): (2,), ("b",): (3,)}
+    assert counted(pinned) == {("a",): (2,), ("b",): (1,)}
+    assert Spark(pinned).digest(pinned.tables[0], {"any": ""}) == first
+    assert Spark(newest).digest(newest.tables[0], {"any": ""}) != first
+    assert refresh_data(newest) == refresh_data(newest) == 1  # nothing is fetched, and nothing is new
+    rows.fill_delta(tmp_path / "lake", MORE)
+    assert refresh_data(newest) == 2
+    assert not list(tmp_path.glob("*snapshot*"))
+
+
+def test_a_delta_table_that_is_more_than_its_files_is_refused(tmp_path: Path) -> None:
+    address = rows.fill_delta(tmp_path / "lake", SOME)
+    (log,) = (tmp_path / "lake" / "_delta_log").glob("*.json")
+    for reader in (2, 3):
+        known = log.read_text().replace('"minReaderVersion":1', f'"minReaderVersion":{reader}')
+        features = ',"readerFeatures":["deletionVectors"],"writerFeatures":["deletionVectors"]' if reader == 3 else ""
+        log.write_text(known.replace('"minWriterVersion":2', f'"minWriterVersion":7{features}'))
+        catalog = over(tmp_path, address)
+        with pytest.raises(DataFault, match=r"asks for a reader|cannot be opened"):
+            Spark(catalog).rows(catalog.tables[0])
+
+
+def test_a_snapshot_of_an_iceberg_table_is_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows.know_iceberg(tmp_path, monkeypatch)
+    address = rows.fill_iceberg(tmp_path, SOME)
+    rows.fill_iceberg(tmp_path, MORE)
+    catalog = over(tmp_path, address)
+    engine = Spark(catalog)
+    assert engine.rows(catalog.tables[0]) == 5
+    assert len(engine._describe(catalog.tables[0]).paths) == 2
+    from pyiceberg.catalog import load_catalog
+
+    lake = load_catalog("lake", **rows.iceberg_catalog(tmp_path))
+    with lake.load_table("clinic.visits").update_schema() as update:
+        update.rename_column("plan", "tariff")
+    lake.close()
+    with pytest.raises(DataFault, match="have changed"):
+        engine.rows(catalog.tables[0])
+
+
+def test_what_is_no_list_of_files_here_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="Parquet"):
+        Spark(over(tmp_path, "postgresql://reader@db/clinic#visits"))
+    catalog = over(tmp_path, "delta:nowhere")
+    with pytest.raises(DataFault, match="cannot be opened"):
+        Spark(catalog).rows(catalog.tables[0])

@@ -1,0 +1,101 @@
+"""A standalone Spark cluster of one master and some workers, on this machine, for as long as a test needs it."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_DEPLOY: Final = "org.apache.spark.deploy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standalone:
+    """A running cluster. Args: master: its address; workers: their processes; folder: what executors leave is below."""
+
+    master: str
+    workers: Sequence["subprocess.Popen[bytes]"]
+    folder: Path
+
+    def written(self) -> str:
+        """Return all that executors wrote to their output and their errors."""
+        return "".join(
+            file.read_text(errors="replace") for name in ("stdout", "stderr") for file in self.folder.rglob(name)
+        )
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process with the one that started it, however that ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Iterator[Standalone]:
+    """Run a cluster; every process of it ends with the block."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    home, port = Path(spec.origin).parent, _free_port()
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        command = [str(home / "bin" / "spark-class"), f"{_DEPLOY}.{name}", *arguments]
+        log = (folder / f"{len(running)}.log").open("wb")
+        process = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=log, start_new_session=True, preexec_fn=_die_with_parent
+        )
+        log.close()
+        running.append(process)
+        return process
+
+    try:
+        start("master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        _until(lambda: _answers(port), "the master")
+        master = f"spark://127.0.0.1:{port}"
+        offered = ("--host", "127.0.0.1", "--cores", "1", "--memory", memory, "--webui-port", "0")
+        ours = [start("worker.Worker", *offered, master) for _ in range(workers)]
+        known = folder / "0.log"
+        _until(lambda: known.read_text(errors="replace").count("Registering worker") >= workers, "the workers")
+        yield Standalone(master=master, workers=ours, folder=folder / "work")
+    finally:
+        for process in reversed(running):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def _until(ready: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 180
+    while not ready():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} of a Spark cluster did not start")
+        time.sleep(0.2)
