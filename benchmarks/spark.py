@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ def measure(folder: Path, engine: str) -> list[tuple[float, float]]:
     sessions: list[lw.Session] = []
     opened = timed(lambda: sessions.append(lw.connect(folder / f"{engine}.toml")))
     with sessions[0] as session:
-        taken = [timed(lambda least=least: session.sql(QUESTION.format(least), epsilon=1)) for least in range(4)]
+        taken = [timed(partial(session.sql, QUESTION.format(least), epsilon=1)) for least in range(4)]
     return [opened, taken[0], min(taken[2:])]
 
 

@@ -171,3 +171,56 @@ def test_executors_write_nothing_of_values(cluster_of_two: Standalone, tmp_path:
     assert found.stdout == "it failed\n"
     assert found.stderr == ""
     assert "hunter2" not in cluster_of_two.written()
+
+
+HOST = """
+    import json, sys
+    import lapwing as lw
+
+    with lw.connect(sys.argv[1]) as session:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            question, epsilon = json.loads(line)
+            answer = session.sql(question, epsilon=epsilon)
+            print(json.dumps([[str(row) for row in answer.rows()], str(session.budget().spent)]), flush=True)
+"""
+
+
+def test_two_hosts_share_one_ledger_before_one_cluster(
+    cluster_of_two: Standalone, postgres: str, tmp_path: Path
+) -> None:
+    """What one host bought is free at the other, and what both buy is charged to one budget."""
+    write(tmp_path, 20_000)
+    (tmp_path / "conf").mkdir()
+    settings = {**SMALL, "spark.cores.max": "1"}
+    lines = [f"{name} {value}\n" for name, value in settings.items() if name != "spark.sql.shuffle.partitions"]
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("".join(lines))
+    text = TEXT.format(engine="spark", cluster=f'cluster = "{cluster_of_two.master}"', most=5)
+    text = text.replace("sqlite:trips.db", f"{postgres}&ledger=trips").replace("trips/*", f"{tmp_path}/trips/*")
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path / "conf")}
+    hosts = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "lapwing.toml").write_text(text)
+        command = [sys.executable, "-c", dedent(HOST), str(tmp_path / name / "lapwing.toml")]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        hosts.append(subprocess.Popen(command, text=True, env=environment, **pipes))  # type: ignore[call-overload]
+
+    def asked(host: Any, question: str, epsilon: float) -> Any:
+        host.stdin.write(json.dumps([question, epsilon]) + "\n")
+        host.stdin.flush()
+        return json.loads(host.stdout.readline())
+
+    one, other = hosts
+    try:
+        assert [host.stdout.readline() for host in hosts] == ["ready\n", "ready\n"]
+        rows, spent = asked(one, QUESTION, 1)
+        assert asked(other, QUESTION, 1) == [rows, spent]
+        _, more = asked(other, "SELECT COUNT(*) FROM trips", 1)
+        assert more != spent
+        assert asked(one, QUESTION, 1) == [rows, more]
+    finally:
+        for host in hosts:
+            host.stdin.close()
+            host.wait(timeout=120)
+            host.stdout.close()

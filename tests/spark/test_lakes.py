@@ -1,11 +1,13 @@
 """Tables of Delta Lake and Iceberg on Spark: lists of files, or refused where they are more than that."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lapwing.catalog.condition import Condition
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.spark.cluster import Cluster
@@ -94,6 +96,13 @@ def test_a_snapshot_of_an_iceberg_table_is_its_files(tmp_path: Path, monkeypatch
 def test_what_is_no_list_of_files_here_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="Parquet"):
         Spark(over(tmp_path, "postgresql://reader@db/clinic#visits"))
+    (table,) = over(tmp_path, "delta:lake").tables
+    with pytest.raises(CatalogError, match="has no where"):
+        Spark(
+            replace(
+                over(tmp_path, "delta:lake"), tables=(replace(table, where=(Condition(column="plan", values=("a",)),)),)
+            )
+        )
     catalog = over(tmp_path, "delta:nowhere")
     with pytest.raises(DataFault, match="cannot be opened"):
         Spark(catalog).rows(catalog.tables[0])

@@ -1,8 +1,8 @@
 """A Spark application: started once a process, with its logs closed, and asked with a time limit.
 
 Theory of operation. The driver's JVM is started by this process and ends with it. Nothing that a JVM writes is kept:
-what the driver's prints goes nowhere, logging is off in the driver and in every executor, there is no event log and no
-page that shows queries. For Spark writes values that it could not convert into its errors, and its errors into its
+what the driver's prints goes nowhere, in the driver and in every executor there is no logger, there is no event log and
+no page that shows queries. For Spark writes values that it could not convert into its errors, and its errors into its
 logs. PySpark itself writes the text of an error to stderr, as JSON; that logger is shut too.
 
 Every session of this process that asks the same master shares one application, in which each has a session of its own:
@@ -66,10 +66,13 @@ SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
 _OPERATORS: Final = ("spark.sql.adaptive.", "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes",
                      "spark.sql.autoBroadcastJoinThreshold", "spark.sql.warehouse.dir",
                      "spark.sql.catalogImplementation", "spark.sql.artifact.")  # fmt: skip
+_NO_LOGS: Final = "org.slf4j.helpers.NOP_FallbackServiceProvider"
 _CLOSED: Final[Mapping[str, str]] = {
     "spark.app.name": "lapwing",
+    # Not the level of logs, which a driver tells its executors too late or not at all: there is nothing that logs.
+    "spark.driver.defaultJavaOptions": f"-Dslf4j.provider={_NO_LOGS}",
+    "spark.executor.defaultJavaOptions": f"-Dslf4j.provider={_NO_LOGS}",
     "spark.log.level": "OFF",
-    "spark.executor.syncLogLevel.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",

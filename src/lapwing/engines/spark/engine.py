@@ -248,13 +248,12 @@ def _require_supported(catalog: Catalog) -> None:
     if catalog.graphs or catalog.monitors:
         raise CatalogError('dataset.engine = "spark" has no graphs and no monitors; use "duckdb" for them.')
     for table in catalog.tables:
-        if table.source.startswith(LAKES):
-            continue
-        if is_address(table.source) or not table.source.endswith(".parquet"):
+        lake = table.source.startswith(LAKES)
+        if not lake and (is_address(table.source) or not table.source.endswith(".parquet")):
             raise CatalogError(
                 f'tables.{table.name}.source: dataset.engine = "spark" reads Parquet files, like '
-                f'"{table.name}/*.parquet", and those of delta: and iceberg: tables; use "duckdb" for what is somewhere '
-                "else, which is fetched as a snapshot."
+                f'"{table.name}/*.parquet", and those of delta: and iceberg: tables; use "duckdb" for what is '
+                "somewhere else, which is fetched as a snapshot."
             )
         if table.where or table.unit_day is not None:
             raise CatalogError(f'tables.{table.name}: dataset.engine = "spark" has no where and no unit_day.')

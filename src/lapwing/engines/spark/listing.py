@@ -1,9 +1,9 @@
 """Which files a table has: those of a pattern, or those that a Delta or Iceberg table names in one of its versions.
 
 Delta Lake and Iceberg are read as lists of Parquet files, by `deltalake` and `pyiceberg`: no JVM package is needed.
-That is all of the table only where nothing beside the files says which of their rows and columns there are. So a table with
-deletion vectors or delete files is refused, and so is one whose columns were renamed or mapped. Columns that stand in
-the names of folders are in no file, and are missing.
+That is all of the table only where nothing beside the files says which of their rows and columns there are. So a table
+with deletion vectors or delete files is refused, and so is one whose columns were renamed or mapped. Columns that stand
+in the names of folders are in no file, and are missing.
 """
 
 from collections.abc import Iterable
