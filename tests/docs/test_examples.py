@@ -14,6 +14,7 @@ from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
+from lapwing.server.openid.settings import read_settings
 from tests.support.docs.pages import DOCS, PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
 
 RUN = {"python", "console"}
@@ -94,8 +95,15 @@ def test_sql_is_answered_or_refused_as_said(page: Path, block: Block, catalog: C
 
 
 @pytest.mark.parametrize(("page", "block"), TOML, ids=lambda part: str(getattr(part, "line", "")))
-def test_catalogs_are_valid(page: Path, block: Block, tmp_path: Path) -> None:
-    assert loads(block.text, file=page.name, folder=tmp_path).tables
+def test_catalogs_and_settings_are_valid(page: Path, block: Block, tmp_path: Path) -> None:
+    if block.text.startswith("issuer = "):  # what `lapwing serve --openid` reads
+        file, secret = tmp_path / "login.toml", tmp_path / "login.secret"
+        file.write_text(block.text)
+        secret.write_text("a secret")
+        secret.chmod(0o600)
+        assert read_settings(file).client_secret == "a secret"
+    else:
+        assert loads(block.text, file=page.name, folder=tmp_path).tables
 
 
 @pytest.mark.parametrize(
