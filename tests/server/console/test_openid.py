@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.server.console import browser_sessions
 from lapwing.server.openid import identities, provider
 from lapwing.server.openid.settings import OpenIdSettings, read_settings
+from tests.support.docs.pages import DOCS, blocks
 from tests.support.openid.issuer import CLIENT, SECRET, Issuer, running_issuer
 from tests.support.server.browsing import Shown, Visitor
 from tests.support.server.world import QUICK, World, on_both, service_in, serving
@@ -295,6 +296,16 @@ def test_a_provider_that_publishes_nonsense_is_not_asked(place: World, issuer: I
         told = browser.go(issuer.authorized(left.path).removeprefix(place.address))
         assert told.status == 401 or "cannot be reached" in told.text
     assert "lapwing" not in browser.cookies
+
+
+def test_the_settings_of_the_page_are_read(tmp_path: Path) -> None:
+    (example,) = [one.text for one in blocks(DOCS / "how-to" / "console.md") if one.text.startswith("issuer")]
+    (tmp_path / "login.secret").write_text(SECRET)
+    (tmp_path / "login.secret").chmod(0o600)
+    (tmp_path / "login.toml").write_text(example)
+    known = read_settings(tmp_path / "login.toml")
+    assert known.scopes == ("openid", "profile", "groups", "offline_access")
+    assert known.role_of(frozenset({"staff", "data-stewards"})) == "curator"
 
 
 def test_settings_are_read_and_what_cannot_be_is_told(tmp_path: Path) -> None:
