@@ -189,6 +189,7 @@ def test_recovery_codes_let_in_once_each_and_only_their_hashes_are_kept(
         factors.require("alice", others[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", ["step", "pause", "recovery"])
 def test_factors_that_do_not_hold_are_found(
     factors: SecondFactors, clock: Clock, world: World, monkeypatch: pytest.MonkeyPatch, planted: str
@@ -288,6 +289,7 @@ def test_who_has_a_token_alone_changes_no_second_factor(
     assert logged_in(world) == (200, "")
 
 
+@pytest.mark.long
 def test_a_curator_switches_it_off_for_who_has_lost_all(world: World, alice: tuple[str, list[str]]) -> None:
     (known,) = [one for one in world.ask("GET", "/v1/people", "carol").document if one["name"] == "alice"]
     assert known["second_factor"]

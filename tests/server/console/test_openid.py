@@ -203,6 +203,7 @@ def test_codes_are_worth_nothing_without_the_verifier(place: World, issuer: Issu
     assert (told.status, "did not let you in" in told.text, "<script>" in told.content.decode()) == (401, True, False)
 
 
+@pytest.mark.long
 def test_a_sign_in_by_the_provider_leads_nowhere_else(place: World, issuer: Issuer) -> None:
     browser = Visitor(place)
     left = browser.go(f"{START}?next=%2F%2Fevil.example", follow=False)
@@ -253,6 +254,7 @@ def test_the_provider_is_asked_again_whether_somebody_may_come_in(
     assert [token.revoked for token in place.service.people.tokens("erika")] == [True, True]
 
 
+@pytest.mark.long
 def test_groups_may_be_in_the_userinfo(place: World, issuer: Issuer) -> None:
     issuer.claims = {}
     issuer.userinfo = {"sub": "1234", "preferred_username": "erika", "groups": "staff"}
@@ -267,6 +269,7 @@ def test_who_is_shut_out_here_stays_out(place: World, issuer: Issuer) -> None:
     assert not believed(place, issuer)
 
 
+@pytest.mark.long
 def test_existing_people_are_bound_if_the_operator_says_so(
     place: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +287,7 @@ def test_a_provider_that_cannot_be_reached_lets_passwords_in_still(place: World,
     assert told.form("/console/sign-in").fields["name"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "facts",
     [{"issuer": "http://evil.example"}, {"token_endpoint": "http://evil.example/token"}, {"jwks_uri": None}],

@@ -151,6 +151,7 @@ def test_steps_are_forgotten_after_some_minutes(place: World, clock: Clock) -> N
     assert len(place.service.store.look("SELECT hash FROM sign_ins")) == 1
 
 
+@pytest.mark.long
 def test_many_guesses_are_refused_and_written_down(place: World, clock: Clock) -> None:
     browser, page, secret = halfway(place, clock)
     statuses = []
@@ -163,6 +164,7 @@ def test_many_guesses_are_refused_and_written_down(place: World, clock: Clock) -
     assert len([line for line in lines if line["act"] == "login failed" and line["subject"] == "alice"]) == 5
 
 
+@pytest.mark.long
 def test_a_curator_sees_and_resets_it(place: World, clock: Clock) -> None:
     halfway(place, clock)
     carol = visitor(place, "carol")
