@@ -195,6 +195,7 @@ def test_kept_rows_give_the_same_integers(cluster: Cluster, catalog: Catalog) ->
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.long
 def test_settings_that_change_what_sql_means_are_refused() -> None:
     """In a process of its own, as an application has one set of them."""
     script = """

@@ -124,6 +124,7 @@ def moved(folder: Path, number: int) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_neighbours_are_no_further_apart_than_is_charged_for(cluster: Cluster, tmp_path: Path) -> None:
     assert moved(tmp_path, 1) == []
 
