@@ -20,6 +20,7 @@ MORE: Final = 10
 EXAMPLES: Final = 30
 FRESH: Final = 600
 """Examples of a property in the short run and in the long one."""
+_CASE: Final = type(pytest.param())
 
 
 def register() -> None:
@@ -40,9 +41,7 @@ def one_in(every: int, rows: Iterable[Any], *, many: bool = False) -> list[Any]:
 
     Args: many: a row is several arguments.
     """
-    long = pytest.mark.long
-    arguments = (row if many else (row,) for row in rows)
-    return [pytest.param(*row, marks=long if place % every else ()) for place, row in enumerate(arguments)]
+    return [_case(row, many=many, short=place % every == 0) for place, row in enumerate(rows)]
 
 
 def only(places: Iterable[int], rows: Iterable[Any], *, many: bool = False) -> list[Any]:
@@ -51,8 +50,13 @@ def only(places: Iterable[int], rows: Iterable[Any], *, many: bool = False) -> l
     Args: many: a row is several arguments.
     """
     taken = frozenset(places)
-    arguments = (row if many else (row,) for row in rows)
-    return [pytest.param(*row, marks=() if place in taken else pytest.mark.long) for place, row in enumerate(arguments)]
+    return [_case(row, many=many, short=place in taken) for place, row in enumerate(rows)]
+
+
+def _case(row: Any, *, many: bool, short: bool) -> Any:
+    """Return a row as a case, one with marks of its own with these."""
+    case = row if isinstance(row, _CASE) else pytest.param(*(row if many else (row,)))
+    return case if short else case._replace(marks=(*case.marks, pytest.mark.long))
 
 
 def numbers(short: int, long: int) -> list[Any]:
