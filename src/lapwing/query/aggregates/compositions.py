@@ -123,26 +123,39 @@ class _Composer:
         visible = (*outside, *checked_common_tables(select, self._rows))
         self._rows.only(clause, "this")
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
-        found = [self._item(node, visible, depth) for node in nodes]
-        items = [item for item in found if item is not None]
-        asked = any(item.public is None for item in items)
-        return items if asked and len(items) == len(nodes) else None
-
-    def _item(self, node: exp.Expression, visible: Sequence[exp.Expression], depth: int) -> _Item | None:
-        rows, alias = self._rows, node.args.get("alias")
-        if isinstance(node, exp.Subquery):
-            query = bare(node.this)
-        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
-            rows.only(node.this, "this", "quoted")
-            if place is None:
-                query, visible = exp.select("*").from_(exp.Table(this=node.this.copy())), ()
-            else:
-                query, visible = bare(visible[place].this), visible[:place]
-        else:
+        queries = [self._query_of(node, visible) for node in nodes]
+        answers = [query is not None and self._is_answer(*query, depth) for query in queries]
+        if not any(answers):  # else, of queries in one another, each would be read for every one that it stands in
             return None
+        items = list[_Item]()
+        for node, query, answer in zip(nodes, queries, answers, strict=True):
+            item = None if query is None else self._item(node, *query, is_answer=answer)
+            if item is None:
+                return None
+            items.append(item)
+        return items
+
+    def _query_of(
+        self, node: exp.Expression, visible: Sequence[exp.Expression]
+    ) -> tuple[exp.Expression, Sequence[exp.Expression]] | None:
+        """Return the query that something in FROM is, and the common table expressions that it may name."""
+        if isinstance(node, exp.Subquery):
+            return bare(node.this), visible
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            return None
+        place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
+        self._rows.only(node.this, "this", "quoted")
+        if place is None:
+            return exp.select("*").from_(exp.Table(this=node.this.copy())), ()
+        return bare(visible[place].this), visible[:place]
+
+    def _item(
+        self, node: exp.Expression, query: exp.Expression, visible: Sequence[exp.Expression], *, is_answer: bool
+    ) -> _Item | None:
+        """Return an answer or public rows; None for anything else."""
+        rows, alias = self._rows, node.args.get("alias")
         public = None
-        if not self._is_answer(query, visible, depth):
+        if not is_answer:
             public = public_rows(with_named(query, visible), self._within)
             if public is None:
                 return None
