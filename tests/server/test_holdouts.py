@@ -114,11 +114,11 @@ def test_a_request_that_broke_off_is_counted_once(world: World, monkeypatch: pyt
     id_, keep = made(world)["id"], holdout_store.HoldoutStore.keep
     broken: list[str] = []
 
-    def breaking(self: holdout_store.HoldoutStore, *rest: Any) -> Any:
+    def breaking(self: holdout_store.HoldoutStore, *rest: Any, **named: Any) -> Any:
         if not broken:
             broken.append("once")
             raise lw.Fault("planted")
-        return keep(self, *rest)
+        return keep(self, *rest, **named)
 
     monkeypatch.setattr(holdout_store.HoldoutStore, "keep", breaking)
     assert asked(world, id_, YOUNG, key="k").status == 503
@@ -129,6 +129,29 @@ def test_a_request_that_broke_off_is_counted_once(world: World, monkeypatch: pyt
         told = list(threads.map(lambda _: asked(world, id_, "AVG(age)", key="m").document, range(3)))
     assert all(one == told[0] for one in told)
     assert (world.charges(), world.ask("GET", f"/v1/holdouts/{id_}", "alice").document["asked"]) == (2, 2)
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_request_whose_answer_another_keeps_is_counted(
+    world: World, monkeypatch: pytest.MonkeyPatch, forgets: bool
+) -> None:
+    """The same key comes again between the purchase and the record. Planted: who comes second gives its count back."""
+    id_, keep = made(world)["id"], holdout_store.HoldoutStore.keep
+    overtaken: list[str] = []
+
+    def late(self: holdout_store.HoldoutStore, *rest: Any, counted: bool) -> Any:
+        if not overtaken:
+            overtaken.append("once")
+            with ThreadPoolExecutor(1) as thread:
+                assert thread.submit(asked, world, id_, YOUNG, key="k").result().status == 200
+            document, counts = keep(self, *rest, counted=counted)
+            return document, counts and not forgets
+        return keep(self, *rest, counted=counted)
+
+    monkeypatch.setattr(holdout_store.HoldoutStore, "keep", late)
+    assert asked(world, id_, YOUNG, key="k").status == 200
+    counts = world.ask("GET", f"/v1/holdouts/{id_}", "alice").document["asked"]
+    assert (world.charges(), counts) == (1, 0 if forgets else 1)
 
 
 def test_a_sum_that_was_bought_under_a_key_of_ones_own_is_not_promised(world: World) -> None:

@@ -229,9 +229,12 @@ def routes(service: Service) -> APIRouter:
                 await run_in_threadpool(store.give_back, held)
             raise
         if counts and record.document["stored"]:
+            counts = False
             await run_in_threadpool(store.give_back, held)
-        told, new = await run_in_threadpool(lambda: store.keep(held, key, questions.told(held, body, measure, record)))
-        if counts and not new:  # another request of the same key was quicker, and counted it too
+        told, counted = await run_in_threadpool(
+            lambda: store.keep(held, key, questions.told(held, body, measure, record), counted=counts)
+        )
+        if counts and not counted:  # another request of the same key was quicker, and counted it too
             await run_in_threadpool(store.give_back, held)
         return json_response(told)
 

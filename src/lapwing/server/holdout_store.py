@@ -158,22 +158,35 @@ class HoldoutStore:
         with self._store.transaction() as connection:
             connection.execute("UPDATE holdouts SET asked = asked - 1 WHERE id = ? AND asked > 0", (held.id,))
 
-    def keep(self, held: Holdout, key: str, document: HoldoutAnswerDocument) -> tuple[HoldoutAnswerDocument, bool]:
-        """Keep an answer, with its number, and tell so; or return the one of this key."""
+    def keep(
+        self, held: Holdout, key: str, document: HoldoutAnswerDocument, *, counted: bool
+    ) -> tuple[HoldoutAnswerDocument, bool]:
+        """Keep an answer, with its number, or take the one of this key; tell whether its question is counted by this.
+
+        Of the requests with one key that counted, one does so for the answer, whichever of them or of the others keeps
+        it: each other one is to give its count back.
+
+        Args: counted: whether this request counted the question.
+        """
         with self._store.transaction() as connection:
-            kept = "SELECT document FROM holdout_answers WHERE holdout = ? AND key = ?"
+            kept = "SELECT document, counted FROM holdout_answers WHERE holdout = ? AND key = ?"
             row = connection.execute(kept, (held.id, key)).fetchone()
             if row is not None:
                 known: HoldoutAnswerDocument = json.loads(row[0])
-                return known, False
+                counts = counted and not row[1]
+                if counts:
+                    mark = "UPDATE holdout_answers SET counted = 1 WHERE holdout = ? AND key = ?"
+                    connection.execute(mark, (held.id, key))
+                return known, counts
             last = "SELECT COALESCE(MAX(number), 0) FROM holdout_answers WHERE holdout = ?"
             number = connection.execute(last, (held.id,)).fetchone()[0] + 1
             numbered: HoldoutAnswerDocument = {**document, "question": number}
             connection.execute(
-                "INSERT INTO holdout_answers (holdout, number, key, created, document) VALUES (?, ?, ?, ?, ?)",
-                (held.id, number, key, document["created"], json.dumps(numbered)),
+                "INSERT INTO holdout_answers (holdout, number, key, created, document, counted)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (held.id, number, key, document["created"], json.dumps(numbered), int(counted)),
             )
-            return numbered, True
+            return numbered, counted
 
     def answer_of(self, held: Holdout, key: str) -> HoldoutAnswerDocument | None:
         """Return what was answered to a key; None if nothing was, or it is not kept any more."""

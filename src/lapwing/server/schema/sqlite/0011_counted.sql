@@ -1,0 +1,1 @@
+ALTER TABLE holdout_answers ADD COLUMN counted INTEGER NOT NULL DEFAULT 1;
