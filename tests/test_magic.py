@@ -48,6 +48,7 @@ def test_a_cell_shows_table_intervals_and_price(folder: Path) -> None:
     assert "free: it was bought before" in again.displays[0]["text/plain"]
 
 
+@pytest.mark.long
 def test_names_values_and_explain(folder: Path) -> None:
     question = "SELECT COUNT(*) AS n FROM rand_hie WHERE age >= $age AND health = $health"
     shown = run(
@@ -75,6 +76,7 @@ def test_names_values_and_explain(folder: Path) -> None:
     assert "--epsilon EPSILON" in shown[10].stdout
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_said_without_a_trace(folder: Path) -> None:
     cells = {
         f"%%lapwing --epsilon 0.5\n{COUNT}": "UsageError: No data set is open. Write %lapwing connect",
@@ -101,6 +103,7 @@ def test_what_is_wrong_is_said_without_a_trace(folder: Path) -> None:
     assert refused.error.endswith("  SUM(weight) FROM rand_hie\n          ^")
 
 
+@pytest.mark.long
 def test_a_line_is_no_program(folder: Path) -> None:
     """Nothing of a question or its options is run by Python or the shell."""
     attack = "x; __import__('pathlib').Path('stolen').touch()"

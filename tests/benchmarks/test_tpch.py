@@ -59,6 +59,7 @@ def test_the_list_has_all_questions() -> None:
     assert {asked.number for asked in tpch.questions(SHARED)} == {"05", "07", "08", "21"}
 
 
+@pytest.mark.long
 def test_all_but_two_are_answered(worlds: dict[str, Any], plain: duckdb.DuckDBPyConnection) -> None:
     """Or one in three of them in the short run, with the two."""
     refused = set()

@@ -14,6 +14,7 @@ from lapwing.cli.demo.heat_map import colour, film_strip, terminal_map
 from lapwing.monitors import open_monitor
 
 
+@pytest.mark.long
 def test_a_day_goes_by(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(departures, "flights_file", lambda: None)
     monkeypatch.setattr(density, "READABLE", 30)

@@ -164,6 +164,7 @@ def on_a_terminal(folder: Path, **environment: str) -> str:
     return said
 
 
+@pytest.mark.long
 def test_colours_on_a_terminal_only_if_wanted(visits: Path) -> None:
     said = on_a_terminal(visits)
     assert "±" in said

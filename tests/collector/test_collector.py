@@ -353,6 +353,7 @@ def test_reports_are_deleted_when_their_days_are_over(
                 assert connection.execute(f"SELECT * FROM lapwing_reports.{table}".encode()).fetchall() == []
 
 
+@pytest.mark.long
 def test_what_shuffling_promises_counts_honest_reports_of_a_batch(make: Made) -> None:
     collector = make(WAYS, batch=1000, shuffling=Shuffling(delta=Fraction(1, 10**6), forged=100))
     shuffled: Any = collector.shuffled

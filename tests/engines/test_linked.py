@@ -150,6 +150,7 @@ def answers(engine: DuckDB, found: Catalog, texts: list[str] = QUESTIONS) -> lis
 # ---- the same rows ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("seed", numbers(1, 6))
 def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: Path) -> None:

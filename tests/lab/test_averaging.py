@@ -83,6 +83,7 @@ def test_a_small_epsilon_withstands_as_many_repeats_as_are_tried() -> None:
     assert guesses.least_repeats(0.01, 0.0, 0.95) is None
 
 
+@pytest.mark.long
 def test_fresh_noise_falls_and_lapwing_stays_within_its_bound() -> None:
     found = averaging.run(Settings(short=True))
     assert found.holds

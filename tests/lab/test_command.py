@@ -169,6 +169,7 @@ def test_the_derivation_is_printed_without_a_run(
     assert "\n- " in every
 
 
+@pytest.mark.long
 def test_each_size_that_an_experiment_names_has_an_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = lab.students().slice(0, 250).set_column(5, "cheated", pa.array([True] * 250))
     pyarrow.parquet.write_table(few, tmp_path / "few.parquet")

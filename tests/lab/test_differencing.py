@@ -30,6 +30,7 @@ def _right(scale: float, noises: int, value: int) -> float:
     return float(1 - law[2 * away > value].sum() - law[2 * away == value].sum() / 2)
 
 
+@pytest.mark.long
 def test_exact_totals_give_bob_away_and_lapwings_do_not() -> None:
     found = differencing.run(SHORT)
     assert found.holds

@@ -13,6 +13,7 @@ from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.continual import tree
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_order_that_it_says() -> None:
     found = every_tick.run(Settings(short=True))
     assert found.holds

@@ -77,6 +77,7 @@ def test_outcomes_have_the_chances_of_an_integral(variant: SparseVector) -> None
     assert other == 0 or variant.chance(variant.one) / other > exp(1.0)
 
 
+@pytest.mark.long
 def test_ours_keeps_the_outcome_that_gives_the_published_ones_away() -> None:
     """The same answers and outcome, with as many answers above as the cap: e^ε covers it, by draws."""
     mechanism = AboveThreshold.for_loss(PureDP(Fraction(1)), ScoreSensitivity(), count=3)

@@ -12,6 +12,7 @@ from lapwing.lab import Settings, naive, timing
 from lapwing.lab.timing import Drawn
 
 
+@pytest.mark.long
 def test_coins_give_the_noise_away_and_lapwings_work_does_not() -> None:
     # What is measured is real time, which others on the machine disturb: the coins only have to give it away once.
     tries = (timing.run(Settings(short=True)) for _ in range(3))

@@ -148,6 +148,7 @@ def check_few(ends: Ends, whom: str) -> None:
             assert covered >= 0.95 - 1e-9, (mechanism, reports, having, covered)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whom", ["respondents", "population"])
 def test_intervals_of_few_reports_cover(whom: Any) -> None:
     check_few(lambda found, whom: found.interval(0.95, whom=whom), whom)  # type: ignore[arg-type]

@@ -256,6 +256,7 @@ def test_simulations_with_a_noisy_own_bit_do_not_fit() -> None:
             check_simulation(NoisyOwnBit(right=mechanism), mechanism, "noisy own bit")
 
 
+@pytest.mark.long
 def test_simulated_sets_are_all_as_likely() -> None:
     mechanism = SubsetSelection.for_epsilon(1, 5, 3)
     matrix = mechanism.transition_matrix()

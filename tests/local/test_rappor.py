@@ -599,6 +599,7 @@ def test_a_device_adds_up_by_the_curve_and_the_bound() -> None:
     assert basic.together(2) == (BASIC.ratio_after(2), BASIC.ratio_if_changing(2))
 
 
+@pytest.mark.long
 def test_the_bound_looks_at_all_bits_and_not_only_those_that_texts_set() -> None:
     """With 2h bits in the place of k it is broken by a change that is seen in eight reports."""
     bound = device.ratio_if_changing(8, 2 * CHANGING.hashes, CHANGING.hashes, *CHANGING.noise.thresholds)

@@ -275,6 +275,7 @@ def estimate_plain(mechanism: Any, reports: Any) -> Any:
     return estimate(mechanism, reports, WORDS)
 
 
+@pytest.mark.long
 def test_intervals_cover_the_draw_of_the_functions() -> None:
     """Without the functions' part they are far off."""
     of_both, of_coins_alone = covered()

@@ -151,6 +151,7 @@ def test_twin_another_noise_is_caught(parts: Parts, delta: Fraction, noise: Frac
         check(found, other, float(WIDTH))
 
 
+@pytest.mark.long
 def test_a_thousand_steps_of_training() -> None:
     """Rate 0.01, σ = 1: both within about a hundredth."""
     parts, delta = (Part("sampled", Fraction(1), 1000, Fraction(1, 100)),), Fraction(1, 10**5)

@@ -48,6 +48,7 @@ def test_it_is_above_at_every_epsilon() -> None:
     check_single_step(gaussian_above(single(), DELTA), MU, RATE)
 
 
+@pytest.mark.long
 def test_the_reverse_of_one_direction_is_the_other_below_one() -> None:
     """H(x) = 1 − x + x·H'(1/x) for the curves of remove and add, and δ + (1 − δ)·H_μ is its own reverse."""
     found = gaussian_above(single(), DELTA)

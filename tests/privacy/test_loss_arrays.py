@@ -80,6 +80,7 @@ def test_the_other_direction_is_no_bound() -> None:
     assert delta(other, 0.5) < _in_direction(list(loss.parts), "remove", 0.5)[0]
 
 
+@pytest.mark.long
 def test_arrays_compose_here_again() -> None:
     loss = LISTS["training"]
     ways = [arrays_of(loss, direction=direction, step=HUNDREDTH) for direction in ("remove", "add")]
@@ -91,6 +92,7 @@ def test_arrays_compose_here_again() -> None:
     assert alone.lower <= symmetric.upper <= alone.upper + 0.01
 
 
+@pytest.mark.long
 def test_another_accountant_reads_them() -> None:
     """dp-accounting composes them with a mechanism of its own, and states no less than is true."""
     loss, step = LISTS["training"], 1e-2

@@ -88,6 +88,7 @@ def test_transforms_hold_what_they_say(name: str, way: Direction) -> None:
     check_transform(make(way), nodes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", one_in(3, WAYS))
 @pytest.mark.parametrize("name", CASES)
 def test_the_decay_is_a_bound_from_there_on(name: str, way: Direction) -> None:

@@ -76,6 +76,7 @@ def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., 
         check("training", NODES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["training", "half"])
 def test_moments_fall_as_is_stated(name: str) -> None:
     """Along the line, from each of some heights on."""
@@ -88,6 +89,7 @@ def test_moments_fall_as_is_stated(name: str) -> None:
             assert mp.log(abs(moment(law, mpc(4.0, height))) / whole) <= bound + 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "count"), [("training", 1000), ("half", 300)])
 def test_both_ways_to_a_curve_agree(name: str, count: int) -> None:
     mu_squared, rate = CASES[name]

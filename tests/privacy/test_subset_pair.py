@@ -98,6 +98,7 @@ def test_twin_replacement_as_poisson(monkeypatch: pytest.MonkeyPatch, check: Cal
     forget()
 
 
+@pytest.mark.long
 def test_no_mechanism_loses_more() -> None:
     """A sum of values from −1 to 1 with noise of deviation 1; the unit's goes from 1 to −1, all others are 0."""
     q, sigma = mpf(1) / 5, mpf(1)

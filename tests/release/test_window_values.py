@@ -92,6 +92,7 @@ def check(session: lw.Session) -> None:
         assert answer.interval().get("w") is None or all(end != end for end in answer.interval()["w"][0])
 
 
+@pytest.mark.long
 def test_they_are_what_duckdb_computes_from_released_numbers(session: lw.Session) -> None:
     check(session)
 

@@ -97,6 +97,7 @@ def faulty(world: World, who: str, every: int) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @EVERY
 def test_strange_fields_are_refused(world: World, every: int) -> None:
     assert faulty(world, "alice", every) == []
@@ -227,6 +228,7 @@ def refused_questions() -> list[str]:
     return [entry.question for file in files(refused=True) for entry in read(file)]
 
 
+@pytest.mark.long
 @EVERY
 def test_the_lists_of_what_is_refused_hold_over_http(world: World, every: int) -> None:
     questions = refused_questions()

@@ -169,6 +169,7 @@ def test_a_remote_refusal_is_the_local_one(
     assert told[0] == told[1]
 
 
+@pytest.mark.long
 def test_a_remote_batch_is_the_local_one(world: World) -> None:
     questions = [QUESTIONS[1][0], (QUESTIONS[5][0], QUESTIONS[5][1]), QUESTIONS[6][:2], QUESTIONS[1][0]]
     remote, local = world.connect("alice"), world.session()

@@ -249,6 +249,7 @@ def test_a_name_that_cannot_be_is_said_before_the_terminal_is_asked(
         first_curator.ensure_curator(People(file))
 
 
+@pytest.mark.long
 def test_over_http(world: World) -> None:
     service = world.service
     service.people.change("alice", password=PASSWORD, by="carol")

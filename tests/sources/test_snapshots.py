@@ -120,6 +120,7 @@ def test_letting_go_too_early_would_be_noticed(made: Catalog, tmp_path: Path, mo
             engine.run(question, {"visits": digest})
 
 
+@pytest.mark.long
 def test_questions_and_refreshes_side_by_side(made: Catalog, tmp_path: Path) -> None:
     """Every answer is of a whole version; none fails, and none is refused."""
     lw.refresh_data(made)

@@ -107,6 +107,7 @@ def test_many_events_are_bounded_from_above() -> None:
     assert exact <= float(matrix.sensitivity_squared(Events(90, 1))) <= 1.5 * exact
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("ticks", "least", "most"), [(1 << 10, 3.188, 3.273 * 1.005), (1 << 20, 5.394, 5.479 * 1.02)])
 def test_the_error_is_near_the_best(ticks: int, least: float, most: float) -> None:
     """The least is what group algebra reaches (Henzinger and Upadhyay 2025), the most is near the square root's."""
@@ -115,6 +116,7 @@ def test_the_error_is_near_the_best(ticks: int, least: float, most: float) -> No
     assert len(matrix.decays) <= 10
 
 
+@pytest.mark.long
 def test_it_is_no_worse_than_the_square_root() -> None:
     f = [1.0]
     for k in range(1, 1024):
