@@ -262,7 +262,8 @@ def _choice(show: Printer) -> Printer:
     return chosen
 
 
-def _case(_node: Operation, arguments: Sequence[str]) -> str:
+def case(_node: Operation, arguments: Sequence[str]) -> str:
+    """Write conditions with their values, and the value of all else."""
     pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
     branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
     return f"CASE {branches} ELSE {arguments[-1]} END"
@@ -311,7 +312,7 @@ PRINTERS: Mapping[str, Printer] = {
     "round_to": _to_multiple(half=True),
     "floor_to": _to_multiple(half=False),
     "coalesce": _choice(_called("COALESCE")),
-    "case": _choice(_case),
+    "case": _choice(case),
     "equal": _joined("="),
     "not_equal": _joined("<>"),
     "less": _joined("<"),

@@ -61,8 +61,3 @@ def keys_as_columns(keys: Sequence[Key]) -> list[str]:
 def have_keys(keys: Sequence[Key]) -> list[str]:
     """Return the conditions that a row has a value of each key."""
     return [listed(key) for key in keys if key.other is None]
-
-
-def group_by(count: int) -> str:
-    """Return the GROUP BY clause of so many first columns; by position, as a table's column may be called key0 too."""
-    return f" GROUP BY {', '.join(str(i + 1) for i in range(count))}" if count else ""

@@ -20,6 +20,7 @@ from fractions import Fraction
 from math import floor
 from typing import Final, cast
 
+from lapwing.engines.duckdb.printers import case
 from lapwing.engines.spark.literals import (
     NARROW,
     WIDE,
@@ -194,12 +195,6 @@ def _choice(show: Printer) -> Printer:
     return chosen
 
 
-def _case(_node: Operation, arguments: Sequence[str]) -> str:
-    pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
-    branches = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
-    return f"CASE {branches} ELSE {arguments[-1]} END"
-
-
 def _null_below(value: float) -> Printer:
     """Turn a double at or below a value into NULL; GREATEST gathers them at it, and NULL too."""
     shown = double(Fraction(value))
@@ -338,7 +333,7 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "square_root": _called("sqrt"),  # rounded correctly, by IEEE 754 and by Java
     # conditions and choices
     "coalesce": _choice(_called("COALESCE")),
-    "case": _choice(_case),
+    "case": _choice(case),
     "null_if": _choice(_called("NULLIF")),
     "equal": _joined("="),
     "not_equal": _joined("<>"),

@@ -11,10 +11,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
 from lapwing.engines.base import Exact
+from lapwing.engines.duckdb.expressions import group_by
 from lapwing.engines.duckdb.leaves import LEAF
 from lapwing.engines.duckdb.queries import Batch, together
 from lapwing.engines.holders import DEGREE, UNITS
-from lapwing.engines.spark.expressions import expression, group_by, have_keys, keys_as_columns
+from lapwing.engines.spark.expressions import expression, have_keys, keys_as_columns
 from lapwing.engines.spark.literals import clamp, whole, wide
 from lapwing.engines.spark.relations import carried, inside, selected, summed
 from lapwing.query.distinct_sums import SumDistinct
