@@ -28,6 +28,7 @@ from lapwing.query.plan import Question
 from lapwing.release.stored import key_of
 from tests.support.engines import spark
 
+RESERVED = "spark.sql.ansi.enforceReservedKeywords"
 TEXT = """
 [dataset]
 name = "trips"
@@ -166,6 +167,17 @@ def test_files_of_other_columns_are_refused(catalog: Catalog, tmp_path: Path) ->
 
 def test_a_session_has_the_settings_that_the_proofs_rest_on(cluster: Cluster) -> None:
     assert {name: cluster._session.conf.get(name) for name in SETTINGS} == dict(SETTINGS)
+
+
+def test_a_condition_in_brackets_is_no_list_of_names(cluster: Cluster) -> None:
+    """With WHERE for a name, as Spark has it by default, the rows would be called that, and all of them would count."""
+    query, name = "SELECT COUNT(*) FROM (SELECT x FROM VALUES (TRUE), (FALSE) AS t(x)) WHERE (x)", RESERVED
+    assert cluster.rows(query) == [(1,)]
+    cluster._session.conf.set(name, "false")
+    try:
+        assert cluster.rows(query) == [(2,)]
+    finally:
+        cluster._session.conf.set(name, SETTINGS[name])
 
 
 def is_deterministic(question: Question, engine: spark_engine.Spark) -> bool:

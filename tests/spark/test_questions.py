@@ -29,6 +29,7 @@ FEW = [
     " WHERE spent > 100",
     "SELECT plan, SUM(cost, contribution_bounds_per_group => (0, 50)) FROM visits GROUP BY plan",
     "SELECT choice, AVG(weight), COUNT(*) FROM ballots GROUP BY choice",
+    "SELECT COUNT(DISTINCT person) FROM visits WHERE member",
 ]  # fmt: skip
 
 

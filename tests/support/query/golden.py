@@ -7,28 +7,38 @@ cleaned, kept, answer   the layers of the SQL. An answer stands on `cleaned` and
                         cleaning.sql and bounding.sql show, so it is shown alone.
 search                  the same of the search for a bound that the question leaves open.
 pass i of n             the cleaned layer of one of several passes.
+spark, spark cleaned,   the same in Spark's SQL, of every question about Parquet files; or why Spark does not answer it.
+spark kept, spark refused
 refused                 the refusal, in the files called <rule>__refused.sql.
 
 `LAPWING_WRITE_GOLDEN=1 pytest tests/query/test_golden.py` writes the sections of all files anew, for a person to read.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-from lapwing.catalog.model import Catalog
+from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb.cleaned import Location, Pass
+from lapwing.engines.spark import cleaned as spark_cleaned
+from lapwing.engines.spark import queries as spark_queries
+from lapwing.engines.spark.capabilities import CAPABILITIES
+from lapwing.engines.spark.cluster import LOCAL
+from lapwing.engines.spark.files import described
+from lapwing.engines.spark.listing import listed
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.relations.public_rows import PublicFacts
 from tests.support.query import rendering
 from tests.support.query.clean import FIXTURES
 
-_SECTION = re.compile(r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+))$")
+_SECTION = re.compile(
+    r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+)|spark|spark (cleaned|kept|refused))$"
+)
 # One column a line: a cleaned layer is long.
-_COLUMN = re.compile(r'( AS (?:"(?:[^"]|"")*"|\w+),) ')
+_COLUMN = re.compile(r'( AS (?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|\w+),) ')
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,9 @@ def _entry(file: Path, comment: str, lines: list[str]) -> Entry:
 
 def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> dict[str, str]:
     """Return what the sections of an entry should hold."""
-    return {name: _section(name, entry.question, catalog, facts, sources) for name in entry.sections}
+    own = [name for name in entry.sections if not name.startswith("spark")]
+    found = {name: _section(name, entry.question, catalog, facts, sources) for name in own}
+    return found if "refused" in own else found | _on_spark(own, entry.question, catalog, facts)
 
 
 def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> str:
@@ -113,6 +125,30 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     folder = f"{catalog.folder}/"
     text = layers[name].replace(folder, "")
     return _COLUMN.sub(r"\1\n  ", text) if name not in ("answer", "search") else text
+
+
+def _on_spark(names: list[str], question: str, catalog: Catalog, facts: PublicFacts) -> dict[str, str]:
+    """Return the sections of Spark that belong to those of DuckDB."""
+    try:
+        plan = bind(question, replace(catalog, engine="spark", cluster=LOCAL), facts, capabilities=CAPABILITIES)
+    except QueryRefused as refused:
+        return {"spark refused": str(refused)}
+    bound = plan.searches[0].question if "search" in names else plan.question
+    if not all(table.source.endswith(".parquet") for table in bound.tables):
+        return {}
+    found = {}
+    if "answer" in names or "search" in names:
+        asked = spark_queries.answer(bound) if bound.numbers else spark_queries.leaves(bound, bound.distributions[0])
+        found["spark"] = asked
+    layers = _layers_on_spark(bound.table, catalog.folder) if {"cleaned", "kept"} & {*names} else {}
+    return found | {f"spark {name}": text for name, text in layers.items() if name in names}
+
+
+def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:
+    types = described(listed(table, folder), table).types
+    rows = spark_cleaned.cleaned(table, "files", types)
+    kept = spark_cleaned.rows_of(table, "files", types).replace(rows, "cleaned")
+    return {"cleaned": _COLUMN.sub(r"\1\n  ", rows), "kept": kept}
 
 
 def _refusal(question: str, catalog: Catalog, facts: PublicFacts) -> str:

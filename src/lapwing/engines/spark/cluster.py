@@ -43,6 +43,8 @@ MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
 SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "spark.sql.ansi.enabled": "true",
+        # Otherwise `FROM rows WHERE (member)` calls the rows WHERE and their column member, and leaves no row out.
+        "spark.sql.ansi.enforceReservedKeywords": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "true",
         "spark.sql.variable.substitute": "false",  # a text with ${…} in it is that text
