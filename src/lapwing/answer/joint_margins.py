@@ -20,33 +20,59 @@ A variance v = E − d², with E the mean of (x − c)² and d that of x − c, 
 the squares around their origin q, Q + (q − v + d²)·n − 2d·S = 0, as n·E = Q + q·n. Its noise is Gaussian, and z of its
 deviations are the root of the squares of z of those of Q, of S by 2|d|, and of n by |q − v + d²|. These three are the
 margins of a variance, and `moments.Variance` puts them together, with d inside an interval of its own.
+
+Laplace noise goes the same way, in pure ledgers. How far e − d·f strays from 0 is the quantile T(s, |d|·t) of a sum of
+two Laplace numbers of these scales (`mechanisms.laplace_combinations`), with halves for rounding as above. T rises with
+|d|; so a line is above it up to D if at each of some points it is at least what T is at the next. Of a variance, each
+number's scale is its margin, and the quantile for the three scales together takes the place of the root.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Final
+from typing import Final, final
+
+import numpy as np
 
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.query.derivation import intervals
 from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import Derived, KeyValue, measures_of
-from lapwing.query.derivation.intervals import JointMargins
+from lapwing.query.derivation.intervals import Ends, JointMargins, root_of_squares
 from lapwing.query.derivation.moments import Variance
 from lapwing.query.measures import Count, Measure, Sum
 
 _BITS: Final = 64
 _HALF: Final = Fraction(1, 2)
-_SHARES: Final = 10
+_SHARES: Final = 20
 """One over the part of the chance that a variance gives to its mean, and if it is of a sample to its count."""
 _IN_ONE_CELL: Final = (FunctionCall, ConstantValue, KeyValue)
 """What looks at one cell alone, and at no released number by itself."""
 _FINENESS: Final = 16
 """Margins are rounded up to this part of a step, so that numbers stay short."""
+_POINTS: Final = 16
+"""At how many means a line is held above the quantile of Laplace noise."""
+_RATIOS: Final = 64
+"""Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """The noise of several numbers, of one kind: what scales it, in their units, and what rounding adds to it."""
+
+    scales: Mapping[Measure, Fraction]
+    slacks: Mapping[Measure, Fraction]
+    gaussian: bool
 
 
 def joint_margins(
@@ -54,29 +80,43 @@ def joint_margins(
 ) -> JointMargins[Measure] | None:
     """Return margins of the numbers behind a mean or a variance that hold together, in their units; None if unknown.
 
-    They are known where a value rests on one mean or one variance and nothing else, and on Gaussian noise.
+    They are known where a value rests on one mean or one variance and nothing else, and on noise that is Gaussian in
+    all of them or Laplace in all of them.
     """
     found = _alone(value)
-    if found is None:
+    noise = None if found is None else _noise({measure: mechanisms[measure] for measure in measures_of(found)})
+    if found is None or noise is None:
         return None
-    deviations: dict[Measure, Fraction] = {}
-    slacks: dict[Measure, Fraction] = {}
-    for measure in measures_of(found):
-        law = mechanisms[measure]
-        if not isinstance(law, RoundedGaussian | ReconstructedGaussian):
-            return None
-        deviations[measure] = law.sigma * measure.step
-        slacks[measure] = (_HALF if isinstance(law, RoundedGaussian) else law.slack) * measure.step
     chance = 1 - confidence
-    if isinstance(found, Average):
-        return _of_mean(found.total, found.count, deviations, slacks, chance)
-    mean = _of_mean(found.total, found.count, deviations, slacks, chance / _SHARES)
-    if mean is None or any(slack != _HALF * measure.step for measure, slack in slacks.items()):
+    mean = _of_mean(found.total, found.count, noise, chance if isinstance(found, Average) else chance / _SHARES)
+    if isinstance(found, Average) or mean is None:
+        return mean
+    if any(slack != _HALF * measure.step for measure, slack in noise.slacks.items()):
         return None
-    z = _quantile(chance * (_SHARES - 1 - found.sample) / _SHARES)
-    margins = {measure: _up(z * deviation, measure.step) for measure, deviation in deviations.items()}
+    rest = chance * (_SHARES - 1 - found.sample) / _SHARES
+    factor = _quantile(rest) if noise.gaussian else Fraction(1)
+    margins = {measure: _up(factor * scale, measure.step) for measure, scale in noise.scales.items()}
     apart: dict[Measure, Fraction] = {found.count: Fraction(mechanisms[found.count].half_width(1 - chance / _SHARES))}
-    return JointMargins(margins, mean, apart)
+    return JointMargins(margins, mean, apart, root_of_squares if noise.gaussian else _of_laplaces(rest))
+
+
+def _noise(laws: Mapping[Measure, NoiseLaw]) -> _Noise | None:
+    """Return the noise of some numbers if all of it is of one kind."""
+    gaussian = {m: law for m, law in laws.items() if isinstance(law, RoundedGaussian | ReconstructedGaussian)}
+    if len(gaussian) == len(laws):
+        return _Noise(
+            {m: law.sigma * m.step for m, law in gaussian.items()},
+            {m: (_HALF if isinstance(law, RoundedGaussian) else law.slack) * m.step for m, law in gaussian.items()},
+            gaussian=True,
+        )
+    laplace = {m: law for m, law in laws.items() if isinstance(law, DiscreteLaplace)}
+    if len(laplace) < len(laws):
+        return None
+    return _Noise(
+        {m: continuous_scale(law.scale) * m.step for m, law in laplace.items()},
+        {m: _HALF * m.step for m in laplace},
+        gaussian=False,
+    )
 
 
 def _alone(value: Derived) -> Average | Variance | None:
@@ -94,21 +134,51 @@ def _alone(value: Derived) -> Average | Variance | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _of_mean(
-    total: Sum,
-    count: Count,
-    deviations: Mapping[Measure, Fraction],
-    slacks: Mapping[Measure, Fraction],
-    chance: Fraction,
-) -> JointMargins[Measure] | None:
+def _of_mean(total: Sum, count: Count, noise: _Noise, chance: Fraction) -> JointMargins[Measure] | None:
     furthest = _furthest(total)
     if not furthest:
         return None
-    z, of_sum, of_count = _quantile(chance), deviations[total], deviations[count]
-    least = z * of_sum
-    most = z * square_root_up(of_sum**2 + (furthest * of_count) ** 2, _BITS)
-    by_count = (most - least) / furthest + slacks[count]
-    return JointMargins({total: _up(least + slacks[total], total.step), count: _up(by_count, count.step)})
+    line = _line_above_gaussian if noise.gaussian else _line_above_laplace
+    least, most = line(noise.scales[total], furthest * noise.scales[count], chance)
+    by_count = (most - least) / furthest + noise.slacks[count]
+    return JointMargins({total: _up(least + noise.slacks[total], total.step), count: _up(by_count, count.step)})
+
+
+def _line_above_gaussian(scale: Fraction, farthest: Fraction, chance: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the ends of a line that is above z·√(scale² + x²) for x from 0 to `farthest`: that is convex."""
+    z = _quantile(chance)
+    return z * scale, z * square_root_up(scale**2 + farthest**2, _BITS)
+
+
+def _line_above_laplace(scale: Fraction, farthest: Fraction, chance: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the ends of a line above the quantile for `scale` and x, which rises, for x from 0 to `farthest`."""
+    places = [1 - (1 - Fraction(point, _POINTS)) ** 2 for point in range(_POINTS + 1)]  # the nearer the farther out
+    first, *others = (combination_quantile((scale, place * farthest), chance) for place in places[1:])
+    slope = max((most - first) / place for most, place in zip(others, places[1:], strict=False))
+    return first, first + slope
+
+
+def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:
+    """Return how far sums of three Laplace numbers stray but with this chance, given their scales in each cell."""
+
+    def strays(scales: Sequence[Ends]) -> Ends:
+        size = max(end.size for end in scales)
+        ordered = -np.sort(-np.array([end.floats(size) for end in scales]), axis=0)
+        largest = ordered[0]
+        known = np.isfinite(largest) & (largest > 1e-280)  # else a ratio of doubles might be off: 1 is above it
+        # Doubles are within a few units of their last place, which the factor is more than.
+        shares = ordered[1:] / np.where(known, largest, 1) * (_RATIOS * (1 + 2.0**-40))
+        ratios = np.where(known, np.ceil(np.where(known, shares, 0)), _RATIOS).astype(np.int64)
+        pairs, places = np.unique(ratios, axis=1, return_inverse=True)
+        quantiles = [
+            combination_quantile((Fraction(1), *(Fraction(int(ratio), _RATIOS) for ratio in pair)), chance)
+            for pair in pairs.T
+        ]
+        column = intervals.of_ends(quantiles).numbers
+        factors = Rationals(tops=column.tops[places.reshape(-1)], scale=column.scale)
+        return intervals.times(intervals.greater(*scales), Ends(numbers=factors))
+
+    return strays
 
 
 def _furthest(total: Sum) -> Fraction:

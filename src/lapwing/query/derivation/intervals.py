@@ -64,7 +64,8 @@ Number = TypeVar("Number")
 class JointMargins(dict[Number, Fraction]):
     """Margins that are met by some numbers of which the value is made, but not by each true one (`joint_margins`).
 
-    Args: mean: such margins of a mean, and apart: margins that true ones are in, where a variance needs them beside.
+    Args: mean: such margins of a mean, apart: margins that true ones are in, and together: how several margins, each
+        times a weight, make one of the weighted sum; where a variance needs them beside.
     """
 
     def __init__(
@@ -72,10 +73,12 @@ class JointMargins(dict[Number, Fraction]):
         margins: Mapping[Number, Fraction],
         mean: Mapping[Number, Fraction] | None = None,
         apart: Mapping[Number, Fraction] | None = None,
+        together: "Callable[[Sequence[Ends]], Ends] | None" = None,
     ) -> None:
         super().__init__(margins)
         self.mean: Mapping[Number, Fraction] = {} if mean is None else mean
         self.apart: Mapping[Number, Fraction] = {} if apart is None else apart
+        self.together = root_of_squares if together is None else together
 
 
 _ZERO, _ONE = constant(Fraction(0)), constant(Fraction(1))
@@ -316,6 +319,12 @@ def square_root(part: Interval) -> Interval:
         for end, factor in zip(roots, factors, strict=True)
     )
     return (low, high)
+
+
+def root_of_squares(parts: Sequence[Ends]) -> Ends:
+    """Return the root of the sum of squares, rounded up."""
+    squares = reduce(plus, (times(part, part) for part in parts))
+    return square_root((squares, squares))[1]
 
 
 def logarithm(part: Interval) -> Interval:

@@ -99,17 +99,14 @@ class Variance:
         factor = intervals.sample_factor(MeasureValue(measure=self.count).interval(cells, margins.apart))
         return intervals.multiply(found, factor)
 
-    def _bound(self, mean: Interval, others: Interval, margins: Mapping[Measure, Fraction]) -> Interval:
+    def _bound(self, mean: Interval, others: Interval, margins: JointMargins[Measure]) -> Interval:
         """Return how far from 0 the combination may be, to both sides, and what rounding three numbers adds."""
         weight = intervals.absolute(intervals.add(others, _squared(mean)))[1]
         twice = intervals.times(_TWO[0], intervals.absolute(mean)[1])
         weights: list[tuple[Measure, Ends]] = [(self.squares, _ONE[0]), (self.total, twice), (self.count, weight)]
-        noise, rounding = _ZERO[0], _ZERO[0]
+        most = margins.together([intervals.times(by, intervals.point(margins[one])[0]) for one, by in weights])
         for measure, by in weights:
-            part = intervals.times(by, intervals.point(margins[measure])[0])
-            noise = intervals.plus(noise, intervals.times(part, part))
-            rounding = intervals.plus(rounding, intervals.times(by, intervals.point(measure.step / 2)[0]))
-        most = intervals.plus(intervals.square_root((noise, noise))[1], rounding)
+            most = intervals.plus(most, intervals.times(by, intervals.point(measure.step / 2)[0]))
         return (intervals.negated(most), most)
 
     def _released(self, measure: Measure, cells: NoisyCells) -> Interval:
