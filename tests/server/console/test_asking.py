@@ -77,6 +77,7 @@ def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(alice: Visitor) -
     sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
     refused = priced(alice, sql, by="error", error="2", epsilon="")
     assert "Say how many you assume" in refused.text
+    assert "The field for it is Rows that a mean is of" in refused.text
     price = alice.submit(refused, "/ask", assuming="1000")
     assert "±2" in price.text
     assert price.form("/ask/answer").fields["assuming"] == "1000"
@@ -90,6 +91,8 @@ def test_a_refusal_points_at_the_place_and_can_be_put_right(alice: Visitor) -> N
     (form,) = [form for form in refused.page.forms if "WHERE plan" in form.fields.get("sql", "")]
     mended = alice.post(form.action, form.fields)
     assert mended.form("/ask").fields["sql"] == "SELECT COUNT(*) AS n\nFROM visits WHERE plan = 'a'"
+    assert b" data-back" in mended.content
+    assert b" data-back" not in alice.go("/console/data/open/ask").content
     assert alice.world.charges() == 0
 
 
@@ -159,6 +162,7 @@ def test_copies_ask_the_same(alice: Visitor, place: World) -> None:
     assert f"lw.connect(&#39;{place.address}&#39;" in answer
     assert "/v1/datasets/open/query" in answer
     assert "--epsilon 0.5" in answer
+    assert f"lapwing login alice --server {place.address}" in answer
 
 
 def test_many_rows_come_in_pages(alice: Visitor) -> None:
@@ -175,6 +179,9 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     budget = alice.go("/console/data/open/budget")
     assert "carol" not in budget.text
     assert "Nothing was charged." in budget.text
+    assert "100 % left for you" in alice.go("/console").text
+    alice.submit(priced(alice, "SELECT SUM(cost) AS s FROM visits"), "/ask/answer")
+    assert "At your rate of the last two weeks" in alice.go("/console/data/open/budget").text
     assert "< 0.1 % of the budget spent" in budget.text
     assert "carol" not in alice.go("/console/data/open/charges").text
 

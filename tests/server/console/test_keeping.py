@@ -84,7 +84,9 @@ def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visi
     board = alice.submit(alice.go(path), "/dashboards/add")
     assert board.content.count(b'class="bar-1"') == 2
     here = board.path
-    alice.submit(alice.go(other), "/dashboards/add", dashboard=here.rpartition("/")[2])
+    (form,) = [form for form in board.page.forms if "answer" in form.fields]  # those that are not on it yet
+    assert form.fields["answer"] == other.rpartition("/")[2]
+    alice.post(form.action, form.fields)
     board = alice.submit(alice.go(here), "/dashboards/add", monitor="m")
     assert board.path == here
     assert board.content.count(b'class="dot"') == 3  # of the monitor, over time
@@ -151,12 +153,15 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     assert answers.path == again.path
     links = [link for link in answers.page.links if link.startswith("/console/answers/")]
     assert len(links) == 2
+    assert answers.content.count(b'class="bar-1"') == 2  # of the first; the second is a figure
     assert alice.world.charges() == 2
     shown = alice.go(links[1])
     assert "a;b" in shown.text
     assert "All were bought before" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
-    wrong = alice.submit(form, "/batch", sql="SELECT plam FROM visits", epsilon="0.5")
-    assert "There is no column 'plam'" in wrong.text
+    wrong = alice.submit(form, "/batch", sql=f"{SQL}; SELECT COUNT(plam) AS n FROM visits", epsilon="0.5")
+    assert "Question 2 of 2: There is no column 'plam'" in wrong.text
+    (better,) = [one for one in wrong.page.forms if "COUNT(plan)" in one.fields.get("sql", "")]
+    assert "Price: ε = 0.5 for 2 questions" in alice.post(better.action, better.fields).text
     assert "would be refused" in alice.submit(form, "/batch", sql=SQL, epsilon="1000000").text
     assert alice.world.charges() == 2
 

@@ -45,6 +45,7 @@ async def show(visit: Visit) -> Response:
     return visit.show(
         "answer/page.html",
         dataset=dataset,
+        address=visit.address,
         answer=document,
         request=request,
         bought=bought,

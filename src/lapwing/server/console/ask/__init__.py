@@ -67,8 +67,10 @@ async def _page(
     tables = tables_of(await visit.api.get("datasets", dataset))
     question = Question.read(fields, usual=_example(tables))
     facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
-    nonce = new_name()
-    page = visit.show("ask/page.html", status, dataset=dataset, tables=tables, refused=refused, nonce=nonce, **facts)
+    nonce, back = new_name(), visit.request.method == "POST"
+    page = visit.show(
+        "ask/page.html", status, dataset=dataset, tables=tables, refused=refused, nonce=nonce, back=back, **facts
+    )
     page.headers["Content-Security-Policy"] = policy(nonce)
     return page
 
@@ -82,11 +84,13 @@ async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:
         return {"question": question, **_refused(question, refusal)}
     budget = await visit.api.get("datasets", dataset, "budget")
     total, left = Fraction(budget["total"]["amount"]), Fraction(preview["remaining"]["amount"])
-    cost = Fraction(preview["cost"]["amount"])
+    cost, columns = Fraction(preview["cost"]["amount"]), _columns(preview)
+    means = any(len(column["made_of"]) > 1 and column["half_width"] is None for column in columns)
     return {
         "question": question,
         "preview": preview,
-        "columns": _columns(preview),
+        "columns": columns,
+        "assumable": means and not question.assuming,
         "left": float(left / total) if total else 0.0,
         "after": float((left - cost) / total) if total else 0.0,
         "cost_share": float(cost / total) if total else 0.0,
@@ -100,6 +104,7 @@ def _refused(question: Question, refusal: Refusal) -> dict[str, Any]:
     where = None if place is None else (place[0], place[1])
     return {
         "refusal": document,
+        "assumable": not question.assuming and "assuming_count" in document.get("remedy", ""),
         "marked": None if where is None else marked(question.sql, where),
         "mended": None if where is None else mended(question.sql, where, document.get("remedy", "")),
         "name": proposed(document.get("remedy", "")),

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.ask.question import USUAL_PRICE
+from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
+from lapwing.server.console.dashboards.tiles import tile_of
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit, go
@@ -41,28 +42,27 @@ async def buy(visit: Visit) -> Response:
 
 
 async def bought(visit: Visit) -> Response:
-    """List the answers of a batch."""
+    """Show the answers of a batch."""
     first, count = visit.part("answer"), visit.asked("count", "1")
     ids = [first] + [f"{first}.{place}" for place in range(1, int(count) if re.fullmatch("[0-9]{1,3}", count) else 1)]
-    requests = [(await visit.api.get("answers", id_, "request"))["request"] for id_ in ids]
-    texts = [one["questions"][one["place"]]["sql"] if "questions" in one else one.get("sql", "") for one in requests]
+    dataset, request = visit.part("dataset"), (await visit.api.get("answers", first, "request"))["request"]
+    tiles = [await tile_of(visit, dataset, place, {"answer": id_}) for place, id_ in enumerate(ids)]
+    texts = [one.get("sql", "") for one in request.get("questions", [request])]
     return visit.show(
-        "batch/bought.html",
-        dataset=visit.part("dataset"),
-        answers=list(zip(ids, texts, strict=True)),
-        request=requests[0],
+        "batch/bought.html", dataset=dataset, tiles=list(zip(tiles, texts, strict=False)), request=request, alone=False
     )
 
 
 async def _page(visit: Visit, fields: Any, *, preview: bool, refused: Any = None) -> Response:
     dataset = visit.part("dataset")
-    questions, document, told = divided(fields.get("sql", "")), None, refused
+    questions, document, told, wrong = divided(fields.get("sql", "")), None, refused, None
     if preview and questions and refused is None:
         try:
             reply = await visit.api.send("POST", "datasets", dataset, "batch", "explain", body=_body(fields))
             document = reply.document
         except Refusal as refusal:
             told = refusal.document
+            wrong = await _wrong(visit, dataset, fields, questions, told)
     return visit.show(
         "batch/page.html",
         refused["status"] if refused else 200,
@@ -74,8 +74,29 @@ async def _page(visit: Visit, fields: Any, *, preview: bool, refused: Any = None
         document=document,
         share=None if document is None else _share(document),
         told=told,
+        wrong=wrong,
         key=new_name(),
     )
+
+
+async def _wrong(visit: Visit, dataset: str, fields: Any, questions: list[str], told: Any) -> dict[str, Any] | None:
+    """Return which question a refusal is about: its number, its line, and all of them put right if that is proposed."""
+    for place, sql in enumerate(questions):
+        body = {"sql": sql, "epsilon": _body(fields)["epsilon"]}
+        try:
+            await visit.api.send("POST", "datasets", dataset, "explain", body=body)
+        except Refusal as refusal:
+            if refusal.document["detail"] != told["detail"]:
+                return None
+            there, remedy = refusal.document.get("position"), refusal.document.get("remedy", "")
+            where = None if there is None else (there[0], there[1])
+            better = None if where is None else mended(sql, where, remedy)
+            return {
+                "place": place,
+                "marked": None if where is None else marked(sql, where),
+                "mended": better and ";\n".join([*questions[:place], better, *questions[place + 1 :]]) + ";",
+            }
+    return None
 
 
 def _share(document: Any) -> float:

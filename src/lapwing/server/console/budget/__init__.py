@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, projection
+from lapwing.server.console.budget.spending import TeamSpending, by_day, by_team, left_for, projection
 from lapwing.server.console.charts.answer_chart import chart_of
 from lapwing.server.console.templates import ratio
 from lapwing.server.console.visits import Page, Visit
@@ -34,10 +34,11 @@ async def show(visit: Visit) -> Response:
         people=people,
         teams=await _teams(visit, dataset, dict(people)),
         left=left,
+        yours=left_for(budget),
         days=days,
         chart=_chart([(day.isoformat(), 100 * share) for day, share in days]) if len(days) > 1 else None,
         alone=False,
-        projection=projection(days, left, today) if visit.caller.may("audit") else None,
+        projection=projection(days, left if visit.caller.may("audit") else left_for(budget), today),
         whole=whole,
         allowances=[
             {

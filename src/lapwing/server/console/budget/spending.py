@@ -30,6 +30,18 @@ class TeamSpending:
     share: float | None
 
 
+def left_for(budget: Mapping[str, Any]) -> float:
+    """Return the share of the whole that whoever looks may still spend: what is left, of their and their team's share.
+
+    >>> one = {"amount": "1"}
+    >>> left_for({"total": {"amount": "4"}, "remaining": {"amount": "2"}, "allowances": [{"remaining": one}]})
+    0.25
+    """
+    total = float(budget["total"]["amount"])
+    amounts = [float(one["remaining"]["amount"]) for one in (budget, *budget["allowances"])]
+    return min(amounts) / total if total else 0.0
+
+
 def by_team(spent: Mapping[str, float], team_of: Mapping[str, str], shares: Mapping[str, float]) -> list[TeamSpending]:
     """Return what teams spent, the most first; those with a share as well that spent nothing.
 

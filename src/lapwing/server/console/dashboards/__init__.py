@@ -13,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response, StreamingResponse
 
 from lapwing.server.console.acting import act
+from lapwing.server.console.ask.question import single
 from lapwing.server.console.dashboards.tiles import newest_of, tile_of
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.templates import segment
@@ -26,6 +27,8 @@ POLL: Final = 2.0
 """Seconds between two looks whether a monitor has released more."""
 SECONDS: Final = 300.0
 """After which a stream ends, and the page asks for another."""
+ANSWERS: Final = 100
+"""The latest of one's own, which a dashboard proposes to put on it."""
 STREAMS: Final = 100
 """At once, of all people: each looks into the files of its monitors."""
 _open: Final = [0]
@@ -46,6 +49,8 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
     dataset = item["dataset"]
     tiles = [await tile_of(visit, dataset, place, tile) for place, tile in enumerate(item["tiles"])]
     monitors = [one["name"] for one in await visit.api.get("datasets", dataset, "monitors")]
+    there = {tile.get("answer") for tile in item["tiles"]}
+    answers = await visit.api.get("datasets", dataset, "answers", limit=ANSWERS)
     return visit.show(
         "dashboards/page.html",
         refused["status"] if refused else 200,
@@ -53,6 +58,7 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
         item=item,
         tiles=tiles,
         monitors=monitors,
+        answers=[{**one, "request": single(one["request"])} for one in answers if one["id"] not in there],
         alone=False,
         live=any("monitor" in tile for tile in item["tiles"]),
         refused=refused,

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
 from typing import Any, Final, final
 
 from lapwing.server.console.templates import clip
@@ -10,17 +12,26 @@ from lapwing.server.console.templates import clip
 SHOWN: Final = 12
 """Listed values that are shown, of more."""
 PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
+MOST_KEYS: Final = 10_000
+"""Values between bounds, of a column that is a key by itself."""
+FEW_KEYS: Final = 100
+"""Steps between bounds that are proposed where a column has more values."""
+NUMBERS: Final = ("integer", "decimal", "float")
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnText:
-    """A column: its type, and what of its values is public; `written` is its name in a question."""
+    """A column: its type, what of its values is public, and what a question may do with it for that reason.
+
+    Args: written: its name in a question.
+    """
 
     name: str
     written: str
     type: str
     public: str
+    allows: str
     is_unit: bool
 
 
@@ -40,7 +51,9 @@ class TableText:
 def tables_of(document: Mapping[str, Any]) -> list[TableText]:
     """Return the tables and views of a data set's document."""
     relations = {relation["name"]: relation for relation in document["relations"]}
-    tables = [_table(table, relations.get(table["name"], {})) for table in document["tables"]]
+    budget = document["budget"]
+    chosen = Fraction(budget["delta_keys"]) > 0 and budget["neighbouring"] == "add_remove"
+    tables = [_table(table, relations.get(table["name"], {}), chosen=chosen) for table in document["tables"]]
     return tables + [_view(name, text, relations.get(name, {})) for name, text in document["views"].items()]
 
 
@@ -53,9 +66,12 @@ def written(name: str) -> str:
     return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
-def _table(table: Mapping[str, Any], relation: Mapping[str, Any]) -> TableText:
+def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: bool) -> TableText:
     unit = table.get("privacy_unit") or relation.get("unit")
-    columns = [_column(name, facts, unit) for name, facts in table["columns"].items()]
+    columns = [
+        _column(name, facts, unit, protected=table["protected"], chosen=chosen)
+        for name, facts in table["columns"].items()
+    ]
     if unit is not None and unit not in table["columns"] and unit in relation.get("columns", ()):
         columns.insert(0, _column(unit, {}, unit))
     return TableText(
@@ -98,10 +114,58 @@ def _facts(table: Mapping[str, Any]) -> list[str]:
     return facts
 
 
-def _column(name: str, facts: Mapping[str, Any], unit: str | None) -> ColumnText:
+def _column(
+    name: str, facts: Mapping[str, Any], unit: str | None, *, protected: bool = True, chosen: bool = False
+) -> ColumnText:
     return ColumnText(
-        name=name, written=written(name), type=str(facts.get("type", "")), public=_public(facts), is_unit=name == unit
+        name=name,
+        written=written(name),
+        type=str(facts.get("type", "")),
+        public=_public(facts),
+        allows=_allows(written(name), facts, is_unit=name == unit, chosen=chosen) if protected else "anything",
+        is_unit=name == unit,
     )
+
+
+def _allows(name: str, facts: Mapping[str, Any], *, is_unit: bool, chosen: bool) -> str:
+    """Say what a question may do with a column of a protected table beyond counting it and conditions.
+
+    >>> _allows("age", {"type": "integer", "lower": "0", "upper": "67", "step": "1"}, is_unit=False, chosen=False)
+    'key; sum, mean, quantile'
+    >>> _allows("income", {"type": "integer", "lower": "0", "upper": "30000", "step": "1"}, is_unit=False, chosen=False)
+    'key as FLOOR(income / 1000); sum, mean, quantile'
+    """
+    if is_unit:
+        return f"people: COUNT(DISTINCT {name})"
+    if not facts:  # of what a view's column is, nothing is known
+        return ""
+    kind = facts.get("type")
+    key = _key(name, facts) or ("key for a δ, with the values that enough people have" if chosen else "")
+    said = [key or f"key where listed: WHERE {name} IN (…)"]
+    if kind in NUMBERS and "lower" in facts:
+        said.append("sum, mean, quantile")
+    return "; ".join(said)
+
+
+def _key(name: str, facts: Mapping[str, Any]) -> str:
+    """Say how a column whose values, or bounds, are public is a key; nothing if they are not."""
+    kind = facts.get("type")
+    if "values" in facts or kind == "boolean":
+        return "key"
+    if "lower" not in facts:
+        return ""
+    if kind in ("date", "timestamp"):
+        first, last = (date.fromisoformat(str(facts[end])[:10]) for end in ("lower", "upper"))
+        few = (last - first).days < MOST_KEYS
+        day = "key" if kind == "date" else f"key as CAST({name} AS DATE)"
+        return f"{day}, or DATE_TRUNC('month', {name})" if few else f"key as DATE_TRUNC('year', {name})"
+    lower, upper, step = (Fraction(str(facts.get(end, 1))) for end in ("lower", "upper", "step"))
+    if (upper - lower) / step < MOST_KEYS:
+        return "key"
+    width = 1
+    while (upper - lower) / width > FEW_KEYS:
+        width *= 10
+    return f"key as FLOOR({name} / {width})"
 
 
 def _public(facts: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.budget.spending import left_for
 from lapwing.server.console.visits import Page, Visit
 
 MOST: Final = 30
@@ -14,7 +15,9 @@ async def show(visit: Visit) -> Response:
     """List the data sets."""
     names = [dataset["name"] for dataset in await visit.api.get("datasets")]
     budgets = {name: await visit.api.get("datasets", name, "budget") for name in names[:MOST]}
-    return visit.show("home/page.html", names=names, budgets=budgets)
+    return visit.show(
+        "home/page.html", names=names, budgets=budgets, yours={name: left_for(one) for name, one in budgets.items()}
+    )
 
 
 PAGES: Final = (Page(method="GET", path="/console", handle=show),)

@@ -45,11 +45,14 @@ window.addEventListener("pageshow", () => {
 // ---- Keys ----
 
 const KEYS = [
-  ["?", "shows these keys"], ["g then h", "data sets"], ["g then a", "ask, of this data set"],
-  ["g then s", "saved questions"], ["g then d", "dashboards"], ["g then y", "history"],
-  ["Ctrl or ⌘, Enter", "in a question: to the button that asks"], ["Ctrl, Space", "in a question: names and words"],
+  ["?", "shows these keys"], ["g then h", "data sets"], ["g then q", "queue"], ["g then a", "ask, of this data set"],
+  ["g then t", "tables"], ["g then s", "saved questions"], ["g then d", "dashboards"], ["g then y", "history"],
+  ["g then b", "budget"], ["Ctrl or ⌘, Enter", "in a question: to the button that asks; in several: their price"],
+  ["Ctrl, Space", "in a question: names and words"],
 ];
-const PLACES = { h: "Data sets", a: "Ask", s: "Saved", d: "Dashboards", y: "History" };
+const PLACES = {
+  h: "Data sets", q: "Queue", a: "Ask", t: "Tables", s: "Saved", d: "Dashboards", y: "History", b: "Budget",
+};
 let going = 0;
 const showKeys = () => {
   let dialog = document.getElementById("all-keys");
@@ -81,8 +84,12 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "g") going = Date.now();
   else if (Date.now() - going < 1500 && PLACES[event.key]) {
     going = 0;
-    all("nav a").find((link) => link.textContent.trim() === PLACES[event.key])?.click();
+    all("nav a, main .row a").find((link) => link.textContent.trim() === PLACES[event.key])?.click();
   }
+});
+
+document.querySelector("form[data-keys]")?.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
 });
 
 // ---- Dashboards: tiles that change come from the service ----
@@ -212,4 +219,6 @@ if (form) {
   }
   if (preview.querySelector("section")) link();
   else price();
+  // Whoever came by a form of the page is where they were: in the question, one key from the button.
+  if (form.dataset.back !== undefined) document.querySelector("label[for=sql]").click();
 }
