@@ -11,7 +11,10 @@ from typing_extensions import TypedDict
 
 from lapwing.guarantee.sections import Page, PageSection, Row
 
-PRINT: Final = """@page { size: A4; margin: 18mm 20mm; }
+PRINT: Final = """@page {
+  size: A4; margin: 18mm 20mm;
+  @bottom-right { content: counter(page) " / " counter(pages); font: 9pt sans-serif; }
+}
 @media print {
   body { font-size: 10.5pt; max-width: none; margin: 0; padding: 0; color: #000; background: #fff; }
   p, tr, table:not(:has(tr:nth-child(9))) { break-inside: avoid; }
@@ -21,11 +24,13 @@ PRINT: Final = """@page { size: A4; margin: 18mm 20mm; }
 """
 STYLE: Final = """body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2rem; } table { border-collapse: collapse; }
-td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; } .short { white-space: nowrap; }
 """
 OWN_STYLE: Final = f"'sha256-{base64.b64encode(sha256((STYLE + PRINT).encode()).digest()).decode()}'"
 """The style of the page, as a content security policy names it."""
 WIDTH: Final = 100
+SHORT: Final = 24
+"""Letters of a cell that is not broken into lines; longer ones are, wherever it must be."""
 
 
 class SectionDocument(TypedDict):
@@ -114,5 +119,10 @@ def _html_table(rows: tuple[Row, ...]) -> str:
         return ""
     head, *others = rows
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in others)
+    body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in others)
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_cell(cell: str) -> str:
+    start = '<td class="short">' if len(cell) <= SHORT else "<td>"
+    return f"{start}{escape(cell)}</td>"
