@@ -73,7 +73,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section"),
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
-    assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "scope"}
+    assert found.attributes <= {"lang", "charset", "name", "content", "http-equiv", "scope", "class"}
     assert rendering.OWN_STYLE in html.headers["content-security-policy"]
     for section in document["sections"]:
         for text in (section["title"], *section["paragraphs"], *(cell for row in section["rows"] for cell in row)):

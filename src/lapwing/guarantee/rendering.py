@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 
 from lapwing.guarantee.sections import Page, PageSection, Row
 
-PRINT: Final = """@page {
-  size: A4; margin: 18mm 20mm;
+PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
   @bottom-right { content: counter(page) " / " counter(pages); font: 9pt sans-serif; }
 }
 @media print {
