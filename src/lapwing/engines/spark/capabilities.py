@@ -5,7 +5,7 @@ The same question can be asked of a snapshot of the same files, which DuckDB ans
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
+from typing import Final, cast
 
 from lapwing.engines.spark.literals import is_narrow
 from lapwing.engines.spark.printers import _PARTS, COUNTED, PRINTERS, TRUNCATED, constant_at, word
@@ -18,7 +18,7 @@ from lapwing.query.measures import Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.relations.relation import ProtectedRows
+from lapwing.query.relations.relation import ProtectedRows, Selection
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 
@@ -102,9 +102,10 @@ def _is_narrow(node: Expression) -> bool:
 def _most_cells(question: Question) -> int | None:
     """Return the most rows that could come back of a question with private keys, by public facts; None if unknown.
 
-    A row comes back for every value of the keys and number of values that a unit may hold.
+    A row comes back for every value of the keys and number of values that a unit may hold, and of a distribution for
+    every value and leaf. None of them comes back without a row that has it.
     """
-    most = [table.rows_at_most for table in question.tables if table.rows_at_most is not None]
+    rows = _most_rows(question.selection)
     values = Fraction(1)
     for key in question.keys:
         kind = key.expression.type
@@ -117,8 +118,24 @@ def _most_cells(question: Question) -> int | None:
         elif isinstance(kind, Plain) and kind.name == "date" and kind.low is not None and kind.high is not None:
             values *= kind.high - kind.low + 1
         else:
-            return min(most, default=None)
-    return min([*most, int(values) * question.keys_per_unit])
+            return rows
+    cells = int(values) * max(question.keys_per_unit, *(measure.sizes[-1] for measure in question.distributions), 1)
+    return cells if rows is None else min(rows, cells)
+
+
+def _most_rows(selection: Selection) -> int | None:
+    """Return the most rows that a selection has, by what catalogs say of tables; None if they do not say it."""
+    relation = selection.relation
+    if isinstance(relation, ProtectedRows):
+        return relation.table.rows_at_most
+    most = [_most_rows(source) for source in relation.sources]
+    if isinstance(relation, Union):
+        return None if None in most else sum(cast("list[int]", most))
+    if most[0] is None or relation.uses[:1] not in (("inner",), ("left",)):
+        return most[0]
+    if isinstance(relation, UnitJoin):
+        return most[0] * max(1, relation.matches)
+    return most[0] * max(1, relation.multiplicity) if isinstance(relation, PublicJoin) else most[0]
 
 
 CAPABILITIES: Final = Capabilities(
