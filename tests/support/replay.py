@@ -4,7 +4,8 @@ What an analyst can see may depend on private rows only through the inputs of me
 more than the declared sensitivities. A replay runs the real path (bind, calibrate, engine, ledger, release, answer)
 twice. The first run records each mechanism's input and output; the second, on the neighbour, gets the recorded outputs
 back. Then SQL text, plan, price, mechanisms, ledger, rows, order, intervals and errors must be equal, and the inputs
-close. Tables are bags: the neighbour's rows come in another order.
+close. Tables are bags: the neighbour's rows come in another order. Of private keys, what was selected is put back;
+what a selection is given has tests of its own (`test_linked_fuzz`, `test_one_noise`).
 
 To extend it: add a column to `CATALOG` and `rows`, or a shape to `strategies.questions`. Questions across several
 tables are replayed on `Data`, as `query.shop` draws it.
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import engine as duckdb_engine
 from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
@@ -32,6 +34,7 @@ from lapwing.opening import open_session
 from lapwing.query.distribution import Distribution
 from lapwing.query.quote import NoisyMeasure
 from lapwing.release import release as release_module
+from lapwing.release import workloads
 from lapwing.session import Session
 
 Row = dict[str, Any]
@@ -57,7 +60,7 @@ class Seen:
     """What one run shows (everything outside the mechanisms) and what its mechanisms were given.
 
     `outputs` are those of each time that noise was added: a question whose bounds are found adds some more than once.
-    `choices` are those among measures, as a level is chosen.
+    `choices` are those among measures, as a level is chosen; `selected` are keys, and answers that come whole.
     """
 
     shown: dict[str, Any] = field(default_factory=dict)
@@ -65,6 +68,7 @@ class Seen:
     inputs: list[list[int]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     choices: list["Chosen"] = field(default_factory=list)
+    selected: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +88,7 @@ def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
 def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
     add_noise, choose = release_module.add_noise, GeneralisedExponential.release
+    released_together, numbered = workloads.released_together, workloads._numbered
     places = (
         (duckdb_engine, "layer"),
         (stored_rows, "layer"),
@@ -108,6 +113,24 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
         seen.choices.append(Chosen(sensitivities=mechanism.sensitivities, scores=whole, place=place))
         return place
 
+    def whole(release: Callable[..., Any]) -> Callable[..., Any]:
+        def again(*arguments: Any) -> Any:
+            recorded = replayed.selected[len(seen.selected)] if replayed is not None else None
+            fresh = release(*arguments)
+            seen.selected.append(fresh if recorded is None else recorded)
+            return seen.selected[-1]
+
+        return again
+
+    def together(lists: Any, buying: Any, *rest: Any) -> Any:
+        def noted(place: int, sums: Any) -> Any:
+            seen.terms.extend(buying[place].bought.terms)
+            seen.inputs.extend([int(value) for value in np.ravel(values)] for values in sums)
+            return numbered(place, sums)
+
+        with patch.object(workloads, "_numbered", noted):
+            return whole(released_together)(lists, buying, *rest)
+
     def printed(printer: Callable[..., str]) -> Callable[..., str]:
         def show(*arguments: Any) -> str:
             texts.append(printer(*arguments))
@@ -118,6 +141,9 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(release_module, "add_noise", noisy))
         patches.enter_context(patch.object(GeneralisedExponential, "release", chosen))
+        patches.enter_context(patch.object(workloads, "released_together", together))
+        for name in ("selected_keys", "selected_by_counts"):
+            patches.enter_context(patch.object(release_module, name, whole(vars(release_module)[name])))
         for place, name in places:
             patches.enter_context(patch.object(place, name, printed(vars(place)[name])))
         yield
@@ -132,8 +158,16 @@ class Data:
     schemas: Mapping[str, pa.Schema]
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Questions that are asked together."""
+
+    texts: tuple[str, ...]
+
+
 Rows = Sequence[Row] | Data
-Questions = str | Sequence[str]
+Question = str | Batch
+Questions = Question | Sequence[Question]
 
 
 def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], replayed: Seen | None = None) -> Seen:
@@ -146,7 +180,7 @@ def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], 
         write(data.rows[name], catalog.folder / f"{name}.parquet", schema)
     session = open_session(catalog, entropy=SystemEntropy())
     with session, watching(seen, replayed):
-        if isinstance(question, str):
+        if isinstance(question, Question):
             seen.shown |= _ask(session, question, ask)
         else:
             for place, one in enumerate(question):
@@ -154,17 +188,17 @@ def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], 
     return seen
 
 
-def _ask(session: Session, question: str, ask: dict[str, Any]) -> dict[str, Any]:
+def _ask(session: Session, question: Question, ask: dict[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     try:
-        shown["preview"] = session.explain(question, **ask)
-        answer = session.sql(question, **ask)
-        shown["rows"] = answer.rows()
-        shown["intervals"] = {name: [list(map(str, end)) for end in ends] for name, ends in answer.interval().items()}
-        shown["arrow"] = answer.to_arrow(confidence=0.9).to_pydict()
-        shown["html"] = answer._repr_html_()
-        shown["cost"], shown["notes"], shown["mechanisms"] = answer.cost, answer.notes, dict(answer.mechanisms)
-        shown["again"] = session.sql(question, **ask).rows()
+        if isinstance(question, str):
+            shown["preview"] = session.explain(question, **ask)
+            shown |= _shown(session.sql(question, **ask))
+            shown["again"] = session.sql(question, **ask).rows()
+        else:
+            for place, answer in enumerate(session.batch(question.texts, **ask)):
+                shown |= {f"{place} {name}": what for name, what in _shown(answer).items()}
+            shown["again"] = [answer.rows() for answer in session.batch(question.texts, **ask)]
     except Exception as error:  # a crash is as visible as a refusal
         shown["error"] = (type(error), str(error))
     budget = session.budget()
@@ -173,11 +207,25 @@ def _ask(session: Session, question: str, ask: dict[str, Any]) -> dict[str, Any]
     return shown
 
 
+def _shown(answer: Answer) -> dict[str, Any]:
+    """Return everything that an answer shows."""
+    return {
+        "rows": answer.rows(),
+        "intervals": {name: [list(map(str, end)) for end in ends] for name, ends in answer.interval().items()},
+        "arrow": answer.to_arrow(confidence=0.9).to_pydict(),
+        "html": answer._repr_html_(),
+        "facts": answer.describe(),
+        "cost": answer.cost,
+        "notes": answer.notes,
+        "mechanisms": dict(answer.mechanisms),
+    }
+
+
 def violations(first: Seen, second: Seen) -> list[str]:
     """Return what tells the two runs apart beyond what the guarantee allows."""
     keys = sorted({*first.shown, *second.shown})
     found = [f"{k}: {first.shown.get(k)} / {second.shown.get(k)}" for k in keys if _differ(first, second, k)]
-    if len(first.inputs) != len(second.inputs) or len(first.choices) != len(second.choices):
+    if any(len(ours) != len(theirs) for ours, theirs in zip(_mechanisms(first), _mechanisms(second), strict=True)):
         return [*found, "different numbers of mechanisms"]
     for ours, theirs in zip(first.choices, second.choices, strict=True):
         apart = [abs(x - y) for x, y in zip(ours.scores, theirs.scores, strict=True)]
@@ -196,6 +244,10 @@ def violations(first: Seen, second: Seen) -> list[str]:
         elif sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
             found.append(f"{term.measure}: moved by {moved}, allowed {allowed}")
     return found
+
+
+def _mechanisms(seen: Seen) -> tuple[list[Any], ...]:
+    return seen.inputs, seen.choices, seen.selected
 
 
 def counted(term: NoisyMeasure, values: Sequence[int]) -> Sequence[int]:

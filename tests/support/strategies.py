@@ -48,6 +48,14 @@ public = true
 [tables.codes.columns]
 plan = {{ type = "string" }}
 factor = {{ type = "integer" }}
+
+[tables.floors]
+source = "floors.parquet"
+public = true
+
+[tables.floors.columns]
+plan = {{ type = "string" }}
+floor = {{ type = "integer" }}
 """
 
 PERSONS = [1, 2, 3, 4]
@@ -66,6 +74,8 @@ def catalog_in(
     path = folder / "lapwing.toml"
     codes = {"plan": ["a", "a", "b", None], "factor": [0, 30, 30, 110]}
     pq.write_table(pa.table(codes), folder / "codes.parquet")
+    floors = {"plan": ["a", "b", "it's", "z"], "floor": [1, 2, 2, 9]}
+    pq.write_table(pa.table(floors), folder / "floors.parquet")
     path.write_text(
         CATALOG.format(
             epsilon="1000",
