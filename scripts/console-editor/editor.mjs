@@ -1,15 +1,17 @@
-// The editor of questions: CodeMirror in the place of the text area, which stays what the form sends.
+// The editor of questions and catalogs: CodeMirror in the place of the text area, which stays what the form sends.
 // It marks what the service refuses, where the service says it, and completes the names that the page shows.
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { PostgreSQL } from "@codemirror/lang-sql";
-import { bracketMatching, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { drawSelection, EditorView, keymap } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
-const area = document.getElementById("sql");
+const area = document.querySelector("textarea[data-editor]");
+const isSql = area.dataset.editor === "sql";
+const label = document.querySelector(`label[for=${area.id}]`);
 const names = (selector, key, type, boost) =>
   [...new Set([...document.querySelectorAll(selector)].map((element) => element.dataset[key]))]
     .map((label) => ({ label, type, boost }));
@@ -25,6 +27,33 @@ const completions = (context) => {
   return word || context.explicit ? { from: word ? word.from : context.pos, options, validFor: /^["\w]*$/ } : null;
 };
 
+// Catalogs: sections, keys, texts, numbers and comments of TOML, as far as colours need them.
+const toml = StreamLanguage.define({
+  startState: () => ({ value: false, within: [] }),
+  token(stream, state) {
+    if (stream.sol() && !state.within.length) state.value = false;
+    if (stream.eatSpace()) return null;
+    if (stream.match(/^#.*/)) return "comment";
+    if (!state.value && !state.within.length && stream.match(/^\[[^\]]*\]?/)) return "keyword";
+    if (stream.match(/^"(?:[^"\\]|\\.)*"?/) || stream.match(/^'[^']*'?/)) return state.value ? "string" : "propertyName";
+    if (stream.eat("=")) { state.value = true; return null; }
+    const opens = stream.match(/^[\[{]/);
+    if (opens) { state.within.push(opens[0]); state.value = opens[0] === "["; return null; }
+    if (stream.match(/^[\]}]/)) { state.within.pop(); state.value = true; return null; }
+    if (stream.eat(",")) { state.value = state.within.at(-1) === "["; return null; }
+    if (stream.match(/^(?:true|false)\b/)) return "bool";
+    if (stream.match(/^[-+]?\d[\w.:+-]*/)) return "number";
+    if (stream.match(/^[\w-]+/)) return state.value ? null : "propertyName";
+    stream.next();
+    return null;
+  },
+  copyState: (state) => ({ ...state, within: [...state.within] }),
+  languageData: { commentTokens: { line: "#" } },
+});
+const language = isSql
+  ? [PostgreSQL.language, PostgreSQL.language.data.of({ autocomplete: completions }), autocompletion({ icons: false }), EditorView.lineWrapping]
+  : [toml];
+
 const told = EditorView.updateListener.of((update) => {
   if (!update.docChanged) return;
   area.value = update.state.doc.toString();
@@ -39,14 +68,11 @@ const view = new EditorView({
     drawSelection(),
     bracketMatching(),
     closeBrackets(),
-    autocompletion({ icons: false }),
     syntaxHighlighting(classHighlighter),
-    PostgreSQL.language,
-    PostgreSQL.language.data.of({ autocomplete: completions }),
-    EditorView.lineWrapping,
+    language,
     EditorState.tabSize.of(2),
     EditorView.contentAttributes.of({
-      "aria-label": "Question, in SQL", "aria-describedby": "keys", spellcheck: "false", autocapitalize: "none", dir: "ltr",
+      "aria-label": label.textContent, ...(isSql ? { "aria-describedby": "keys" } : {}), spellcheck: "false", autocapitalize: "none", dir: "ltr",
     }),
     // Tab leaves the editor, as everywhere on the page; Mod-Enter belongs to the form.
     keymap.of([
@@ -56,9 +82,10 @@ const view = new EditorView({
     told,
   ],
 });
+if (!isSql) view.scrollDOM.tabIndex = 0;  // it is longer and wider than what is seen of it
 area.before(view.dom);
 area.hidden = true;
-document.querySelector("label[for=sql]").addEventListener("click", () => view.focus());
+label.addEventListener("click", () => view.focus());
 
 window.lapwingEditor = {
   insert(text) {

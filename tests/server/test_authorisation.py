@@ -163,6 +163,23 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
         {"shared": False},
         {**OWNED, "audrey": FORBIDDEN},
     ),
+    ("GET", "/v1/datasets/{dataset}/catalog"): ("/v1/datasets/open/catalog", None, curates(OK)),
+    ("PUT", "/v1/datasets/{dataset}/catalog"): (
+        "/v1/datasets/open/catalog",
+        {"catalog": "", "was": "0" * 64},
+        curates(UNPROCESSABLE),
+    ),
+    **{
+        ("POST", f"/v1/datasets/{{dataset}}/catalog/{end}"): (
+            f"/v1/datasets/open/catalog/{end}",
+            {"catalog": ""},
+            curates(UNPROCESSABLE),
+        )
+        for end in ("preview", "check")
+    },
+    ("GET", "/v1/datasets/{dataset}/versions"): ("/v1/datasets/open/versions", None, AUDITS),
+    ("GET", "/v1/datasets/{dataset}/versions/{number}"): ("/v1/datasets/open/versions/1", None, curates(MISSING)),
+    ("POST", "/v1/datasets/{dataset}/versions/next"): ("/v1/datasets/open/versions/next", None, curates(OK)),
     ("GET", "/v1/files"): ("/v1/files", None, curates(OK)),
     ("POST", "/v1/files/columns"): ("/v1/files/columns", {"file": "x.csv"}, curates(UNPROCESSABLE)),
     ("POST", "/v1/catalogs/draft"): (

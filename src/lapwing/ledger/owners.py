@@ -48,17 +48,25 @@ def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
 
     Raises: CatalogMismatch, naming the first of them.
     """
+    for name in others_than(given, known):
+        raise CatalogMismatch(
+            f"The ledger {ledger} knows whose the rows of {name} are: {_shown(known[name])} (given: "
+            f"{_shown(given[name])}). What was asked of them before would have protected others than what is asked "
+            "now. Nothing was changed. Write it as it was; only data about other people may have another ledger."
+        )
+
+
+def others_than(given: Owners, known: Owners) -> list[str]:
+    """Return the tables whose rows would belong to other units than is known of them, by name."""
+    changed = []
     for name in sorted(given.keys() & known.keys()):
         was, now = known[name], given[name]
         if was == now or _is_renamed(was, now, given, known):
             continue
         if _is_by_link(was, now, given) or _is_by_link(now, was, known):
             continue
-        raise CatalogMismatch(
-            f"The ledger {ledger} knows whose the rows of {name} are: {_shown(was)} (given: {_shown(now)}). What was "
-            "asked of them before would have protected others than what is asked now. Nothing was changed. Write it "
-            "as it was; only data about other people may have another ledger."
-        )
+        changed.append(name)
+    return changed
 
 
 def _is_renamed(was: Owner, now: Owner, given: Owners, known: Owners) -> bool:

@@ -229,6 +229,18 @@ def list_monitors(catalog: str | Path | Catalog) -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in folder.glob(f"[a-z0-9]*{SUFFIX}"))
 
 
+def monitored_tables(catalog: Catalog) -> dict[str, str]:
+    """Return the table that each monitor of a data set is about, by the monitor's name."""
+    tables = {}
+    for name in list_monitors(catalog):
+        store = Store.opened(path_for(catalog, name))
+        try:
+            tables[name] = str(store.facts()["about"])
+        finally:
+            store.close()
+    return tables
+
+
 def path_for(catalog: Catalog, name: str) -> Path:
     """Return where the file of a monitor is: beside the ledger."""
     ledger = catalog.ledger_path.absolute()

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 from lapwing import __version__
 from lapwing.server import (
+    catalog_routes,
     dataset_routes,
     documentation,
     holdout_routes,
@@ -42,6 +43,7 @@ ROUTES: Final = (
     job_routes,
     people_routes,
     dataset_routes,
+    catalog_routes,
     preparation_routes,
     monitor_routes,
     holdout_routes,

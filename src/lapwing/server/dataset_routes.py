@@ -186,7 +186,8 @@ def routes(service: Service) -> APIRouter:
             return json_response({**before_and_after, "raised": False})
         _note_begun(store, caller, "budget raise begun", served.name, epsilon=written(epsilon), delta=written(delta))
         # The catalogs of two raises are written in their order, whichever processes they come to.
-        with datasets.changing, store.lock(f"cap {served.name}"):
+        with service.registry.exclusive(), datasets.changing:
+            session = datasets.current(served).session.acting_for(caller.name)
             session.raise_budget(was=was, epsilon=epsilon, delta=delta)
             served.settle()
             written_or_not = _write_catalog(session)

@@ -2,16 +2,20 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, final
 
+from lapwing import catalog_changes
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.toml import loads
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.ledger.allowances import Limits
 from lapwing.release.request import Timing
+from lapwing.server.catalog_versions import CatalogVersions
 from lapwing.server.deadline.pace import Pace
 from lapwing.server.log import log
 from lapwing.server.people import Caller, missing
@@ -19,15 +23,21 @@ from lapwing.server.policies import Policies
 from lapwing.session import Session
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+RETIRED: Final = 3600.0
+"""Seconds after which nobody asks any more by a catalog that another one has taken the place of."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedDataset:
-    """A data set with the session that holds it."""
+    """A data set with the session that holds it.
+
+    Args: number: of the catalog (`server.catalog_versions`), 0 if it was never changed while it was served.
+    """
 
     name: str
     session: Session
+    number: int = 0
 
     @property
     def ledger(self) -> str:
@@ -79,16 +89,23 @@ def no_new_sessions(_served: Sequence[Catalog]) -> tuple[Session, ...]:
 class Datasets:
     """The data sets of a service.
 
-    Args: new_sessions: finds data sets that another process registered in the meantime.
+    Args: new_sessions: finds data sets that another process registered in the meantime; versions: by which it is seen
+        that another process changed a catalog.
     """
 
     def __init__(
-        self, sessions: Sequence[Session], policies: Policies, new_sessions: NewSessions = no_new_sessions
+        self,
+        sessions: Sequence[Session],
+        policies: Policies,
+        new_sessions: NewSessions = no_new_sessions,
+        versions: CatalogVersions | None = None,
     ) -> None:
-        self._policies, self._new_sessions = policies, new_sessions
+        self._policies, self._new_sessions, self._versions = policies, new_sessions, versions
         self._served: dict[str, ServedDataset] = {}
+        self._failed: dict[str, int] = {}
+        self._retired: list[tuple[float, Session]] = []
         self.changing = threading.RLock()
-        """Held while a data set is added, from its registration until it is served."""
+        """Held while a data set is added, from its registration until it is served, and while its catalog changes."""
         for session in sessions:
             self.add(session)
         self.look()
@@ -102,9 +119,21 @@ class Datasets:
             name = session.catalog.name
             require_servable(name)
             self.require_new(session.catalog)
-            served = ServedDataset(name=name, session=session)
+            served = ServedDataset(name=name, session=session, number=self._number_of(session.catalog))
             self._served = {**self._served, name: served}  # a new one: others are reading the old one
             return served
+
+    def current(self, served: ServedDataset) -> ServedDataset:
+        """Return a data set as it is served now."""
+        with self.changing:
+            self._take_up(self._served[served.name])
+            return self._served[served.name]
+
+    def replace(self, served: ServedDataset, session: Session, number: int) -> None:
+        """Serve a data set by another catalog, from now on; what is under way is answered by the one before."""
+        with self.changing:
+            self._served = {**self._served, served.name: replace(served, session=session, number=number)}
+            self._retired.append((time.monotonic() + RETIRED, served.session))
 
     def require_new(self, catalog: Catalog) -> None:
         """Refuse a data set whose name or ledger is that of one that is served.
@@ -142,7 +171,9 @@ class Datasets:
     def known(self, caller: Caller, name: str) -> ServedDataset | None:
         """Return a data set that somebody may see and that is served already; wait for none that is being opened."""
         served = self._served.get(name)
-        return served if served is not None and self._sees(caller, name) else None
+        if served is None or not self._sees(caller, name) or self._is_behind(served):
+            return None
+        return served
 
     def all_visible(self, caller: Caller) -> list[ServedDataset]:
         """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""
@@ -151,6 +182,8 @@ class Datasets:
 
     def close(self) -> None:
         """Close all sessions."""
+        for _, session in self._retired:
+            catalog_changes.let_go(session)
         for served in self.everything():
             served.session.close()
 
@@ -158,14 +191,61 @@ class Datasets:
         return caller.role in ("auditor", "curator") or self._policies.sees(name, caller.name)
 
     def look(self) -> None:
-        """Serve what another process has registered; the log names what could not be opened."""
+        """Serve what another process has registered or changed; the log names what could not be opened."""
         with self.changing:
+            for served in self.everything():
+                self._take_up(served)
+            while self._retired and self._retired[0][0] < time.monotonic():
+                catalog_changes.let_go(self._retired.pop(0)[1])
             for session in self._new_sessions([served.session.catalog for served in self.everything()]):
                 try:
                     self.add(session)
                 except LapwingError as error:
                     session.close()
                     log("not served", dataset=session.catalog.name, code=error.code)
+
+    def _is_behind(self, served: ServedDataset) -> bool:
+        """Tell whether another process has changed the catalog, and it was not tried yet to take that up."""
+        if self._versions is None:
+            return False
+        newest = self._versions.newest_number(served.name)
+        return newest > served.number and self._failed.get(served.name) != newest
+
+    def _take_up(self, served: ServedDataset) -> None:
+        """Serve a data set by the catalog that another process of the service has put into force, if one has.
+
+        Where it cannot be opened, the one before is served: that is sound as it was, and the log says so.
+        """
+        newest = self._versions.newest(served.name) if self._versions is not None and self._is_behind(served) else None
+        if newest is None:
+            return
+        before = served.session.catalog
+        try:
+            catalog = loads(newest.content, file=f"catalog {newest.number}", folder=before.folder)
+            catalog = catalog_changes.with_budget_of(replace(catalog, file=before.file), served.session)
+            session, _ = catalog_changes.opened_by(served.session, catalog, read=False)
+        except LapwingError as error:
+            self._failed[served.name] = newest.number
+            log("catalog not taken up", dataset=served.name, number=newest.number, code=error.code)
+            return
+        self.replace(served, session, newest.number)
+        log("catalog taken up", dataset=served.name, number=newest.number)
+
+    def _number_of(self, catalog: Catalog) -> int:
+        """Return the number of the catalog that a session was just opened by: a start takes what is in the file.
+
+        If another process changed it after the file was read, it is the number of the one before.
+        """
+        newest = self._versions.newest(catalog.name) if self._versions is not None else None
+        if newest is None or catalog.file is None:
+            return 0 if newest is None else newest.number
+        try:
+            if catalog.file.read_bytes() != newest.content.encode():
+                return newest.number  # the operator's own
+            now = loads(newest.content, file=catalog.file.name, folder=catalog.folder)
+        except (OSError, LapwingError):
+            return newest.number
+        return newest.number if replace(now, budget=catalog.budget) == catalog else newest.number - 1
 
 
 def require_servable(name: str) -> None:

@@ -6,7 +6,7 @@ A monitor is made and run beside the service, by `lapwing monitor`. Here its fil
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Annotated, Any, Final, final
 
@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import AnswerDocument, answer_document
-from lapwing.errors import InvalidParameter, NotFound, QueryRefused, TooManyRequests
+from lapwing.errors import CatalogMismatch, InvalidParameter, NotFound, QueryRefused, TooManyRequests
 from lapwing.monitors.alerts import Alert
 from lapwing.monitors.describing import described
 from lapwing.monitors.monitor import Monitor, list_monitors, open_monitor
@@ -151,11 +151,11 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("", responses=described_by(list[MonitorDocument]))
     def list_all(dataset: str, caller: Caller = reader) -> Response:
-        """List the monitors of a data set."""
+        """List the monitors of a data set; not those whose table is another one since the catalog was changed."""
         catalog = service.datasets.visible(caller, dataset).session.catalog
         documents = []
         for name in list_monitors(catalog):
-            with open_monitor(catalog, name) as found:
+            with suppress(CatalogMismatch), open_monitor(catalog, name) as found:
                 documents.append(_document(found))
         return json_response(documents)
 

@@ -110,6 +110,13 @@ class DatasetPreparation:
         """
         catalog = self._registry.read(document, folder)
         self._registry.require_free(catalog)
+        return self.look_at(catalog, by=by)
+
+    def look_at(self, catalog: Catalog, *, by: str) -> CheckDocument:
+        """Return what the data of a catalog are like, which may be that of a data set that is served.
+
+        Raises: CatalogError, DataFault; TooManyRequests while another check runs.
+        """
         if not self._checking.acquire(blocking=False):
             raise TooManyRequests("Other data are being checked. Nothing was changed. Ask again when that is done.")
         try:

@@ -10,7 +10,6 @@ from lapwing.errors import CatalogError, DataFault, InvalidParameter, TooManyReq
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.dataset_routes import DatasetBody
 from lapwing.server.people import Caller
-from lapwing.server.preparation import DatasetPreparation
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import described_by, json_response
 from lapwing.server.service import Service
@@ -46,7 +45,7 @@ class DraftBody(FileBody):
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/v1", tags=["admin"])
-    preparation = DatasetPreparation(service.registry, service.store)
+    preparation = service.preparation
     curator = Depends(service.callers.demand("admin"))
     faults = may_raise(InvalidParameter, CatalogError, DataFault)
 

@@ -23,6 +23,7 @@ served because something is wrong with them, as their ledgers hold what was spen
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, final
@@ -74,7 +75,7 @@ class DatasetRegistry:
         Raises: InvalidParameter, CatalogError, CatalogMismatch, LedgerFault; nothing is served then, and nothing kept.
         """
         catalog = self.read(document, folder)
-        with self._lock, self._store.lock(LOCK):
+        with self.exclusive():
             path = self.require_free(catalog)
             with self._store.transaction() as connection:
                 note(connection, by, "registration begun", catalog.name)
@@ -93,6 +94,12 @@ class DatasetRegistry:
                 note(connection, by, "data set registered", catalog.name, **promise, file=path.name, catalog=digest)
             return served
 
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Be the only one, among all processes of the service, who registers a data set or writes a catalog."""
+        with self._lock, self._store.lock(LOCK):
+            yield
+
     def read(self, document: Mapping[str, object] | str, folder: str | None) -> Catalog:
         """Return a catalog that was sent, whose files lie in the folders. Raises: InvalidParameter, CatalogError."""
         text = document if isinstance(document, str) else text_of(document)
@@ -108,20 +115,23 @@ class DatasetRegistry:
         """
         self._datasets.look()
         self._datasets.require_new(catalog)
-        require_apart(catalog, self._others())
+        require_apart(catalog, self.others())
         path = catalog.folder / f"{catalog.name}{SUFFIX}"
         if path.exists():
             raise CatalogError(f"{path.name}: exists already; choose another dataset.name")
         return path
 
-    def _others(self) -> Iterator[Catalog]:
-        """Yield all catalogs that are served or registered.
+    def others(self, *, but: str | None = None) -> Iterator[Catalog]:
+        """Yield all catalogs that are served or registered, but that of one data set.
 
         Raises: CatalogError if one of them cannot be read, as nobody knows then which files it has.
         """
         for served in self._datasets.everything():
-            yield served.session.catalog
+            if served.name != but:
+                yield served.session.catalog
         for path in _listed(self.folders):
+            if path.name == f"{but}{SUFFIX}":
+                continue
             try:
                 yield load(path)
             except LapwingError:

@@ -8,6 +8,8 @@ from typing import final
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
+from lapwing.server.catalog_editing import CatalogEditor
+from lapwing.server.catalog_versions import CatalogVersions
 from lapwing.server.datasets import Datasets
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.process import QuestionProcess
@@ -22,6 +24,7 @@ from lapwing.server.metrics import Metrics
 from lapwing.server.openid.settings import OpenIdSettings
 from lapwing.server.people import People
 from lapwing.server.policies import Policies
+from lapwing.server.preparation import DatasetPreparation
 from lapwing.server.readiness import Readiness
 from lapwing.server.refreshing import SourceRefresher
 from lapwing.server.registration import DatasetRegistry, registered_sessions
@@ -98,8 +101,13 @@ class Service:
         counted = count or self.metrics.count_question
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
         self.failed_logins = FailedLogins(self.store, self.metrics, settings.workers)
-        self.datasets = Datasets(sessions, self.policies, registered)
+        self.catalog_versions = CatalogVersions(self.store)
+        self.datasets = Datasets(sessions, self.policies, registered, self.catalog_versions)
         self.registry = DatasetRegistry(settings.folders, self.datasets, self.store)
+        self.preparation = DatasetPreparation(self.registry, self.store)
+        self.catalogs = CatalogEditor(
+            self.registry, self.datasets, self.catalog_versions, self.store, padded=questions is not None
+        )
         self.executor = QuestionExecutor(
             self.answers,
             self.policies,

@@ -35,6 +35,7 @@ def place(world: World) -> World:
 def settled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A service for tests that only look."""
     with serving(service_in(tmp_path_factory.mktemp("console"))) as running:
+        running.catalog_file()
         yield with_passwords(running)
 
 

@@ -38,6 +38,8 @@ PAGES: Final = {
     "access": "/console/data/open/access", "ledger": "/console/data/open/ledger", "people": "/console/people",
     "person": "/console/people/alice", "audit": "/console/audit", "sign-ins": "/console/sign-ins",
     "cap": "/console/data/open/cap", "register": "/console/register", "register-catalog": "/console/register/catalog",
+    "catalog": "/console/data/open/catalog", "catalog-changed": "/console/data/open/catalog?from=1",
+    "versions": "/console/data/open/versions", "version": "/console/data/open/versions/2",
     "health": "/console/health",
     "account": "/console/account", "second-factor": "/console/account/second-factor",
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
@@ -49,6 +51,7 @@ PAGES: Final = {
 
 @pytest.fixture(scope="module")
 def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
+    changed(settled)
     answers = {
         name: "/console/answers/" + settled.query("carol", {"sql": sql, "epsilon": 1, "label": name}).document["id"]
         for name, sql in ANSWERS.items()
@@ -81,6 +84,18 @@ def kept(world: World, answers: dict[str, str]) -> str:
     world.ask("POST", path, "carol", saved)
     board = {"title": "The ward at a glance", "tiles": [{"monitor": "visits"}, *tiles], "shared": True}
     return "/console/dashboards/" + str(world.ask("POST", path, "carol", board).document["id"])
+
+
+def changed(world: World) -> None:
+    """Let carol put another catalog into force."""
+    known = world.ask("GET", "/v1/datasets/open/catalog", "carol").document
+    other = (
+        known["catalog"]
+        .replace("upper = 8, step", "upper = 4, step")
+        .replace("[tables.codes]", "# Prices\n[tables.codes]")
+    )
+    body = {"catalog": other, "was": known["state"]}
+    assert world.ask("PUT", "/v1/datasets/open/catalog", "carol", body).status == 200
 
 
 def batch(world: World) -> str:

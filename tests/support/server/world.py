@@ -24,6 +24,7 @@ import pytest
 import uvicorn.server
 
 import lapwing as lw
+from lapwing.catalog.toml import write
 from lapwing.documents.people_document import Role
 from lapwing.opening import open_session
 from lapwing.server import listener
@@ -95,6 +96,14 @@ class World:
     def session(self, dataset: str = "open") -> Session:
         (served,) = (known for known in self.service.datasets._served.values() if known.name == dataset)
         return served.session
+
+    def catalog_file(self, dataset: str = "open") -> Path:
+        """Give a data set's catalog a file, as one has that was named when the service was started."""
+        catalog = self.session(dataset).catalog
+        path = catalog.folder / f"{dataset}.toml"
+        write(catalog, path, overwrite=True)
+        object.__setattr__(catalog, "file", path)
+        return path
 
     def connect(self, who: str, dataset: str | None = None) -> lw.RemoteSession:
         return lw.connect(self.address, token=self.tokens[who], dataset=dataset)

@@ -11,6 +11,7 @@ from lapwing.server.console import (
     batch,
     budget,
     cap,
+    catalog,
     dashboards,
     data,
     difference,
@@ -24,6 +25,7 @@ from lapwing.server.console import (
     register,
     saved,
     sign_ins,
+    versions,
 )
 from lapwing.server.console.visits import Page
 
@@ -43,6 +45,8 @@ PAGES: Final[tuple[Page, ...]] = (
     *cap.PAGES,
     *guarantee.PAGES,
     *access.PAGES,
+    *catalog.PAGES,
+    *versions.PAGES,
     *people.PAGES,
     *register.PAGES,
     *audit.PAGES,

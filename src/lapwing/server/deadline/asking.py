@@ -103,7 +103,7 @@ class _Warming:
     def __init__(self, service: Service, line: _Line, measured: Speed) -> None:
         self._service, self._line, self._speed = service, line, measured
         self._indexed: dict[str, bool] = {}
-        self._versions: dict[str, int] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
         self._cold: set[str] = set()
         self._told = False
         self.rounds = Rounds("warming", LOOK, self._round)
@@ -125,7 +125,7 @@ class _Warming:
             self._line.say(Opened(speed=self._speed, indexed=dict(self._indexed)))
 
     def _warm(self, served: ServedDataset) -> None:
-        catalog, version = served.session.catalog, served.session.budget(history=False).version
+        catalog, version = served.session.catalog, (served.session.budget(history=False).version, served.number)
         if self._versions.get(served.name) != version:
             self._indexed[served.name] = speed.make_indexes(catalog)
             self._versions[served.name] = version

@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, Response
 
 from lapwing.server.console.ask.question import Question, marked, mended, proposed
 from lapwing.server.console.data.columns import TableText, tables_of
+from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import Refusal
-from lapwing.server.console.policy import policy
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.credentials import new_name
 
@@ -67,12 +67,10 @@ async def _page(
     tables = tables_of(await visit.api.get("datasets", dataset))
     question = Question.read(fields, usual=_example(tables))
     facts = await _previewed(visit, question) if preview and question.sql.strip() else {"question": question}
-    nonce, back = new_name(), visit.request.method == "POST"
-    page = visit.show(
-        "ask/page.html", status, dataset=dataset, tables=tables, refused=refused, nonce=nonce, back=back, **facts
+    back = visit.request.method == "POST"
+    return with_editor(
+        visit, "ask/page.html", status, dataset=dataset, tables=tables, refused=refused, back=back, **facts
     )
-    page.headers["Content-Security-Policy"] = policy(nonce)
-    return page
 
 
 async def _previewed(visit: Visit, question: Question) -> dict[str, Any]:

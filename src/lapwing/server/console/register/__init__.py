@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.register.fields import TYPES, draft_of
 from lapwing.server.console.templates import segment
@@ -112,7 +113,8 @@ def _catalog(
     refused: Problem | None = None,
     folders: Sequence[str] = (),
 ) -> Response:
-    return visit.show(
+    return with_editor(
+        visit,
         "register/catalog.html",
         refused["status"] if refused else 200,
         catalog=catalog,

@@ -222,3 +222,48 @@ if (form) {
   // Whoever came by a form of the page is where they were: in the question, one key from the button.
   if (form.dataset.back !== undefined) document.querySelector("label[for=sql]").click();
 }
+
+// ---- A catalog: what it would change while one types ----
+
+const draft = document.getElementById("draft");
+if (draft) {
+  const preview = document.getElementById("preview");
+  let waiting = 0, newest = 0, underWay = null;
+  const mark = () => {
+    const fault = preview.querySelector("[data-line]")?.dataset;
+    window.lapwingEditor?.mark(fault && {
+      line: Number(fault.line), column: Number(fault.column), length: Number(fault.length), message: fault.message,
+    });
+  };
+  const look = async () => {
+    const number = ++newest;
+    underWay?.abort();
+    underWay = new AbortController();
+    try {
+      const body = new URLSearchParams(new FormData(draft));
+      const response = await fetch(draft.dataset.preview, { method: "POST", body, signal: underWay.signal, redirect: "manual" });
+      const text = await response.text();
+      if (number !== newest) return;
+      if (response.status === 429) return later(1500);
+      if (!response.ok) return;
+      preview.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+      mark();
+    } catch (failure) {
+      if (failure.name !== "AbortError") throw failure;
+    }
+  };
+  const later = (milliseconds = 700) => {
+    for (const button of all("[data-buy] button", preview)) button.disabled = true;  // what was looked at is another text
+    clearTimeout(waiting);
+    waiting = setTimeout(look, milliseconds);
+  };
+  draft.addEventListener("input", () => later());
+  draft.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      clearTimeout(waiting);
+      look().then(() => preview.querySelector("[data-buy] button")?.focus());
+    }
+  });
+  mark();
+}

@@ -1,0 +1,205 @@
+"""Changing the catalog of a data set that is served, while it is served.
+
+Theory of operation
+-------------------
+What may be changed under a ledger, and why the people in the data stay protected, stands in `lapwing.catalog_changes`.
+Here is how a change comes into force.
+
+1. The catalog that is sent is read, held against the one in force and against all that were in force before, and its
+   files against the rules of a registration: a catalog that comes over HTTP names no file of this machine that the data
+   set did not have already, unless it lies in a folder that the operator gave (`server.registration`).
+2. It is opened beside the old one, on the same ledger, and the data are read as to be accepted. Whatever fails until
+   here changes nothing.
+3. The file is replaced whole, by `os.replace` of a draft that was written beside it. From then on a start opens the new
+   catalog. Then the change is written into the store, together with its line of the audit log, and this process serves
+   the new catalog.
+4. The other processes of the service, those of other workers and those that ask at deadlines, compare the number of the
+   catalog that they serve with the store's before each request, and take up the newer one before they answer.
+
+A death between the two writes of step 3 leaves a file that is in force from the next start, and no line but that the
+change was begun. A question that is under way at the moment is answered by the catalog that it was planned by, which is
+as sound as if it had been asked before: both charge one ledger. Two who change the same catalog wait for each other,
+and the second is refused, as it is not what they have seen any more.
+
+Figures of a check are exact and private, as before a registration: for curators alone, and kept nowhere
+(`server.preparation`).
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, final
+
+from lapwing import catalog_changes
+from lapwing.catalog import spelling
+from lapwing.catalog.model import Catalog, PublicTable, Table
+from lapwing.catalog.place import refuse
+from lapwing.catalog.source_names import DATA
+from lapwing.catalog.toml import dumps, loads
+from lapwing.drafts import draft_of, sync_folder
+from lapwing.engines import digests, open_engine
+from lapwing.errors import CatalogError, CatalogMismatch, DataFault, InvalidParameter
+from lapwing.server.audit_log import note
+from lapwing.server.catalog_json import text_of
+from lapwing.server.catalog_versions import CatalogVersions, state_of
+from lapwing.server.datasets import Datasets, ServedDataset
+from lapwing.server.deadline.cost import require_counted
+from lapwing.server.registration import DatasetRegistry, path_inside, require_apart
+from lapwing.server.store import Store
+
+_HERE: Final = "the catalog that was sent"
+Sent = Mapping[str, object] | str
+
+
+@final
+class CatalogEditor:
+    """Changes catalogs of data sets that are served.
+
+    Args: padded: whether answers leave at deadlines, for which data must not have more rows than the catalog says.
+    """
+
+    def __init__(
+        self, registry: DatasetRegistry, datasets: Datasets, versions: CatalogVersions, store: Store, *, padded: bool
+    ) -> None:
+        self._registry, self._datasets, self._versions, self._store = registry, datasets, versions, store
+        self._padded = padded
+
+    def text(self, served: ServedDataset) -> str:
+        """Return the catalog in force as text: that of its file, with its comments, if the file says the same."""
+        catalog = catalog_changes.with_budget_of(served.session.catalog, served.session)
+        if catalog.file is not None:
+            try:
+                text = catalog.file.read_bytes().decode("utf-8")
+                if loads(text, file=catalog.file.name, folder=catalog.folder) == catalog:
+                    return text
+            except (OSError, UnicodeDecodeError, CatalogError):
+                pass
+        return dumps(catalog)
+
+    def read(self, served: ServedDataset, document: Sent) -> tuple[Catalog, str]:
+        """Return a catalog that was sent, and its text, if its files may be those of this data set.
+
+        Raises: CatalogError, InvalidParameter.
+        """
+        text = document if isinstance(document, str) else text_of(document)
+        before = served.session.catalog
+        catalog = loads(text, file=_HERE, folder=before.folder)
+        self._require_known_files(before, catalog)
+        return replace(catalog, file=before.file), text
+
+    def require_allowed(self, served: ServedDataset, catalog: Catalog) -> None:
+        """Refuse a catalog by which other people would be protected, or files of other data sets be read.
+
+        Raises: CatalogMismatch, CatalogError; nothing is changed then.
+        """
+        before = catalog_changes.with_budget_of(served.session.catalog, served.session)
+        catalog_changes.require_changeable(before, catalog)
+        for earlier in self._earlier(served):
+            catalog_changes.require_same_neighbours(earlier, catalog)
+        catalog_changes.require_by_ledger(served.session, catalog)
+        require_apart(catalog, self._registry.others(but=served.name))
+
+    def change(self, served: ServedDataset, document: Sent, was: str, *, by: str) -> tuple[int, tuple[str, ...]]:
+        """Put another catalog in the place of the one in force.
+
+        Args: was: the `state_of` the text that is replaced.
+        Returns: its number, and the tables whose data have to be accepted before they are asked.
+        Raises: CatalogError, CatalogMismatch, InvalidParameter, DataFault; nothing is changed then.
+        """
+        catalog, text = self.read(served, document)
+        file = served.session.catalog.file
+        if file is None:
+            raise InvalidParameter(
+                "This catalog is in no file, so that a change of it would be lost at the next start."
+            )
+        with self._registry.exclusive(), self._datasets.changing:
+            served = self._datasets.current(served)
+            before = self.text(served)
+            if state_of(before) != was:
+                raise CatalogMismatch(
+                    "The catalog is another one than was seen: somebody has changed it meanwhile. Nothing was changed. "
+                    "Look at it again."
+                )
+            self.require_allowed(served, catalog)
+            if self._padded:
+                require_counted(catalog)
+            with self._store.transaction() as connection:
+                note(connection, by, "catalog change begun", served.name)
+            try:
+                with draft_of([text], file) as draft:
+                    shutil.copymode(file, draft)
+                    session, unaccepted = catalog_changes.opened_by(served.session, catalog)
+                    try:
+                        os.replace(draft, file)
+                    except BaseException:
+                        catalog_changes.let_go(session)
+                        raise
+                sync_folder(file.parent)
+            except OSError as error:
+                reason = (error.strerror or type(error).__name__).lower()
+                raise CatalogError(
+                    f"{file.name}: cannot be written ({reason}). Nothing was changed. Let the operator look at the file"
+                ) from None
+            was_and_now = (served.session.catalog.digest, before), (catalog.digest, text)
+            number = self._versions.add(served.name, *was_and_now, by=by, file=file.name)
+            self._datasets.replace(served, session, number)
+        return number, unaccepted
+
+    def unaccepted(self, served: ServedDataset) -> tuple[dict[str, bool], str | None]:
+        """Say of each table whether its data are those of the current version, and why they would be refused, if so."""
+        catalog, state = served.session.catalog, served.session._state()
+        engine, public = open_engine(catalog)
+        try:
+            try:
+                found, refusal = digests(catalog, engine), None
+            except DataFault as fault:
+                found, refusal = {}, str(fault)
+                for table in catalog.tables:
+                    try:
+                        found[table.name] = engine.digest(table)
+                    except DataFault:
+                        found[table.name] = ""
+        finally:
+            engine.close()
+            public.close()
+        return {name: state.digests.get(name) == digest for name, digest in found.items()}, refusal
+
+    def _earlier(self, served: ServedDataset) -> Iterator[Catalog]:
+        for version in self._versions.all(served.name):
+            try:
+                yield loads(version.content, file=f"catalog {version.number}", folder=served.session.catalog.folder)
+            except CatalogError:
+                raise CatalogError(
+                    f"catalog {version.number} of this data set cannot be read by this version of Lapwing, so that "
+                    "nobody knows whom it protected; let the operator change the file, with the service stopped"
+                ) from None
+
+    def _require_known_files(self, before: Catalog, catalog: Catalog) -> None:
+        """Refuse sources that the data set does not have and that lie in no folder of the service."""
+        known = {(type(table), *_where(before, table)) for table in _all_tables(before)}
+        for table in _all_tables(catalog):
+            if (type(table), *_where(catalog, table)) in known:
+                continue
+            place = f"tables.{spelling.key(table.name)}.source"
+            if not self._registry.folders:
+                refuse(
+                    place,
+                    f"{spelling.text(table.source)} is no file of this data set, and the service was started without "
+                    "folders in which others may be named (`lapwing serve --data FOLDER`)",
+                )
+            path = path_inside(place, table.source, catalog.folder, self._registry.folders, endings=DATA)
+            if not path.is_file():
+                refuse(place, f"there is no file {spelling.text(table.source)} in the folder of the data")
+
+
+def _all_tables(catalog: Catalog) -> tuple[Table | PublicTable, ...]:
+    return (*catalog.tables, *catalog.public_tables)
+
+
+def _where(catalog: Catalog, table: Table | PublicTable) -> tuple[object, ...]:
+    """Return what a table reads: an address with the conditions on its rows, or a file or pattern by its path."""
+    if "://" in table.source:
+        return table.source, table.where
+    return (Path(os.path.abspath(catalog.source_path(table))),)

@@ -1,0 +1,112 @@
+"""The catalog of a data set that is served: as text, with what another one would change before it is put into force.
+
+What was shown is what is put into force: the button stands in a form of its own, which holds the text that was looked
+at. Figures of a check stand on the page that answers the form, once, in no address and in no field.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.responses import HTMLResponse, Response
+
+from lapwing.server.console.catalog.differences import differences
+from lapwing.server.console.catalog.positions import position_of
+from lapwing.server.console.editing import with_editor
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit, go
+from lapwing.server.problems import Problem
+
+HERE: Final = "/console/data/{dataset}/catalog"
+
+
+async def show(visit: Visit) -> Response:
+    """Show the catalog in force, or one that was, to be edited."""
+    dataset, number = visit.part("dataset"), visit.asked("from")
+    if not number:
+        return await _page(visit, {})
+    text = (await visit.api.send("GET", "datasets", dataset, "versions", number)).content.decode()
+    return await _page(visit, {"catalog": text}, looked=True)
+
+
+async def look(visit: Visit) -> Response:
+    """Show the page with what the text that was sent would change."""
+    return await _page(visit, visit.form, looked=True)
+
+
+async def preview(visit: Visit) -> Response:
+    """Return what the text would change alone, for a page that shows it while one types."""
+    dataset = visit.part("dataset")
+    known = await visit.api.get("datasets", dataset, "catalog")
+    facts = await _looked_at(visit, known, visit.form.get("catalog", ""))
+    return HTMLResponse(visit.render("catalog/result.html", dataset=dataset, known=known, **facts))
+
+
+async def check(visit: Visit) -> Response:
+    """Read the data by the catalog that was sent, and show what they are like, this once."""
+    body = {"catalog": visit.form.get("catalog", "")}
+    try:
+        found = await visit.api.send("POST", "datasets", visit.part("dataset"), "catalog", "check", body=body)
+    except Refusal as refusal:
+        return await _page(visit, visit.form, refused=refusal.document)
+    return await _page(visit, visit.form, looked=True, check=found.document)
+
+
+async def save(visit: Visit) -> Response:
+    """Put the catalog that was looked at into force."""
+    dataset, form = visit.part("dataset"), visit.form
+    body = {"catalog": form.get("catalog", ""), "was": form.get("was", "")}
+    try:
+        made = (await visit.api.send("PUT", "datasets", dataset, "catalog", body=body)).document
+    except Refusal as refusal:
+        return await _page(visit, form, refused=refusal.document)
+    told = "unaccepted" if made["unaccepted"] else "changed"
+    return go(f"/console/data/{segment(dataset)}/catalog?done={told}")
+
+
+async def _page(
+    visit: Visit,
+    form: Mapping[str, str],
+    *,
+    looked: bool = False,
+    check: Any = None,
+    refused: Problem | None = None,
+) -> Response:
+    dataset = visit.part("dataset")
+    known = await visit.api.get("datasets", dataset, "catalog")
+    text = form.get("catalog", known["catalog"])
+    facts: dict[str, Any] = await _looked_at(visit, known, text) if looked else {}
+    where = position_of(text, refused["detail"]) if refused else None
+    return with_editor(
+        visit,
+        "catalog/page.html",
+        refused["status"] if refused else 200,
+        dataset=dataset,
+        known=known,
+        text=text,
+        check=check,
+        refused=refused,
+        where=where,
+        **facts,
+    )
+
+
+async def _looked_at(visit: Visit, known: Any, text: str) -> dict[str, Any]:
+    """Return what is to be said of a text before it is put into force."""
+    facts: dict[str, Any] = {"seen": text, "lines": differences(known["catalog"], text)}
+    if not facts["lines"]:
+        return facts
+    path = ("datasets", visit.part("dataset"), "catalog", "preview")
+    try:
+        return {**facts, "found": (await visit.api.send("POST", *path, body={"catalog": text})).document}
+    except Refusal as refusal:
+        return {**facts, "wrong": refusal.document, "place": position_of(text, refusal.document["detail"])}
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show, query=("done", "from")),
+    Page(method="POST", path=HERE, handle=look),
+    Page(method="POST", path=f"{HERE}/preview", handle=preview),
+    Page(method="POST", path=f"{HERE}/check", handle=check),
+    Page(method="POST", path=f"{HERE}/save", handle=save),
+)

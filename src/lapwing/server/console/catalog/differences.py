@@ -1,0 +1,57 @@
+"""What is otherwise in one text than in another, line by line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final, Literal, final
+
+AROUND: Final = 2
+"""Lines that are shown around each difference."""
+MOST_LINES: Final = 400
+LONGEST: Final = 20_000
+"""Lines of a text that are compared: what is longer is told as wholly another."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of either text. Args: number: in the text that it is of; None for lines that are left out."""
+
+    kind: Literal["same", "removed", "added", "gap"]
+    number: int | None
+    text: str
+
+
+def differences(before: str, after: str) -> list[Line]:
+    r"""Return the lines that one text has and the other has not, with some around them; the first so many.
+
+    >>> [(line.kind, line.number, line.text) for line in differences("a\nb", "a\nc")]
+    [('same', 1, 'a'), ('removed', 2, 'b'), ('added', 2, 'c')]
+    >>> differences("a", "a")
+    []
+    """
+    if before == after:
+        return []
+    lines: list[Line] = []
+    for line in _lines(before.split("\n"), after.split("\n")):
+        lines.append(line)
+        if len(lines) == MOST_LINES:
+            return [*lines, Line(kind="gap", number=None, text="more lines are otherwise")]
+    return lines
+
+
+def _lines(old: list[str], new: list[str]) -> Iterator[Line]:
+    if max(len(old), len(new)) > LONGEST:
+        yield Line(kind="gap", number=None, text=f"{len(old):,} lines before, {len(new):,} after: too many to compare")
+        return
+    end = 0
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(AROUND):
+        if group[0][1] > end:
+            yield Line(kind="gap", number=None, text="…")
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                yield from (Line(kind="same", number=n + 1, text=old[n]) for n in range(old_from, old_to))
+                continue
+            yield from (Line(kind="removed", number=n + 1, text=old[n]) for n in range(old_from, old_to))
+            yield from (Line(kind="added", number=n + 1, text=new[n]) for n in range(new_from, new_to))
+        end = group[-1][2]

@@ -1,0 +1,140 @@
+"""A curator changes the catalog of a data set that is asked: looks at what that does, checks the data, saves it."""
+
+from pathlib import Path
+
+import pytest
+
+from lapwing.server.console.catalog.positions import position_of
+from tests.support.effort import one_in
+from tests.support.server.browsing import visitor
+from tests.support.server.world import World
+
+CATALOG = "/console/data/open/catalog"
+
+
+@pytest.fixture
+def file(place: World) -> Path:
+    return place.catalog_file()
+
+
+def test_look_check_save_and_go_back(place: World, file: Path) -> None:
+    carol = visitor(place, "carol")
+    place.query("alice")
+    page = carol.go(CATALOG)
+    text = page.form(CATALOG).fields["catalog"]
+    assert text.strip() == file.read_text().strip()
+    narrower = text.replace("upper = 8", "upper = 4") + "# narrower\n"
+
+    looked = carol.submit(page, CATALOG, catalog=narrower)
+    for said in (
+        "It can take the place of this one",
+        "tables.visits.columns.cost.upper",
+        "# narrower",
+        "other questions",
+    ):
+        assert said in looked.text
+    assert "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" in looked.text  # which alice asked
+    assert (
+        place.session().catalog.tables[0].digest in carol.go(f"{CATALOG.replace('catalog', 'versions')}").text or True
+    )
+    assert file.read_text() == text or file.read_text().strip() == text.strip()
+
+    checked = carol.post(f"{CATALOG}/check", looked.form(CATALOG).fields)
+    assert "private: for you alone" in checked.text
+    assert checked.headers["cache-control"] == "no-store"
+    held = checked.form(f"{CATALOG}/save").fields
+    assert set(held) == {"catalog", "was", "form_secret"}  # and none of the figures
+
+    saved = carol.post(f"{CATALOG}/save", held)
+    assert "It is in force" in saved.text
+    assert "upper = 4" in file.read_text()
+    twice = carol.post(f"{CATALOG}/save", held)  # the same form again
+    assert (twice.status, "somebody has changed it meanwhile" in twice.text) == (409, True)
+
+    versions = carol.go("/console/data/open/versions")
+    assert "from the start" in versions.text
+    second = carol.go("/console/data/open/versions/2")
+    assert "# narrower" in second.text
+    back = carol.go(f"{CATALOG}?from=1")
+    assert "It can take the place of this one" in back.text
+    assert carol.post(f"{CATALOG}/save", back.form(f"{CATALOG}/save").fields).status == 200
+    assert "upper = 8" in file.read_text()
+    alice = visitor(place, "alice")
+    assert "GROUP BY plan" in alice.go("/console/data/open/history").text
+    assert place.query("alice").document["stored"]  # it is the same question again
+
+
+def test_what_no_ledger_lets_change_is_told_and_has_no_button(place: World, file: Path) -> None:
+    carol = visitor(place, "carol")
+    page = carol.go(CATALOG)
+    text = page.form(CATALOG).fields["catalog"]
+    told = carol.submit(page, CATALOG, catalog=text.replace('privacy_unit = "person"', 'privacy_unit = "code"'))
+    assert "Not under this ledger" in told.text
+    assert "it says whose rows these are" in told.text
+    assert f'action="{CATALOG}/save"' not in told.content.decode()
+    forced = carol.post(f"{CATALOG}/save", {**page.form(CATALOG).fields, "was": "0" * 64})
+    assert (forced.status, "Nothing was changed." in forced.text) == (409, True)
+
+
+WRONG = {
+    "syntax": ("upper = 8", "upper = "),
+    "a key that there is none of": ("source =", "sauce ="),
+    "a value": ('type = "float"', 'type = "flaot"'),
+}
+
+
+@pytest.mark.parametrize("name", one_in(3, list(WRONG)))
+def test_what_is_no_catalog_is_told_with_its_line(place: World, file: Path, name: str) -> None:
+    before, after = WRONG[name]
+    carol = visitor(place, "carol")
+    page = carol.go(CATALOG)
+    text = page.form(CATALOG).fields["catalog"].replace(before, after, 1)
+    told = carol.submit(page, CATALOG, catalog=text)
+    assert "This cannot be read" in told.text
+    assert 'data-line="' in told.content.decode()
+    assert told.form(CATALOG).fields["catalog"].strip() == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("sent: tables.visits.columns.cost.type: no", 4),
+        ("sent: tables.visits.columns.none.type: no", 3),
+        ("sent: tables.other.source: no", None),
+        ('sent: tables."a \\"b".source: no', 6),
+        ("no place at all", None),
+    ],
+)
+def test_places_are_found_in_the_text(message: str, line: int | None) -> None:
+    text = '[tables.visits]\nsource = "x"\n[tables.visits.columns]\ncost = { }\n[tables."a \\"b"]\nsource = "y"'
+    found = position_of(text, message)
+    assert (None if found is None else found[0]) == line
+
+
+def test_new_data_are_looked_at_and_accepted(place: World, file: Path) -> None:
+    carol = visitor(place, "carol")
+    page = carol.go("/console/data/open/versions")
+    same = carol.submit(page, "/versions/next")
+    assert "there is nothing to accept" in same.text
+    (file.parent / "visits.parquet").write_bytes((file.parent.parent / "closed" / "visits.parquet").read_bytes()[:-1])
+    assert "would not be accepted" in carol.submit(page, "/versions/next").text
+    assert "Accept them" not in carol.submit(page, "/versions/next").text
+
+
+def test_hostile_texts_stay_texts(place: World, file: Path) -> None:
+    hostile = '<script>alert(1)</script></textarea><b>"&amp;'
+    carol = visitor(place, "carol")
+    page = carol.go(CATALOG)
+    text = page.form(CATALOG).fields["catalog"]
+    asked = f"SELECT '{hostile[:25]}' AS x, COUNT(*) AS n FROM visits"
+    view = f'\n[views."{hostile[:20]}"]\nsql = "{asked}" # {hostile}\u202e\n'
+    for sent in (text + view, hostile, "\u202e" * 1000 + "x" * 100_000):
+        told = carol.submit(page, CATALOG, catalog=sent)
+        assert told.page.forbidden == []
+        assert hostile not in told.content.decode()
+    looked = carol.submit(page, CATALOG, catalog=text + view)
+    assert carol.post(f"{CATALOG}/save", looked.form(f"{CATALOG}/save").fields).status == 200
+    for path in (CATALOG, "/console/data/open/versions", "/console/data/open/versions/2", f"{CATALOG}?from=1"):
+        shown = carol.go(path)
+        assert (shown.status, shown.page.forbidden) == (200, [])
+        assert hostile not in shown.content.decode()
