@@ -109,20 +109,26 @@ class Browser:
         self.told: list[dict[str, Any]] = []
 
     def ask(self, method: str, arguments: dict[str, Any] | None = None, session: str | None = None) -> dict[str, Any]:
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": arguments or {}}
-        if session:
-            message["sessionId"] = session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
+        number = self._sent(method, arguments, session)
         while True:
             answer = self._next()
-            if answer.get("id") == self._number:
+            if answer.get("id") == number:
                 if "error" in answer:
                     raise LookupError(f"{method}: {answer['error']}")
                 result: dict[str, Any] = answer["result"]
                 return result
             if "method" in answer:
                 self.told.append(answer)
+            if answer.get("method") == "Page.javascriptDialogOpening":  # a tab waits until somebody has said yes
+                self._sent("Page.handleJavaScriptDialog", {"accept": True}, answer["sessionId"])
+
+    def _sent(self, method: str, arguments: dict[str, Any] | None, session: str | None) -> int:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": arguments or {}}
+        if session:
+            message["sessionId"] = session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        return self._number
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:

@@ -1,0 +1,160 @@
+"""Whole ways through the console in Chromium, as people go them: by what is on the pages, and nothing from elsewhere.
+
+What each page says in each case is tested one by one, without a browser, in the files beside this one.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lapwing.engines import DuckDB
+from lapwing.server.one_time_codes import STEP, code_at
+from tests.server.console.test_in_a_browser import complaints
+from tests.support.browser.chromium import Browser, find_chromium, running
+from tests.support.browser.person import Person
+from tests.support.server.browsing import PASSWORD
+from tests.support.server.world import World
+
+pytestmark = [
+    pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)"),
+    pytest.mark.long,
+]
+SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+CODE = re.compile(r"(?:[a-z2-7]{4}-){3}[a-z2-7]{4}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running(find_chromium() or "") as running_browser:
+        yield running_browser
+
+
+def at(browser: Browser, world: World, name: str) -> Person:
+    person = Person(browser.page(), world.address)
+    person.signs_in(name, PASSWORD)
+    person.reads("Data sets")
+    return person
+
+
+def asks(person: Person, sql: str, epsilon: str) -> None:
+    person.writes(sql)
+    person.types("Price, as epsilon", epsilon)
+
+
+def test_from_the_first_question_to_the_last(browser: Browser, place: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share, an answer, nothing left for another; three faults that stop the data set; it goes on; it is over."""
+    carol, alice = at(browser, place, "carol"), Person(browser.page(), place.address)
+    carol.opens("/console/data/open/access")
+    carol.types("Name", "alice")
+    carol.types("Share, if any", "1 %")
+    carol.presses("Grant")
+    carol.reads("Granted. It holds from now on.")
+
+    alice.signs_in("alice", PASSWORD)
+    alice.presses("Ask")
+    asks(alice, SQL, "1")
+    alice.presses("Spend ε = 1 and ask")
+    alice.reads("Bought for ε = 1")
+    assert place.charges() == 1
+    alice.presses("Ask again, changed")
+    asks(alice, SQL.replace("COUNT(*)", "SUM(cost)"), "50")
+    alice.reads("It would be refused")
+    alice.sees_nothing_of("Spend")
+    alice.presses("History")
+    alice.reads(SQL)
+    assert place.charges() == 1
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("the disk of row 7 is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckDB, "run", broken)
+        for age in (1, 2, 3):
+            alice.opens("/console/data/open/ask")
+            asks(alice, f"SELECT COUNT(*) AS n FROM visits WHERE age < {age}", "0.2")
+            alice.presses("Spend ε = 0.2 and ask")
+            alice.reads("Not asked.")
+            alice.sees_nothing_of("row 7")
+    alice.opens("/console")
+    alice.reads("stopped after faults")
+    carol.opens("/console/data/open/access")
+    carol.reads("Three stop the data set.")
+    carol.presses("I have looked at them")
+    carol.reads("The faults are marked as looked at. Nothing was refunded.")
+    alice.opens("/console/data/open/ask")
+    asks(alice, "SELECT COUNT(*) AS n FROM visits", "0.2")
+    alice.presses("Spend ε = 0.2 and ask")
+    alice.reads("Bought for ε = 0.2")
+    assert place.charges() == 5
+
+    carol.presses("Withdraw")
+    carol.reads("Withdrawn. Nothing more is charged for them.")
+    alice.opens("/console/data/open/ask")
+    alice.reads("There is no such data set, or none that you may see.")
+    carol.presses("People")
+    carol.presses("alice")
+    carol.presses("Shut out")
+    carol.reads("shut out")
+    alice.opens("/console/account")
+    alice.reads("With the name and the password")
+    assert (carol.elsewhere, alice.elsewhere) == ([], [])
+    assert [text for text in complaints(alice.page) if "status of" not in text] == []
+
+
+def test_a_second_factor_and_its_recovery_codes(
+    browser: Browser, place: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [time.time()]
+    monkeypatch.setattr(place.service.people.second_factors, "_clock", lambda: now[0])
+
+    def shown() -> str:
+        """Return what the app shows, half a minute later."""
+        now[0] += STEP
+        return code_at(secret, int(now[0]) // STEP)
+
+    alice = at(browser, place, "alice")
+    alice.presses("alice analyst")
+    alice.presses("Switch it on")
+    alice.types("Your password", PASSWORD)
+    alice.presses("Begin")
+    alice.reads("Scan it with your authenticator app")
+    secret = alice.page.run("return document.querySelector('.secret').innerText").replace(" ", "").strip()
+    assert alice.page.run("return document.querySelector('.qr').getBoundingClientRect().width") >= 200
+    alice.types("Code of six digits", "000000")
+    alice.presses("Switch it on")
+    alice.reads("The code was not taken")
+    alice.types("Code of six digits", shown())
+    alice.presses("Switch it on")
+    alice.reads("Recovery codes, shown this once")
+    codes = CODE.findall(alice.page.run("return document.querySelector('.once pre').innerText"))
+    assert len(codes) == 10
+    alice.presses("I have kept them")
+    alice.presses("Sign out")
+
+    for code in (shown(), codes[0]):
+        alice.signs_in("alice", PASSWORD)
+        alice.reads("One more thing")
+        alice.opens("/console")  # the password alone lets nobody in
+        alice.reads("With the name and the password")
+        alice.signs_in("alice", PASSWORD)
+        alice.types("Code", "12345")
+        alice.presses("Sign in")
+        alice.reads("The code is wrong")
+        alice.types("Code", code)
+        alice.presses("Sign in")
+        alice.reads("Data sets")
+        alice.presses("Sign out")
+        alice.reads("Sign in")
+    alice.signs_in("alice", PASSWORD)
+    alice.types("Code", codes[0])  # once more
+    alice.presses("Sign in")
+    alice.reads("The code is wrong")
+    carol = at(browser, place, "carol")
+    carol.opens("/console/people/alice")
+    carol.presses("Switch the second factor off")
+    carol.reads("The second factor is off.")
+    alice.signs_in("alice", PASSWORD)
+    alice.reads("Data sets")
+    assert alice.elsewhere == []

@@ -1,0 +1,95 @@
+"""Somebody at a browser who goes by what is on the page: fields by their labels, buttons and links by their texts."""
+
+import json
+from dataclasses import dataclass
+from typing import Final, final
+
+from tests.support.browser.chromium import Page
+
+NAMED: Final = """
+    const text = (element) => (element.innerText ?? "").trim().replace(/\\s+/g, " ");
+    const seen = (element) => element.getClientRects().length > 0 && !element.disabled;
+"""
+PRESSED: Final = (
+    NAMED
+    + """
+    const all = [...document.querySelectorAll("button, a, summary, input[type=submit]")].filter(seen);
+    const found = all.find((one) => (text(one) || one.value) === name);
+    if (!found) return null;
+    found.scrollIntoView({ block: "center" });
+    const box = found.getClientRects()[0];
+    return [box.x + box.width / 2, box.y + box.height / 2];
+"""
+)
+FIELD: Final = (
+    NAMED
+    + """
+    const label = [...document.querySelectorAll("label")].filter(seen).find((one) => text(one).startsWith(name));
+    const field = label?.control ?? document.querySelector(`[aria-label="${name}"], [placeholder="${name}"]`);
+    if (!field) return null;
+    field.focus();
+    if (field.select) field.select();
+    return field.tagName;
+"""
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who sees one tab; `home` is where the service is."""
+
+    page: Page
+    home: str
+
+    def opens(self, path: str) -> None:
+        """Open an address, wherever it leads."""
+        self.page.run("window.left = true")
+        self.page.ask("Page.navigate", {"url": f"{self.home}{path}"})
+        self.page.wait("!window.left && document.readyState == 'complete'")
+
+    def reads(self, text: str) -> None:
+        """Wait until the page says something."""
+        self._until(f"document.body?.innerText.replace(/\\s+/g, ' ').includes({json.dumps(text)})")
+
+    def sees_nothing_of(self, text: str) -> None:
+        assert text not in self.page.run("return document.body.innerText")
+
+    def types(self, label: str, text: str) -> None:
+        """Type into the field of a label, in the place of what is there."""
+        self._until(f"(() => {{ const name = {json.dumps(label)}; {FIELD} }})()")
+        self.page.ask("Input.insertText", {"text": text})
+
+    def writes(self, sql: str) -> None:
+        """Write a question into the editor."""
+        self.page.wait("document.querySelector('.cm-content')")
+        self.page.run("document.querySelector('.cm-content').focus(); document.execCommand('selectAll')")
+        self.page.ask("Input.insertText", {"text": sql})
+
+    def presses(self, text: str) -> None:
+        """Press a button or follow a link, with the mouse."""
+        self._until(f"(() => {{ const name = {json.dumps(text)}; {PRESSED} }})()")
+        x, y = self.page.run(f"const name = {json.dumps(text)}; {PRESSED}")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.page.ask("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1})
+
+    def signs_in(self, name: str, password: str) -> None:
+        self.opens("/console/sign-in")
+        self.types("Name", name)
+        self.types("Password", password)
+        self.presses("Sign in")
+
+    def _until(self, condition: str) -> None:
+        try:
+            self.page.wait(condition)
+        except AssertionError as error:
+            shown = self.page.run("return location.href + ' ' + document.body.innerText")
+            raise AssertionError(f"{error}\nIt shows: {shown[:3000]}") from None
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """What pages of the service asked of anybody but the service so far."""
+        sent = [
+            (event["documentURL"], event["request"]["url"]) for event in self.page.events("Network.requestWillBeSent")
+        ]
+        return [url for page, url in sent if page.startswith(self.home) and not url.startswith((self.home, "data:"))]
