@@ -91,6 +91,8 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", None, curates(OK)),
     ("POST", "/v1/people/{name}/tokens"): ("/v1/people/dora/tokens", {"scopes": ["read"]}, curates(CREATED)),
     ("DELETE", "/v1/people/{name}/tokens/{token}"): ("/v1/people/dora/tokens/TOKEN", None, curates(EMPTY)),
+    ("PUT", "/v1/people/{name}/datasets/{of}"): ("/v1/people/dora/datasets/closed", {"role": "auditor"}, curates(OK)),
+    ("DELETE", "/v1/people/{name}/datasets/{of}"): ("/v1/people/dora/datasets/closed", None, curates(OK)),
     ("GET", "/v1/datasets/{dataset}/grants"): ("/v1/datasets/open/grants", None, curates(OK)),
     ("PUT", "/v1/datasets/{dataset}/grants/{name}"): (
         "/v1/datasets/open/grants/dora",

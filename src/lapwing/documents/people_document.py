@@ -5,12 +5,13 @@ from typing import Literal
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
 Role = Literal["curator", "analyst", "auditor"]
+DatasetRole = Literal["curator", "auditor"]
 Right = Literal["read", "ask", "audit", "admin"]
 Division = Literal["share", "split"]
 
 
 class PersonDocument(TypedDict):
-    """Somebody who may use the service, if `active`."""
+    """Somebody who may use the service, if `active`; `datasets` has the roles of data sets that they look after."""
 
     name: str
     role: Role
@@ -18,6 +19,7 @@ class PersonDocument(TypedDict):
     active: bool
     created: str
     second_factor: bool
+    datasets: dict[str, DatasetRole]
 
 
 class SecondFactorDocument(TypedDict):

@@ -123,13 +123,15 @@ class Callers:
                 self._pricing += Counter()  # forgets who has none
 
     def demand(self, right: Right) -> Callable[[Request], Caller | Coroutine[Any, Any, Caller]]:
-        """Return what a route depends on: who asks, with this right.
+        """Return what a route depends on: who asks, with this right, at the data set of the path if it has one.
 
         It runs in a thread if the people are in a database, and else at once, which saves two changes of threads.
         """
 
         def demanded(request: Request) -> Caller:
             caller = self.caller(request)
+            if "dataset" in request.path_params:
+                caller = caller.at(request.path_params["dataset"])
             if not caller.may(right):
                 raise NotAuthorised(f"This takes the right `{right}`: to {MEANINGS[right]}.")
             return caller

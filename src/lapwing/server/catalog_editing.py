@@ -78,15 +78,17 @@ class CatalogEditor:
                 pass
         return dumps(catalog)
 
-    def read(self, served: ServedDataset, document: Sent) -> tuple[Catalog, str]:
+    def read(self, served: ServedDataset, document: Sent, *, more_files: bool) -> tuple[Catalog, str]:
         """Return a catalog that was sent, and its text, if its files may be those of this data set.
 
+        Args: more_files: whether files in the folders of the service may be named that the data set does not have, as
+            by who may register data sets.
         Raises: CatalogError, InvalidParameter.
         """
         text = document if isinstance(document, str) else text_of(document)
         before = served.session.catalog
         catalog = loads(text, file=_HERE, folder=before.folder)
-        self._require_known_files(before, catalog)
+        self._require_known_files(before, catalog, more_files=more_files)
         return replace(catalog, file=before.file), text
 
     def require_allowed(self, served: ServedDataset, catalog: Catalog) -> None:
@@ -101,14 +103,16 @@ class CatalogEditor:
         catalog_changes.require_by_ledger(served.session, catalog)
         require_apart(catalog, self._registry.others(but=served.name))
 
-    def change(self, served: ServedDataset, document: Sent, was: str, *, by: str) -> tuple[int, tuple[str, ...]]:
+    def change(
+        self, served: ServedDataset, document: Sent, was: str, *, by: str, more_files: bool
+    ) -> tuple[int, tuple[str, ...]]:
         """Put another catalog in the place of the one in force.
 
         Args: was: the `state_of` the text that is replaced.
         Returns: its number, and the tables whose data have to be accepted before they are asked.
         Raises: CatalogError, CatalogMismatch, InvalidParameter, DataFault; nothing is changed then.
         """
-        catalog, text = self.read(served, document)
+        catalog, text = self.read(served, document, more_files=more_files)
         file = served.session.catalog.file
         if file is None:
             raise InvalidParameter(
@@ -176,13 +180,19 @@ class CatalogEditor:
                     "nobody knows whom it protected; let the operator change the file, with the service stopped"
                 ) from None
 
-    def _require_known_files(self, before: Catalog, catalog: Catalog) -> None:
+    def _require_known_files(self, before: Catalog, catalog: Catalog, *, more_files: bool) -> None:
         """Refuse sources that the data set does not have and that lie in no folder of the service."""
         known = {(type(table), *_where(before, table)) for table in _all_tables(before)}
         for table in _all_tables(catalog):
             if (type(table), *_where(catalog, table)) in known:
                 continue
             place = f"tables.{spelling.key(table.name)}.source"
+            if not more_files:
+                refuse(
+                    place,
+                    f"{spelling.text(table.source)} is no file of this data set, and who looks after some data sets "
+                    "alone names no others; let a curator of the service write it",
+                )
             if not self._registry.folders:
                 refuse(
                     place,

@@ -46,7 +46,7 @@ class ServedDataset:
 
     def trusts_with_time(self, caller: Caller, policies: Policies) -> bool:
         """Tell whether somebody may see how long an answer takes."""
-        return caller.role == "curator" or policies.trusts_with_time(self.name, caller.name)
+        return caller.at(self.name).role == "curator" or policies.trusts_with_time(self.name, caller.name)
 
     def for_caller(self, caller: Caller, policies: Policies, pace: Pace | None = None) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
@@ -176,7 +176,7 @@ class Datasets:
         return served
 
     def all_visible(self, caller: Caller) -> list[ServedDataset]:
-        """Return all data sets that somebody may see: those with a grant, and to auditors and curators all."""
+        """Return all data sets that somebody may see: those with a grant, and of auditors and curators all."""
         self.look()
         return [served for served in self.everything() if self._sees(caller, served.name)]
 
@@ -188,7 +188,7 @@ class Datasets:
             served.session.close()
 
     def _sees(self, caller: Caller, name: str) -> bool:
-        return caller.role in ("auditor", "curator") or self._policies.sees(name, caller.name)
+        return caller.at(name).role in ("auditor", "curator") or self._policies.sees(name, caller.name)
 
     def look(self) -> None:
         """Serve what another process has registered or changed; the log names what could not be opened."""

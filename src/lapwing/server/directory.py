@@ -98,6 +98,7 @@ def _person(person: Person) -> PersonDocument:
         "active": person.active,
         "created": person.created,
         "second_factor": person.second_factor,
+        "datasets": dict(person.datasets),
     }
 
 

@@ -158,7 +158,7 @@ def routes(service: Service) -> APIRouter:
     def visible(caller: Caller, holdout: str) -> tuple[Holdout, ServedDataset]:
         """Return a holdout that somebody may see, and its data set."""
         held = store.find(holdout)
-        if not (held.person == caller.name or caller.may("audit")):
+        if not (held.person == caller.name or caller.at(held.dataset).may("audit")):
             raise missing("holdout")
         return held, service.datasets.visible(caller, held.dataset)
 

@@ -55,7 +55,7 @@ def routes(service: Service) -> APIRouter:
     def visible(caller: Caller, query: str) -> Job:
         """Return a question that somebody may see."""
         job = service.jobs.find(query)
-        if not (job.person == caller.name or caller.may("audit")):
+        if not (job.person == caller.name or caller.at(job.dataset).may("audit")):
             raise missing("question")
         return job
 
@@ -93,7 +93,7 @@ def routes(service: Service) -> APIRouter:
     def cancel(query: str, caller: Caller = reader) -> Response:
         """Cancel a queued question: what waits is dropped, uncharged; what runs is stopped, and stays charged."""
         job = visible(caller, query)
-        if not caller.may("admin" if job.person != caller.name else "ask"):
+        if not caller.at(job.dataset).may("admin" if job.person != caller.name else "ask"):
             raise NotAuthorised("One's own questions are cancelled with the right `ask`, those of others with `admin`.")
         return json_response(document(service.job_runner.cancel(query, by=caller.name)))
 

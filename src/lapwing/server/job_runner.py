@@ -13,7 +13,7 @@ written down when it happened, as the store could not be reached: else a questio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, final
 
@@ -170,9 +170,10 @@ class JobRunner:
         Raises: NotAuthorised, NotFound.
         """
         person = self._people.named(caller.name)
-        if self._people.is_revoked(caller.token) or not person.active or "ask" not in RIGHTS_OF[person.role]:
+        now = replace(caller, role=person.role, everywhere=None, datasets=tuple(person.datasets.items()))
+        now = now.at(served.name)
+        if self._people.is_revoked(caller.token) or not person.active or "ask" not in RIGHTS_OF[now.role]:
             raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
-        now = Caller(name=person.name, role=person.role, rights=caller.rights, token=caller.token)
         self._datasets.visible(now, served.name)
 
     def _dropped(self, id_: str, turn: Future[None]) -> None:

@@ -5,15 +5,18 @@ never removed. Somebody who leaves a team still counts for it (`server.policies`
 
 Roles give rights, and a token may have fewer than its owner: its scopes are rights. What a request may do is what both
 its owner's role and its token allow, at the time of the request: a role that is taken away is gone from all tokens.
+
+A role holds everywhere. Beside it somebody may be the curator or auditor of some data sets alone: there that role takes
+the place of theirs (`Caller.at`), and elsewhere it gives nothing. Who is a curator everywhere is one of each data set.
 """
 
 import re
 import time
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, final, get_args
 
-from lapwing.documents.people_document import Right, Role
+from lapwing.documents.people_document import DatasetRole, Right, Role
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
 from lapwing.server.audit_log import note
@@ -49,16 +52,55 @@ UNKNOWN: Final = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sends a request, and what they may do by it; `token` is the name of the token, never the token."""
+    """Who sends a request, and what they may do by it.
+
+    Args: role, rights: everywhere, or of one that was asked for by `at`, at that data set. token: the name of the
+        token, never the token; scopes: what it allows. datasets: the roles of data sets; everywhere: the role, if
+        `role` is one of a data set.
+    """
 
     name: str
     role: Role
     rights: frozenset[Right]
     token: str
+    scopes: frozenset[Right] = frozenset()
+    datasets: tuple[tuple[str, DatasetRole], ...] = ()
+    everywhere: Role | None = None
 
     def may(self, right: Right) -> bool:
         """Tell whether the request has a right."""
         return right in self.rights
+
+    def at(self, dataset: str) -> "Caller":
+        """Return who asks as they are at a data set: with the role that they have there."""
+        everywhere = self.everywhere or self.role
+        role = role_at(everywhere, dict(self.datasets).get(dataset))
+        if role == self.role:
+            return self
+        return replace(self, role=role, everywhere=everywhere, rights=RIGHTS_OF[role] & self.scopes)
+
+    def may_everywhere(self, right: Right) -> bool:
+        """Tell whether the request has a right at all data sets, those that are not there yet among them."""
+        return self.may(right) and right in RIGHTS_OF[self.everywhere or self.role]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the token allows all that its owner's roles do."""
+        return rights_of(self.everywhere or self.role, dict(self.datasets)) <= (self.scopes or self.rights)
+
+
+def role_at(everywhere: Role, there: DatasetRole | None) -> Role:
+    """Return the role of somebody at a data set: a curator of all is one of each.
+
+    >>> role_at("analyst", "curator"), role_at("curator", "auditor"), role_at("auditor", None)
+    ('curator', 'curator', 'auditor')
+    """
+    return everywhere if everywhere == "curator" or there is None else there
+
+
+def rights_of(everywhere: Role, datasets: Mapping[str, DatasetRole]) -> frozenset[Right]:
+    """Return the rights that somebody has somewhere, which a token of theirs may have as scopes."""
+    return RIGHTS_OF[everywhere].union(*(RIGHTS_OF[role_at(everywhere, role)] for role in datasets.values()))
 
 
 @final
@@ -72,6 +114,12 @@ class Person:
     active: bool
     created: str
     second_factor: bool = False
+    datasets: Mapping[str, DatasetRole] = field(default_factory=dict)
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        """What they may do somewhere."""
+        return rights_of(self.role, self.datasets)
 
 
 @final
@@ -154,6 +202,22 @@ class People:
             note(connection, by, "person changed", name, **changed, password=kept is not None)
         return self.named(name)
 
+    def give_role(self, name: str, dataset: str, role: DatasetRole | None, *, by: str) -> Person:
+        """Make somebody the curator or auditor of a data set, or with None no longer.
+
+        Raises: NotFound; InvalidParameter for a curator of all data sets.
+        """
+        with self._store.transaction() as connection:
+            person = _person(connection, name)
+            if role is not None and person.role == "curator":
+                raise InvalidParameter(f"{name} is a curator of all data sets; make them an analyst or auditor first.")
+            connection.execute("DELETE FROM dataset_roles WHERE dataset = ? AND person = ?", (dataset, name))
+            if role is not None:
+                row = (dataset, name, role)
+                connection.execute("INSERT INTO dataset_roles (dataset, person, role) VALUES (?, ?, ?)", row)
+            note(connection, by, "role at a data set", name, dataset=dataset, role=role)
+        return self.named(name)
+
     def named(self, name: str) -> Person:
         """Return somebody by name.
 
@@ -220,9 +284,9 @@ class People:
         Args: code: of the second factor, for who has one.
         Raises: NotAuthorised, SecondFactorNeeded, TooManyRequests.
         """
-        kept, role = self.proven(name, password)
+        kept, _ = self.proven(name, password)
         self.second_factors.require(name, code)
-        rights = RIGHTS_OF[role] if scopes is None else scopes
+        rights = self.named(name).rights if scopes is None else scopes
         return self.issue(name, label=label, scopes=rights, seconds=seconds, by=name, proven=kept)
 
     def remove_second_factor(self, name: str, *, by: str) -> None:
@@ -261,11 +325,10 @@ class People:
             if proven is not None and kept != proven:
                 raise NotAuthorised(WRONG)
             if scopes is None:
-                scopes = RIGHTS_OF[person.role] - {"admin"}
-            excess = set(scopes) - RIGHTS_OF[person.role]
-            if not scopes or excess or not person.active:
+                scopes = person.rights - {"admin"}
+            if not scopes or set(scopes) - person.rights or not person.active:
                 raise InvalidParameter(
-                    f"A token of {name} can have the scopes {', '.join(_ordered(RIGHTS_OF[person.role]))}, at least "
+                    f"A token of {name} can have the scopes {', '.join(_ordered(person.rights))}, at least "
                     "one of them, while its owner is active."
                 )
             row = (id_, name, credentials.kept_of(secret), label, " ".join(_ordered(scopes)), now())
@@ -332,15 +395,17 @@ class People:
 
     def _caller(self, column: str, value: str) -> Caller:
         rows = self._store.look(
-            "SELECT tokens.id, person, role, scopes FROM tokens JOIN people ON person = name"
+            "SELECT tokens.id, people.name, people.role, scopes, dataset, dataset_roles.role FROM tokens"
+            " JOIN people ON tokens.person = people.name LEFT JOIN dataset_roles ON dataset_roles.person = people.name"
             f" WHERE {column} = ? AND revoked = 0 AND expires > ? AND active = 1",
             (value, time.time()),
         )
         if not rows:
             raise NotAuthorised(UNKNOWN)
-        id_, name, role, scopes = rows[0]
-        rights = RIGHTS_OF[role] & {right for right in RIGHTS if right in scopes.split()}
-        return Caller(name=name, role=role, rights=rights, token=id_)
+        id_, name, role, kept, _, _ = rows[0]
+        scopes = frozenset(right for right in RIGHTS if right in kept.split())
+        there = tuple((dataset, given) for *_, dataset, given in rows if given is not None)
+        return Caller(name=name, role=role, rights=RIGHTS_OF[role] & scopes, token=id_, scopes=scopes, datasets=there)
 
 
 def _kept(password: str, name: str) -> str:
@@ -382,6 +447,7 @@ def _person(connection: StoreConnection, name: str) -> Person:
         raise nobody(connection, name)
     team = connection.execute("SELECT team FROM memberships WHERE person = ? AND current = 1", (name,)).fetchone()
     second = connection.execute("SELECT 1 FROM second_factors WHERE person = ? AND confirmed = 1", (name,)).fetchone()
+    roles = connection.execute("SELECT dataset, role FROM dataset_roles WHERE person = ? ORDER BY dataset", (name,))
     return Person(
         name=row[0],
         role=row[1],
@@ -389,6 +455,7 @@ def _person(connection: StoreConnection, name: str) -> Person:
         active=bool(row[2]),
         created=row[3],
         second_factor=second is not None,
+        datasets=dict(roles.fetchall()),
     )
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.people_document import (
+    DatasetRole,
     IssuedToken,
     NewSecondFactor,
     RecoveryCodes,
@@ -20,7 +21,7 @@ from lapwing.server.authentication import address_of
 from lapwing.server.bodies import Body, Name, Text
 from lapwing.server.directory import issued, token_document
 from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
-from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, RIGHTS_OF, Caller, Person
+from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
 from lapwing.server.service import Service
 
@@ -76,6 +77,12 @@ class PersonBody(Body):
     team: Name | None = None
 
 
+class DatasetRoleBody(Body):
+    """A role at one data set."""
+
+    role: DatasetRole
+
+
 class PersonChangeBody(Body):
     """What is to be changed about somebody; what is not given stays."""
 
@@ -101,6 +108,7 @@ class Me(BaseModel):
     role: Role
     rights: list[Right]
     token: str
+    datasets: dict[str, DatasetRole]
 
 
 def routes(service: Service) -> APIRouter:
@@ -131,7 +139,8 @@ def routes(service: Service) -> APIRouter:
     def me(caller: Caller = anybody) -> Me:
         """Say who one is, and what one may do."""
         rights = [right for right in RIGHTS if caller.may(right)]
-        return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token)
+        there = dict(caller.datasets)
+        return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there)
 
     @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
     def change_password(body: PasswordBody, request: Request, caller: Caller = anybody) -> None:
@@ -198,7 +207,7 @@ def routes(service: Service) -> APIRouter:
     @router.delete("/me/tokens/{token}", tags=["people"], status_code=204)
     def end_own_token(token: str, caller: Caller = anybody) -> None:
         """End one of one's own tokens; with a token of fewer rights than one has, that token alone."""
-        if token != caller.token and caller.rights != RIGHTS_OF[caller.role]:
+        if token != caller.token and not caller.is_whole:
             raise NotAuthorised("A token with fewer rights than its owner ends no token but itself.")
         people.revoke(token, of=caller.name, by=caller.name)
 
@@ -227,6 +236,16 @@ def routes(service: Service) -> APIRouter:
     def remove_second_factor(name: str, caller: Caller = curator) -> None:
         """Switch somebody's second factor off, who has lost the app and the recovery codes."""
         people.remove_second_factor(name, by=caller.name)
+
+    @router.put("/people/{name}/datasets/{of}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+    def give_role(name: str, of: str, body: DatasetRoleBody, caller: Caller = curator) -> Person:
+        """Make somebody the curator or the auditor of a data set, and of no other by that."""
+        return people.give_role(name, service.datasets.visible(caller, of).name, body.role, by=caller.name)
+
+    @router.delete("/people/{name}/datasets/{of}", tags=["admin"])
+    def take_role(name: str, of: str, caller: Caller = curator) -> Person:
+        """Let somebody look after a data set no more."""
+        return people.give_role(name, of, None, by=caller.name)
 
     @router.get("/people/{name}/tokens", tags=["admin"])
     def tokens(

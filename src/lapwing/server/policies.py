@@ -39,12 +39,14 @@ USUAL_LEAST: Final = Fraction(1, 10_000)
 """So at most ten thousand questions are charged, whoever asks them."""
 _POLICY: Final = "division, most_epsilon, stopped, least_share"
 _STANDING: Final = (
-    f"SELECT {_POLICY}, grants.person, share, trusted, role,"
+    f"SELECT {_POLICY}, grants.person, share, trusted,"
+    " CASE WHEN people.role = 'curator' THEN people.role ELSE COALESCE(given.role, people.role) END,"
     " EXISTS (SELECT 1 FROM memberships WHERE memberships.person = asked.person)"
     " FROM (SELECT CAST(? AS TEXT) AS dataset, CAST(? AS TEXT) AS person) AS asked"
     " LEFT JOIN policies ON policies.dataset = asked.dataset"
     " LEFT JOIN grants ON grants.dataset = asked.dataset AND grants.person = asked.person"
     " LEFT JOIN people ON people.name = asked.person AND active = 1"
+    " LEFT JOIN dataset_roles AS given ON given.dataset = asked.dataset AND given.person = people.name"
 )
 _GRANTS: Final = "SELECT person, share, trusted FROM grants WHERE dataset = ?"
 NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12, 4) for digits in range(10, 100)]
@@ -249,7 +251,7 @@ def _read_policy(division: Division | None, most: str | None, stopped: int | Non
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Standing:
-    """What is kept of somebody and a data set; role: of who is there and may come in."""
+    """What is kept of somebody and a data set; role: there, of who may come in at all."""
 
     policy: Policy
     grant: Grant | None

@@ -124,7 +124,7 @@ def routes(service: Service) -> APIRouter:
     async def answer_record(caller: Caller, answer: str) -> tuple[ServedDataset, AnswerRecord]:
         """Return an answer that somebody may see, and its data set."""
         record = await run_in_threadpool(service.answers.find, answer)  # it may be long
-        own = record is not None and (record.person == caller.name or caller.may("audit"))
+        own = record is not None and (record.person == caller.name or caller.at(record.dataset).may("audit"))
         if record is None or not (own or await run_in_threadpool(service.saved.may_open, answer, caller.name)):
             raise missing("answer")
         served = await visible(caller, record.dataset)

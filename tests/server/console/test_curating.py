@@ -168,6 +168,29 @@ def test_a_ledger_is_checked(place: World, monkeypatch: pytest.MonkeyPatch) -> N
     assert "It does not hold:" in audrey.go("/console/data/open/ledger").text
 
 
+@pytest.mark.long
+def test_who_looks_after_one_data_set_has_its_pages_and_no_others(carol: Visitor, place: World) -> None:
+    page = carol.submit(carol.go("/console/people/alice"), "/alice/role", dataset="closed", role="curator")
+    assert "curator" in page.text
+    assert "curator of closed" in carol.go("/console/people").text
+    alice = visitor(place, "alice")
+    assert "you are its curator" in alice.go("/console").text
+    for name in ("access", "cap", "versions", "catalog", "ledger", "budget", "charges"):
+        assert alice.go(f"/console/data/closed/{name}").status == 200, name
+    for name in ("access", "cap", "versions", "catalog", "ledger"):
+        assert alice.go(f"/console/data/open/{name}").status == 403, name
+    for name in ("people", "audit", "health", "register", "sign-ins"):
+        assert alice.go(f"/console/{name}").status == 403, name
+    closed, own = (alice.go(f"/console/data/{name}").page.links for name in ("closed", "open"))
+    assert "/console/data/closed/access" in closed
+    assert "/console/data/open/access" not in own
+    assert "/console/people" not in closed
+    granted = alice.submit(alice.go("/console/data/closed/access"), "/access/grant", name="alice", share="20 %")
+    assert "Granted." in granted.text
+    taken = carol.submit(carol.go("/console/people/alice"), "/alice/role", role="")
+    assert "Changed." in taken.text
+
+
 def test_ones_own_account(alice: Visitor, place: World) -> None:
     page = alice.go("/console/account")
     assert "this session" in page.text

@@ -128,6 +128,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ("POST", "/console/people"): ("/console/people", {"name": "emil", "role": "analyst"}, DOES),
     ("GET", "/console/people/{name}"): ("/console/people/dora", {}, CURATES),
     ("POST", "/console/people/{name}"): ("/console/people/dora", {"team": "nurses"}, DOES),
+    ("POST", "/console/people/{name}/role"): ("/console/people/dora/role", {"dataset": "closed"}, DOES),
     ("POST", "/console/people/{name}/token"): ("/console/people/dora/token", {"days": "3"}, CURATES),
     ("POST", "/console/people/{name}/end-token"): (
         "/console/people/dora/end-token",

@@ -17,7 +17,7 @@ from typing import Final, final
 
 from lapwing.errors import NotAuthorised, NotFound
 from lapwing.server import credentials
-from lapwing.server.people import RIGHTS_OF, Caller, People
+from lapwing.server.people import Caller, People
 from lapwing.server.store import Store
 
 HOUR: Final = 3600.0
@@ -59,7 +59,7 @@ class BrowserSessions:
         Args: proven: what was kept of the password that they gave, if they gave one: another one has ended that.
         Raises: NotAuthorised.
         """
-        rights = RIGHTS_OF[self._people.named(name).role]
+        rights = self._people.named(name).rights
         _, token = self._people.issue(name, label=LABEL, scopes=rights, seconds=LONGEST, by=name, proven=proven)
         secret, form, now = credentials.new_token(), credentials.new_token(), self._clock()
         with self._store.transaction() as connection:

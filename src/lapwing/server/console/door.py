@@ -130,6 +130,7 @@ class Console:
             "problem.html",
             problem=document,
             caller=None if session is None else session.caller,
+            everywhere=None if session is None else session.caller,
             form_secret="" if session is None else session.form,
             path=request.url.path,
             done="",

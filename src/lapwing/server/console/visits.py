@@ -46,9 +46,13 @@ class Visit:
         return HTMLResponse(self.render(template, **facts), status)
 
     def render(self, template: str, /, **facts: Any) -> str:
-        """Return the text of a template, which may ask who is signed in, and where."""
+        """Return the text of a template, which may ask who is signed in, and where.
+
+        `caller` is who it is at the data set that the page is of, if it is of one, and `everywhere` at none.
+        """
         common = {
-            "caller": self.caller,
+            "caller": self.caller.at(facts["dataset"]) if "dataset" in facts else self.caller,
+            "everywhere": self.caller,
             "form_secret": self.session.form,
             "path": self.request.url.path,
             "done": self.asked("done"),

@@ -38,7 +38,7 @@ async def show(visit: Visit) -> Response:
         days=days,
         chart=_chart([(day.isoformat(), 100 * share) for day, share in days]) if len(days) > 1 else None,
         alone=False,
-        projection=projection(days, left if visit.caller.may("audit") else left_for(budget), today),
+        projection=projection(days, left if visit.caller.at(dataset).may("audit") else left_for(budget), today),
         whole=whole,
         allowances=[
             {

@@ -45,8 +45,9 @@ async def show_person(visit: Visit, refused: Problem | None = None, issued: Any 
     name = visit.part("name")
     tokens = await visit.api.get("people", name, "tokens", limit=MOST)
     person = await _person(visit, name)
-    status = refused["status"] if refused else 200
-    return visit.show("people/person.html", status, person=person, tokens=tokens, refused=refused, issued=issued)
+    sets = [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+    facts = {"person": person, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets}
+    return visit.show("people/person.html", refused["status"] if refused else 200, **facts)
 
 
 async def change(visit: Visit) -> Response:
@@ -61,6 +62,14 @@ async def change(visit: Visit) -> Response:
         body["active"] = form["active"] == "yes"
     changing = visit.api.send("PATCH", "people", name, body=body)
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_person)
+
+
+async def give_role(visit: Visit) -> Response:
+    """Make somebody the curator or auditor of a data set, or no longer."""
+    name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
+    method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
+    giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
+    return await act(visit, giving, f"{HERE}/{segment(name)}?done=changed", show_person)
 
 
 async def remove_second_factor(visit: Visit) -> Response:
@@ -113,6 +122,7 @@ PAGES: Final = (
     Page(method="POST", path=HERE, handle=add),
     Page(method="GET", path=PERSON, handle=show_person, query=("done",)),
     Page(method="POST", path=PERSON, handle=change),
+    Page(method="POST", path=f"{PERSON}/role", handle=give_role),
     Page(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
     Page(method="POST", path=f"{PERSON}/token", handle=make_token),
     Page(method="POST", path=f"{PERSON}/end-token", handle=end_token),
