@@ -58,8 +58,8 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generat
 AS_HERE = --annotation-style line --constraint requirements/dev.lock
 SERVICE = --extra server --extra postgres --extra adbc --extra joins
 
-# 450 MB that few need: in a lock of its own.
-NO_SPARK = --no-emit-package pyspark --no-emit-package py4j
+# 450 MB that few need: in a lock of its own, with the client of Spark Connect.
+NO_SPARK = $(foreach name,pyspark py4j grpcio grpcio-status googleapis-common-protos protobuf,--no-emit-package $(name))
 
 lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@echo uv | $(LOCK) - --no-annotate --output-file requirements/installer.lock

@@ -28,12 +28,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from peers.environments import PINS, ask
+from peers.environments import ask
 
 import lapwing as lw
 from lapwing.privacy.plans import cheapest
 
 EPSILON, DELTA = 1, 1e-6
+PEERS: Final = ("OpenDP", "PipelineDP", "SmartNoise")
 PEOPLE, ROWS, REPETITIONS = 1000, 3, 1000
 REGIONS, PLANS = list("abcde"), list("xyz")
 LOWER, UPPER = 0, 10_000
@@ -191,7 +192,7 @@ def main() -> None:
         facts = {"data": str(folder / "visits.csv"), "bounds": [LOWER, UPPER], "rows_per_person": ROWS}
         request = facts | {"regions": REGIONS, "plans": PLANS, "epsilon": EPSILON, "delta": DELTA}
         request |= {"repetitions": repetitions}
-        asked = {peer: pool.submit(ask, peer, f"{peer.lower()}_errors.py", request) for peer in PINS}
+        asked = {peer: pool.submit(ask, peer, f"{peer.lower()}_errors.py", request) for peer in PEERS}
         every = {f"Lapwing ({kind})": ours(folder, kind, repetitions)}
         every |= {peer: answers.result() for peer, answers in asked.items()}
         true = truths(folder)

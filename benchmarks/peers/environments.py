@@ -21,6 +21,8 @@ PINS: Final = {
     "PipelineDP": ("pipeline-dp==0.3.1",),
     "jax-privacy": ("jax-privacy==2.0.0",),
     "SmartNoise": ("smartnoise-sql==1.0.10",),
+    # With the Spark that it asks for, below 4; the newest core that it takes.
+    "Tumult": ("tmlt.analytics==0.21.0", "tmlt.core==0.19.1", "pyspark==3.5.9"),
 }
 HERE: Final = Path(__file__).parent
 
@@ -48,6 +50,7 @@ def ask(peer: str, script: str, request: object) -> Any:
 def _run(command: list[str]) -> str:
     """Return what a command prints, with no package of ours in sight; its failure ends the benchmark."""
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    outside["PYSPARK_PYTHON"] = command[0]  # Spark takes the one that is first on PATH otherwise
     ended = subprocess.run(command, capture_output=True, text=True, env=outside, check=False)
     if ended.returncode:
         raise SystemExit(f"{' '.join(command[:2])} failed:\n{ended.stderr[-3000:]}")

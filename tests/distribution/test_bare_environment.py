@@ -28,6 +28,7 @@ EXAMPLES: Final = {
     "adbc": ["init", "sqlite:clinic.db#visits", *PROTECT],
     "lake": ["init", "delta:visits", *PROTECT],
     "spark": ["query", COUNT, "--epsilon", "0.1", "--catalog", "on_spark.toml"],
+    "spark-connect": ["query", COUNT, "--epsilon", "0.1", "--catalog", "on_connect.toml"],
     "deep": ["python", "from lapwing.learn import deep; deep.dense"],
     "ibis": ["python", "import lapwing as lw; lw.connect('catalog.toml').table('rand_hie')"],
 }
@@ -111,6 +112,8 @@ def test_what_lacks_an_extra_names_it(bare: Path, tmp_path: Path, extra: str) ->
     (tmp_path / "in_postgres.toml").write_text(catalog.replace("sqlite:rand_hie.lapwing.db", POSTGRES))
     on_spark = catalog.replace("rand_hie.lapwing.db", "on_spark.db").replace('engine = "duckdb"', 'engine = "spark"')
     (tmp_path / "on_spark.toml").write_text(on_spark)
+    served = on_spark.replace('engine = "spark"', 'engine = "spark"\ncluster = "sc://localhost:15002"')
+    (tmp_path / "on_connect.toml").write_text(served)
     ended = said(bare, tmp_path, *EXAMPLES[extra])
     assert ended.returncode != 0
     assert f"pip install 'lapwing[{extra}]'" in " ".join(ended.stderr.split()).replace('"', "'")

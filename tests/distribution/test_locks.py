@@ -34,8 +34,8 @@ def test_the_service_runs_what_is_on_the_bill() -> None:
 
 
 def test_the_page_names_every_extra() -> None:
-    assert re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE)
-    assert set(re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE)) == set(PROJECT["optional-dependencies"])
+    assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)) == set(PROJECT["optional-dependencies"])
 
 
 def test_whoever_names_the_services_extras_names_them_all() -> None:

@@ -19,8 +19,9 @@ from lapwing.catalog.toml import dumps, load, loads
 from lapwing.engines import FAILED
 from lapwing.engines.spark import engine as spark_engine
 from lapwing.engines.spark import queries
-from lapwing.engines.spark.cluster import SETTINGS, Cluster
+from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.relations import summed
+from lapwing.engines.spark.settings import SETTINGS
 from lapwing.errors import CatalogError, DataChanged, DataFault, EngineFault, Fault, QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
@@ -211,7 +212,7 @@ def test_kept_rows_give_the_same_integers(cluster: Cluster, catalog: Catalog) ->
 def test_settings_that_change_what_sql_means_are_refused() -> None:
     """In a process of its own, as an application has one set of them."""
     script = """
-        from lapwing.engines.spark.cluster import SETTINGS, Cluster
+        from lapwing.engines.spark.cluster import Cluster
         from lapwing.errors import Fault
         try:
             Cluster("local[1]", seconds=60, further={"spark.sql.optimizer.maxIterations": "7"}).open()

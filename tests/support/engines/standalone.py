@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of one master and some workers, on this machine, for as long as a test needs it."""
+"""A standalone Spark cluster of one master and some workers, or a Connect server, for as long as a test needs it."""
 
 import ctypes
 import os
@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -50,7 +50,7 @@ def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Itera
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
-    home, port = Path(spec.origin).parent, _free_port()
+    home, port = Path(spec.origin).parent, free_port()
     environment = {
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -85,6 +85,38 @@ def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Itera
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@contextmanager
+def connect_server(folder: Path, settings: Mapping[str, str], port: int | None = None) -> Iterator[int]:
+    """Run a server of Spark Connect in local mode, and give its port; what it writes goes to `connect.log`."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    port = port or free_port()
+    own = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": str(port)}
+    own |= {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder)}
+    command = [str(Path(spec.origin).parent / "bin" / "spark-submit"), "--master", "local[2]"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for name, value in (own | dict(settings)).items():
+        command += ["--conf", f"{name}={value}"]
+    with (folder / "connect.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*command, "spark-internal"],
+            cwd=folder,
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+    try:
+        _until(lambda: _answers(port), "the Connect server")
+        yield port
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _answers(port: int) -> bool:

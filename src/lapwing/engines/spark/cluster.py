@@ -6,16 +6,16 @@ no page that shows queries. For Spark writes values that it could not convert in
 logs. PySpark itself writes the text of an error to stderr, as JSON; that logger is shut too.
 
 Every session of this process that asks the same master shares one application, in which each has a session of its own:
-its settings and its views are its own. A process can have one application at a time; that is Spark's rule.
+its settings and its views are its own. A process can have one application at a time; that is Spark's rule. Behind a
+Connect server the application is the server's (`connect`), and a session is all there is here.
 
-Queries run under `SETTINGS`. What they prove rests on these and on Spark's defaults, so that other settings of
+Queries run under `settings.SETTINGS`. What they prove rests on these and on Spark's defaults, so that other settings of
 `spark.sql` are refused, wherever they come from. All others are the operator's, as in `spark-defaults.conf`: memory,
 executors, authentication, encryption. Speculation and retries may be on: nothing here draws anything (`cleaned`).
 
 A query runs in a thread of its own, under a tag, so that a time limit or Ctrl-C can interrupt it.
 """
 
-import logging
 import os
 import shutil
 import subprocess
@@ -30,6 +30,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
+from lapwing.engines.spark.settings import CLOSED, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
 from lapwing.interrupts import deferred
 
@@ -38,49 +39,8 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 """The master of a catalog that names no cluster: this machine."""
-MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
+MASTERS: Final = ("local", "spark://", "yarn", "k8s://", "sc://")
 """How the address of a master begins."""
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "spark.sql.ansi.enabled": "true",
-        # Otherwise `FROM rows WHERE (member)` calls the rows WHERE and their column member, and leaves no row out.
-        "spark.sql.ansi.enforceReservedKeywords": "true",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.caseSensitive": "true",
-        "spark.sql.variable.substitute": "false",  # a text with ${…} in it is that text
-        "spark.sql.parser.escapedStringLiterals": "false",
-        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-        "spark.sql.groupByOrdinal": "true",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.parquet.mergeSchema": "false",
-        "spark.sql.parquet.binaryAsString": "false",
-        "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # days are days; it raises at old ones otherwise
-        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.filterPushdown": "false",  # a file's statistics decide about no row
-        "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-        # It adds and multiplies in another order, which may leave a type's range where the written order does not.
-        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ReorderAssociativeOperator",
-    }
-)
-"""What the printed SQL rests on, beside Spark's defaults."""
-_OPERATORS: Final = ("spark.sql.adaptive.", "spark.sql.shuffle.partitions", "spark.sql.files.maxPartitionBytes",
-                     "spark.sql.autoBroadcastJoinThreshold", "spark.sql.warehouse.dir",
-                     "spark.sql.catalogImplementation", "spark.sql.artifact.")  # fmt: skip
-_NO_LOGS: Final = "org.slf4j.helpers.NOP_FallbackServiceProvider"
-_CLOSED: Final[Mapping[str, str]] = {
-    "spark.app.name": "lapwing",
-    # Not the level of logs, which a driver tells its executors too late or not at all: there is nothing that logs.
-    "spark.driver.defaultJavaOptions": f"-Dslf4j.provider={_NO_LOGS}",
-    "spark.executor.defaultJavaOptions": f"-Dslf4j.provider={_NO_LOGS}",
-    "spark.log.level": "OFF",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.eventLog.enabled": "false",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-}
-_ERROR_LOGGER: Final = "SQLQueryContextLogger"
 
 Taken = TypeVar("Taken")
 
@@ -111,8 +71,13 @@ class Cluster:
         if not master.startswith(MASTERS):
             raise CatalogError(
                 f"dataset.cluster = {master!r:.80} is no master of Spark; write spark://host:7077, yarn, "
-                "k8s://https://host:443 or local[*]."
+                "k8s://https://host:443, sc://host:15002/;use_ssl=true or local[*]."
             )
+        self._served = master.startswith("sc://")
+        if self._served:
+            from lapwing.engines.spark.connect import require_address
+
+            require_address(master)
         self._master, self._seconds, self._further = master, seconds, further
         self._application: _Application | None = None
         self._session: Any = None
@@ -126,10 +91,21 @@ class Cluster:
         """
         with self._opening:
             if self._session is None:
-                with _lock:
-                    self._application = _started(self._master, self._further)
-                    self._application.users += 1
-                self._session = _session(self._application.context)
+                self._session = self._begun()
+
+    def renew(self) -> bool:
+        """Begin another session where a Connect server has lost this one, and tell whether it had: with all views."""
+        if not self._served:
+            return False
+        from lapwing.engines.spark.connect import is_lost
+
+        with self._opening:
+            if self._session is None or not is_lost(self._session):
+                return False
+            self._session.stop()
+            self._session = None  # so that what does not begin now is begun when it is asked again
+            self._session = self._begun()
+            return True
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -163,7 +139,9 @@ class Cluster:
     def close(self) -> None:
         """Let go of the session, and end the application with its last one."""
         with self._opening:
-            application, self._application, self._session = self._application, None, None
+            application, session, self._application, self._session = self._application, self._session, None, None
+        if self._served and session is not None:
+            session.stop()
         if application is None:
             return
         with _lock:
@@ -171,6 +149,16 @@ class Cluster:
             if not application.users:
                 _running.remove(application)
                 application.context.stop()
+
+    def _begun(self) -> Any:
+        if self._served:
+            from lapwing.engines.spark.connect import opened
+
+            return opened(self._master)
+        with _lock:
+            self._application = _started(self._master, self._further)
+            self._application.users += 1
+        return _session(self._application.context)
 
     def _view(self, frame: Any) -> str:
         with self._opening:
@@ -218,7 +206,6 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
         try:
             from pyspark import SparkConf, SparkContext
             from pyspark.java_gateway import launch_gateway
-            from pyspark.logger import PySparkLogger
 
             import_module("pyspark.testing.utils")  # which is loaded later otherwise, and warns
         except ImportError:
@@ -233,11 +220,9 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
     java = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and (java is None or shutil.which(f"{java}/bin/java") is None):
         raise CatalogError('engine = "spark" needs Java 17 or later; on Debian: apt install openjdk-17-jre-headless')
-    logger = PySparkLogger.getLogger(_ERROR_LOGGER)
-    logger.disabled = True
-    logger.addFilter(_nothing)
+    shut_logger()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAll([*_local(master).items(), *further.items()])
-    conf.setAll([*_CLOSED.items(), *SETTINGS.items()])
+    conf.setAll([*CLOSED.items(), *SETTINGS.items()])
     try:
         if SparkContext._gateway is None:
             silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -248,15 +233,10 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
         context = None
     if context is None:  # raised out here: Spark's own error is long, and speaks of what is none of a user's doing
         raise Fault(f"Spark did not start with the master {master}; is it running, and can this machine reach it?")
-    foreign = sorted(
-        key
-        for key, _ in context.getConf().getAll()
-        if key.startswith("spark.sql.") and key not in SETTINGS and not key.startswith(_OPERATORS)
-    )
-    if foreign:
+    if others := foreign(dict(context.getConf().getAll())):
         context.stop()
         raise Fault(
-            f"spark-defaults.conf sets {', '.join(foreign)}; what is proven of Lapwing's queries holds for Spark's "
+            f"spark-defaults.conf sets {', '.join(others)}; what is proven of Lapwing's queries holds for Spark's "
             "defaults. Take these settings out, or let SPARK_CONF_DIR name a folder of Lapwing's own"
         )
     _running.append(_Application(master=master, context=context))
@@ -284,7 +264,3 @@ def _session(context: Any) -> Any:
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     return session
-
-
-def _nothing(_record: logging.LogRecord) -> bool:
-    return False

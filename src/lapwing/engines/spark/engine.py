@@ -99,6 +99,7 @@ class Spark:
     def prepare(self, question: Question) -> None:
         """Start Spark, or find out that it cannot be: before anything is paid."""
         self._cluster.open()
+        self._renew()
         if question.private_keys:
             import lapwing.engines.holders  # noqa: F401 - a failure to load it must cost nothing
 
@@ -125,6 +126,14 @@ class Spark:
             return exact if self._are_known(question, digests) else None
         except Exception:
             return None
+
+    def _renew(self) -> None:
+        """Forget views that a Connect server has lost."""
+        if self._cluster.renew():
+            with self._lock:
+                self._sources.clear()
+                self._kept.clear()
+                self._publics.clear()
 
     def _are_known(self, question: Question, digests: Mapping[str, str]) -> bool:
         return all(self._describe(table).digest == digests[table.name] for table in question.lineage)
@@ -207,6 +216,7 @@ class Spark:
         with self._lock:
             if version in self._fit:
                 return
+        self._renew()
         self._read_through(table)
         for key in self._catalog.leading_to(table):
             with progress.work(f"Looking for repeated keys of {table.name}"):
