@@ -2,6 +2,7 @@
 
 import pytest
 
+from lapwing.server.execution import QuestionExecutor
 from tests.server.console.test_asking import priced
 from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
 from tests.support.server.queueing import held, until
@@ -24,12 +25,18 @@ def queued(alice: Visitor, epsilon: str = "0.5") -> Shown:
 
 
 def test_a_question_is_followed_to_its_answer(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(QuestionExecutor, "deadline_of", lambda *_: 0.25)
+    price = priced(alice)
+    assert "the answer leaves 0.25 s after its turn" in price.text
+    assert b'<progress class="gauge" max="0.25" value="0"' in price.content
     with held(monkeypatch) as (came, go_on):
         running, waiting = queued(alice, "0.25"), queued(alice)
         came.acquire()
         shown = alice.go(running.path)
         assert "It is under way, and charged." in shown.text
         assert b'<meta http-equiv="refresh" content="2">' in shown.content
+        assert "leaves 0.25 s after its turn" in shown.text
+        assert b'<progress class="gauge" aria-label="Under way">' in shown.content  # how far it is, it does not say
         assert "It waits for its turn" in alice.go(waiting.path).text
         go_on.set()
         until(lambda: alice.go(waiting.path).path.startswith("/console/answers/"))

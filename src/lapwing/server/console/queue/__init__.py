@@ -1,11 +1,13 @@
 """Questions that wait in the queue: what becomes of them, and a button that cancels them."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.ask.question import question_of
+from lapwing.server.console.ask.question import Question, question_of
+from lapwing.server.console.inside import Refusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.problems import Problem
@@ -33,16 +35,29 @@ async def follow(visit: Visit, refused: Problem | None = None) -> Response:
     job = await visit.api.get("queries", visit.part("query"))
     if job["answer"] is not None and refused is None:
         return go(f"/console/answers/{segment(job['answer'])}?done=asked")
-    waits = job["status"] in OPEN
+    waits, question = job["status"] in OPEN, question_of(job["request"])
     return visit.show(
         "queue/question.html",
         refused["status"] if refused else 200,
         dataset=job["dataset"],
         job=job,
-        question=question_of(job["request"]),
+        question=question,
+        deadline=await _deadline(visit, job, question) if waits else None,
         pause=PAUSE if waits else None,
         refused=refused,
     )
+
+
+async def _deadline(visit: Visit, job: Mapping[str, Any], question: Question) -> float | None:
+    """Return how long after its turn an answer leaves, if at a deadline: that is public, and free to ask for."""
+    if job["person"] != visit.caller.name:  # others are told what holds for themselves
+        return None
+    try:
+        reply = await visit.api.send("POST", "datasets", job["dataset"], "explain", body=question.priced)
+    except Refusal:
+        return None
+    deadline: float | None = reply.document.get("deadline")
+    return deadline
 
 
 async def cancel(visit: Visit) -> Response:
