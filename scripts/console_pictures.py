@@ -104,7 +104,6 @@ def answer(world: World, dataset: str, sql: str, epsilon: float, label: str) -> 
 
 def taken(page: Page, world: World, path: str, file: Path, until: str = "true") -> None:
     """Take a picture of a page, once something is so."""
-    page.ask("Emulation.setScrollbarsHidden", {"hidden": True})
     page.go(world.address + path)
     page.wait(until)
     page.look(file, WIDTH, 640)
@@ -173,7 +172,6 @@ def sent(page: Page, action: str, until: str, **typed: str) -> None:
 
 def shot(page: Page, file: Path) -> None:
     """Take a picture of a page as it is."""
-    page.ask("Emulation.setScrollbarsHidden", {"hidden": True})
     page.look(file, WIDTH, 640)
     print(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 

@@ -24,9 +24,11 @@ NAMES: Final = (SCRIPT, QUOTES, TURNED)
 COLUMNS: Final = ", ".join('"' + name.replace('"', '""') + '"' for name in NAMES)
 
 
+FACTOR: Final = "/console/account/second-factor"
 ACCESS: Final = "/console/data/visits/access"
 CURATED: Final = (
-    "/console/people", "/console/people/alice", "/console/audit", "/console/health", ACCESS,
+    "/console/people", "/console/people/alice", "/console/audit", "/console/health", ACCESS, "/console/sign-ins",
+    "/console/data/visits/cap", "/console/questions?everybody=1",
     "/console/data/visits/ledger", "/console/data/visits/charges", "/console/data/visits/budget",
 )  # fmt: skip
 
@@ -111,6 +113,7 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "/batch?sql=%3Cscript%3E",
     )
     paths = [f"/console/data/visits{end}" for end in ends]
+    queued = {"sql": f"SELECT {SCRIPT}", "epsilon": "1", "label": QUOTES, "queue": "1"}
     kept = {**form.form("/ask").fields, "sql": f"SELECT {SCRIPT}", "title": QUOTES, "epsilon": "1"}
     saved = alice.post("/console/data/visits/saved", kept)
     answer = one.path.partition("?")[0]
@@ -141,6 +144,13 @@ def pages(alice: Visitor) -> Mapping[str, Shown]:
         "add": carol.post("/console/people", {FIELD: carol.secret(), "name": QUOTES, "team": SCRIPT, "role": SCRIPT}),
         "about": carol.go("/console/audit?about=%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
         "account": alice.go("/console/account"),
+        "wrong factor": alice.post(FACTOR, {FIELD: alice.secret(), "password": SCRIPT}),
+        "factor": alice.post(FACTOR, {FIELD: alice.secret(), "password": PASSWORD}),
+        "wrong code": alice.post(f"{FACTOR}/confirm", {FIELD: alice.secret(), "code": SCRIPT}),
+        "queued": alice.post("/console/data/visits/ask/answer", {**form.form("/ask").fields, **queued}),
+        "queue": alice.go("/console/questions"),
+        "cap": carol.post("/console/data/visits/cap", {FIELD: carol.secret(), "epsilon": SCRIPT, "delta": QUOTES}),
+        "check": carol.post("/console/register/check", {FIELD: carol.secret(), "text": SCRIPT, "folder": QUOTES}),
         "missing": alice.go("/console/data/%3Cscript%3Ealert(1)%3C%2Fscript%3E"),
         "sign in": Visitor(alice.world).sign_in(SCRIPT[:60], SCRIPT),
         "next": Visitor(alice.world).go("/console/sign-in?next=%22%3E%3Cscript%3E"),
@@ -165,7 +175,7 @@ def broken(shown: Mapping[str, Shown]) -> list[str]:
 
 def test_texts_stay_texts(alice: Visitor) -> None:
     shown = pages(alice)
-    assert {name: page.status for name, page in shown.items() if page.status not in (200, 401, 404, 422)} == {}
+    assert {name: page.status for name, page in shown.items() if page.status not in (200, 401, 403, 404, 422)} == {}
     assert broken(shown) == []
     assert SCRIPT in text_of(shown["one"])
     assert SCRIPT in text_of(shown["/console/data/visits"])

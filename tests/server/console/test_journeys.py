@@ -12,6 +12,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.server.one_time_codes import STEP, code_at
 from tests.server.console.test_in_a_browser import complaints
+from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, find_chromium, running
 from tests.support.browser.person import Person
 from tests.support.server.browsing import PASSWORD
@@ -29,6 +30,15 @@ CODE = re.compile(r"(?:[a-z2-7]{4}-){3}[a-z2-7]{4}")
 def browser() -> Iterator[Browser]:
     with running(find_chromium() or "") as running_browser:
         yield running_browser
+
+
+def by_everybody(person: Person) -> None:
+    """See that everybody can use the page that is shown, by day and by night."""
+    for dark in (False, True):
+        person.page.size(360, 900, dark=dark)
+        assert findings(person.page)["violations"] == []
+        assert person.page.run("return document.documentElement.scrollWidth <= innerWidth")
+    person.page.size(1280, 900)
 
 
 def at(browser: Browser, world: World, name: str) -> Person:
@@ -122,6 +132,7 @@ def test_a_second_factor_and_its_recovery_codes(
     alice.reads("Scan it with your authenticator app")
     secret = alice.page.run("return document.querySelector('.secret').innerText").replace(" ", "").strip()
     assert alice.page.run("return document.querySelector('.qr').getBoundingClientRect().width") >= 200
+    by_everybody(alice)
     alice.types("Code of six digits", "000000")
     alice.presses("Switch it on")
     alice.reads("The code was not taken")
@@ -130,6 +141,7 @@ def test_a_second_factor_and_its_recovery_codes(
     alice.reads("Recovery codes, shown this once")
     codes = CODE.findall(alice.page.run("return document.querySelector('.once pre').innerText"))
     assert len(codes) == 10
+    by_everybody(alice)
     alice.presses("I have kept them")
     alice.presses("Sign out")
 
@@ -142,6 +154,7 @@ def test_a_second_factor_and_its_recovery_codes(
         alice.types("Code", "12345")
         alice.presses("Sign in")
         alice.reads("The code is wrong")
+        by_everybody(alice)
         alice.types("Code", code)
         alice.presses("Sign in")
         alice.reads("Data sets")

@@ -15,6 +15,7 @@ from tests.server.console.test_in_a_browser import complaints, sign_in
 from tests.server.test_monitors import QUESTION
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Page, find_chromium, running
+from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import World
 
 pytestmark = [
@@ -29,6 +30,7 @@ ANSWERS: Final = {
     "points": "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan",
     "histogram": "SELECT FLOOR(age / 10) AS decade, COUNT(*) AS n FROM visits GROUP BY FLOOR(age / 10)",
 }
+DEAR: Final = {"sql": ANSWERS["bars"], "epsilon": 99999, "label": "too dear"}
 ASK: Final = "/console/data/open/ask?sql="
 PAGES: Final = {
     "home": "/console", "tables": "/console/data/open", "ask": f"{ASK}{ANSWERS['bars']}&epsilon=1",
@@ -45,6 +47,7 @@ PAGES: Final = {
     "saved": "/console/data/open/saved", "dashboards": "/console/data/open/dashboards", "dashboard": "BOARD",
     "rearranged": "HEAT/rearranged?chosen=1&k0=1&sort=n&order=falling", "difference": "HEAT/difference?other=BARS",
     "batch": "/console/data/open/batch?sql=SELECT COUNT(*) AS n FROM visits;", "bought": "BOUGHT",
+    "queue": "/console/questions", "queued": "QUEUED",
     "missing": "/console/nowhere", "sign-in": "/console/sign-in",
 }  # fmt: skip
 
@@ -61,6 +64,7 @@ def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
         "BARS": answers["heat"].rpartition("/")[2],
         "BOARD": kept(settled, answers),
         "BOUGHT": batch(settled),
+        "QUEUED": f"/console/questions/{ended(settled, submitted(settled, DEAR, 'carol'))['id']}",
     }
     paths = {name: replaced(path, names) for name, path in PAGES.items()}
     with running(find_chromium() or "") as browser:

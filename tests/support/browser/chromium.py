@@ -81,6 +81,7 @@ class Page:
 
     def look(self, file: Path, width: int, height: int, *, dark: bool = False) -> None:
         """Write a picture of the whole page, as wide as stated."""
+        self.ask("Emulation.setScrollbarsHidden", {"hidden": True})  # as on telephones: they lie over the page
         self.size(width, height, dark=dark)
         shot = self.ask("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True})
         file.write_bytes(base64.b64decode(shot["data"]))

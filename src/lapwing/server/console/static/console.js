@@ -5,6 +5,8 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 const digits = (number) => String(Number(number.toPrecision(3)));
 
 for (const element of all(".scripted")) element.hidden = false;
+const here = document.querySelector(".tabs [aria-current]");  // on a narrow screen it may be beyond the edge
+if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.clientWidth / 2;
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
