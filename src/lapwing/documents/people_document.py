@@ -22,6 +22,44 @@ class PersonDocument(TypedDict):
     datasets: dict[str, DatasetRole]
 
 
+class ServiceAccountDocument(TypedDict):
+    """A service account: a name for programs, with tokens and nothing else.
+
+    `let_in` says whether it may come in: it is `active`, has not ended (`expires`), and its `owner` may come in.
+    """
+
+    name: str
+    role: Role
+    team: str | None
+    owner: str
+    active: bool
+    let_in: bool
+    created: str
+    expires: str
+    datasets: dict[str, DatasetRole]
+
+
+class TeamShareDocument(TypedDict):
+    """What a team has of a data set: its `share` of the budget, null without one, and the part of it that is `spent`.
+
+    What counts is all that those were charged who are in the team or ever were.
+    """
+
+    dataset: str
+    share: str | None
+    spent: float
+
+
+class TeamDocument(TypedDict):
+    """A team: who is in it, and who was; `datasets` only of one team that is asked for by name."""
+
+    name: str
+    created: str | None
+    members: list[str]
+    earlier: list[str]
+    datasets: list[TeamShareDocument]
+
+
 class SecondFactorDocument(TypedDict):
     """How somebody's second factor stands; `since` is when it was switched on, null if it is off."""
 

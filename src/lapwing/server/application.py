@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 
 from lapwing import __version__
 from lapwing.server import (
+    account_routes,
     catalog_routes,
     dataset_routes,
     documentation,
@@ -42,6 +43,7 @@ ROUTES: Final = (
     question_routes,
     job_routes,
     people_routes,
+    account_routes,
     dataset_routes,
     catalog_routes,
     preparation_routes,

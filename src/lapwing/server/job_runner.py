@@ -172,7 +172,8 @@ class JobRunner:
         person = self._people.named(caller.name)
         now = replace(caller, role=person.role, everywhere=None, datasets=tuple(person.datasets.items()))
         now = now.at(served.name)
-        if self._people.is_revoked(caller.token) or not person.active or "ask" not in RIGHTS_OF[now.role]:
+        gone = self._people.is_revoked(caller.token) or not self._people.is_let_in(caller.name)
+        if gone or "ask" not in RIGHTS_OF[now.role]:
             raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
         self._datasets.visible(now, served.name)
 

@@ -8,6 +8,9 @@ its owner's role and its token allow, at the time of the request: a role that is
 
 A role holds everywhere. Beside it somebody may be the curator or auditor of some data sets alone: there that role takes
 the place of theirs (`Caller.at`), and elsewhere it gives nothing. Who is a curator everywhere is one of each data set.
+
+A service account (`server.accounts`) has a name among theirs, as it is charged by it, and tokens; it is nobody, has no
+password, and is let in for as long as it lasts and its owner is.
 """
 
 import re
@@ -42,6 +45,11 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 DAY: Final = 86_400
 LONGEST_DAYS: Final = 366
 LONGEST_LABEL: Final = 100
+LET_IN: Final = (
+    "people.active = 1 AND (people.owner IS NULL OR people.expires > ?"
+    " AND EXISTS (SELECT 1 FROM people AS owners WHERE owners.name = people.owner AND owners.active = 1))"
+)
+"""Which of `people` may come in at a time: with an account its owner goes out."""
 WRONG: Final = "The name or the password is wrong."
 UNKNOWN: Final = (
     "The token is missing, unknown, expired or revoked. Send one that is valid, as `Authorization: Bearer …`; "
@@ -184,6 +192,11 @@ class People:
         kept = None if password is None else _kept(password, name)
         with self._store.transaction() as connection:
             _person(connection, name)
+            if _is_account(connection, name) and (kept is not None or role == "curator"):
+                raise InvalidParameter(
+                    f"{name} is a service account: it has no password, and is no curator of the service. It may be one "
+                    "of some data sets."
+                )
             for column, value in (
                 ("role", role),
                 ("password", kept),
@@ -227,9 +240,9 @@ class People:
             return _person(connection, name)
 
     def all(self) -> tuple[Person, ...]:
-        """Return everybody, by name."""
+        """Return everybody, by name; service accounts are nobody."""
         with self._store.reading() as connection:
-            names = connection.execute("SELECT name FROM people ORDER BY name").fetchall()
+            names = connection.execute("SELECT name FROM people WHERE owner IS NULL ORDER BY name").fetchall()
             return tuple(_person(connection, name) for (name,) in names)
 
     def listed(self, most: int, after: str | None = None) -> tuple[Person, ...]:
@@ -241,7 +254,7 @@ class People:
             if after is not None and not _is_person(connection, after):
                 raise no_such_item()
             rows = connection.execute(
-                "SELECT name FROM people WHERE name > ? ORDER BY name LIMIT ?", (after or "", most)
+                "SELECT name FROM people WHERE name > ? AND owner IS NULL ORDER BY name LIMIT ?", (after or "", most)
             ).fetchall()
             return tuple(_person(connection, name) for (name,) in rows)
 
@@ -332,9 +345,15 @@ class People:
                     "one of them, while its owner is active."
                 )
             row = (id_, name, credentials.kept_of(secret), label, " ".join(_ordered(scopes)), now())
+            last = connection.execute("SELECT expires FROM people WHERE name = ?", (name,)).fetchone()[0]
+            if last is not None and last <= time.time():
+                raise InvalidParameter(
+                    f"The service account {name} has ended; let it go on before it has another token."
+                )
+            ends = time.time() + seconds if last is None else min(time.time() + seconds, last)
             connection.execute(
                 "INSERT INTO tokens (id, person, hash, label, scopes, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*row, time.time() + seconds),
+                (*row, ends),
             )
             note(connection, by, "token made", name, token=id_, label=label, scopes=_ordered(scopes))
             return secret, _token(connection, id_)
@@ -355,6 +374,14 @@ class People:
                 f"SELECT id FROM tokens WHERE person = ?{older} ORDER BY rowid DESC LIMIT ?", (name, *values, most)
             ).fetchall()
             return tuple(_token(connection, id_) for (id_,) in ids)
+
+    def is_somebody(self, name: str) -> bool:
+        """Tell whether a name is a person's, and not a service account's."""
+        return bool(self._store.look("SELECT 1 FROM people WHERE name = ? AND owner IS NULL", (name,)))
+
+    def is_let_in(self, name: str) -> bool:
+        """Tell whether somebody, or a service account, may come in at all."""
+        return bool(self._store.look(f"SELECT 1 FROM people WHERE people.name = ? AND {LET_IN}", (name, time.time())))
 
     def is_revoked(self, id_: str) -> bool:
         """Tell whether a token was revoked."""
@@ -397,8 +424,8 @@ class People:
         rows = self._store.look(
             "SELECT tokens.id, people.name, people.role, scopes, dataset, dataset_roles.role FROM tokens"
             " JOIN people ON tokens.person = people.name LEFT JOIN dataset_roles ON dataset_roles.person = people.name"
-            f" WHERE {column} = ? AND revoked = 0 AND expires > ? AND active = 1",
-            (value, time.time()),
+            f" WHERE {column} = ? AND revoked = 0 AND tokens.expires > ? AND {LET_IN}",
+            (value, time.time(), time.time()),
         )
         if not rows:
             raise NotAuthorised(UNKNOWN)
@@ -430,6 +457,12 @@ def nobody(connection: StoreConnection, name: str) -> NotFound:
 
 def _is_person(connection: StoreConnection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM people WHERE name = ?", (name,)).fetchone() is not None
+
+
+def _is_account(connection: StoreConnection, name: str) -> bool:
+    return (
+        connection.execute("SELECT 1 FROM people WHERE name = ? AND owner IS NOT NULL", (name,)).fetchone() is not None
+    )
 
 
 def _has_curator(connection: StoreConnection) -> bool:
@@ -465,7 +498,7 @@ def team_named(connection: StoreConnection, name: str) -> str:
     Raises: InvalidParameter if it cannot be one.
     """
     checked(name, "The name of a team")
-    teams = "SELECT team FROM memberships UNION SELECT team FROM team_shares"
+    teams = "SELECT team FROM memberships UNION SELECT team FROM team_shares UNION SELECT name FROM teams"
     first = connection.execute(f"SELECT team FROM ({teams}) AS known WHERE lower(team) = ?", (name.lower(),)).fetchone()
     return str(first[0]) if first else name
 

@@ -41,6 +41,8 @@ PAGES: Final = {
     "person": "/console/people/alice", "audit": "/console/audit", "sign-ins": "/console/sign-ins",
     "cap": "/console/data/open/cap", "register": "/console/register", "register-catalog": "/console/register/catalog",
     "catalog": "/console/data/open/catalog", "catalog-changed": "/console/data/open/catalog?from=1",
+    "teams": "/console/teams", "team": "/console/teams/nurses", "accounts": "/console/accounts",
+    "service-account": "/console/accounts/nightly-counts",
     "versions": "/console/data/open/versions", "version": "/console/data/open/versions/2",
     "health": "/console/health",
     "account": "/console/account", "second-factor": "/console/account/second-factor",
@@ -55,6 +57,7 @@ PAGES: Final = {
 @pytest.fixture(scope="module")
 def shown(settled: World) -> Iterator[tuple[Page, dict[str, str]]]:
     changed(settled)
+    peopled(settled)
     answers = {
         name: "/console/answers/" + settled.query("carol", {"sql": sql, "epsilon": 1, "label": name}).document["id"]
         for name, sql in ANSWERS.items()
@@ -88,6 +91,18 @@ def kept(world: World, answers: dict[str, str]) -> str:
     world.ask("POST", path, "carol", saved)
     board = {"title": "The ward at a glance", "tiles": [{"monitor": "visits"}, *tiles], "shared": True}
     return "/console/dashboards/" + str(world.ask("POST", path, "carol", board).document["id"])
+
+
+def peopled(world: World) -> None:
+    """Let there be a team with a share, somebody who looks after one data set, and service accounts."""
+    for name, team in (("alice", "nurses"), ("bob", "porters")):
+        world.service.people.change(name, team=team, by="carol")
+    world.service.people.change("bob", team="nurses", by="carol")
+    world.service.people.give_role("alice", "closed", "curator", by="carol")
+    world.ask("PUT", "/v1/datasets/open/teams/nurses", "carol", {"share": 0.25})
+    for name, owner in (("nightly-counts", "carol"), ("dashboard-of-the-ward", "alice")):
+        world.ask("POST", "/v1/accounts", "carol", {"name": name, "owner": owner, "days": 90, "team": "nurses"})
+    world.ask("POST", "/v1/people/nightly-counts/tokens", "carol", {"label": "cron", "days": 30})
 
 
 def changed(world: World) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from urllib.request import urlopen
 
 import pytest
 
+from lapwing.documents.people_document import Role
 from lapwing.server.console import browser_sessions
 from lapwing.server.openid.settings import OpenIdSettings
 from tests.support.browser import person
@@ -18,9 +20,7 @@ from tests.support.server.world import QUICK, World, service_in, serving
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(program("node") is None, reason="there is no Node")]
 START = "/console/sign-in/provider"
-
-
-ROLES = {"staff": "analyst", "inspectors": "auditor"}
+ROLES: Final[dict[str, Role]] = {"staff": "analyst", "inspectors": "auditor"}
 
 
 @pytest.fixture(scope="module")

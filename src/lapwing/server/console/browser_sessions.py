@@ -59,6 +59,8 @@ class BrowserSessions:
         Args: proven: what was kept of the password that they gave, if they gave one: another one has ended that.
         Raises: NotAuthorised.
         """
+        if not self._people.is_somebody(name):
+            raise NotAuthorised("A service account has tokens, and signs in nowhere.")
         rights = self._people.named(name).rights
         _, token = self._people.issue(name, label=LABEL, scopes=rights, seconds=LONGEST, by=name, proven=proven)
         secret, form, now = credentials.new_token(), credentials.new_token(), self._clock()

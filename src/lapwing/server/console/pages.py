@@ -5,6 +5,7 @@ from typing import Final
 from lapwing.server.console import (
     access,
     account,
+    accounts,
     answer,
     ask,
     audit,
@@ -25,6 +26,7 @@ from lapwing.server.console import (
     register,
     saved,
     sign_ins,
+    teams,
     versions,
 )
 from lapwing.server.console.visits import Page
@@ -48,6 +50,8 @@ PAGES: Final[tuple[Page, ...]] = (
     *catalog.PAGES,
     *versions.PAGES,
     *people.PAGES,
+    *teams.PAGES,
+    *accounts.PAGES,
     *register.PAGES,
     *audit.PAGES,
     *sign_ins.PAGES,

@@ -44,8 +44,8 @@ class Identities:
         if name is None:
             if not NAME.fullmatch(identity.name):
                 raise NotAuthorised("Your name at the identity provider cannot be one here. Ask the operator.")
-            rows = self._store.look("SELECT name FROM people WHERE lower(name) = ?", (identity.name.lower(),))
-            if rows and not settings.link_existing:
+            rows = self._store.look("SELECT name, owner FROM people WHERE lower(name) = ?", (identity.name.lower(),))
+            if rows and (rows[0][1] is not None or not settings.link_existing):  # a service account is nobody
                 raise NotAuthorised(
                     "There is somebody of your name here already, who signs in otherwise. Ask the operator."
                 )

@@ -1,0 +1,133 @@
+"""Service accounts: names for programs, which are charged and granted as people are, and are nobody.
+
+An account has no password and no second factor, signs in nowhere, and is linked to no identity provider: only tokens
+let it in, which a curator makes. It has an owner, a person who answers for it, and an end, after which none of its
+tokens holds. When its owner is shut out, so is it, at once (`people.LET_IN`). It is an analyst or an auditor, and may
+be the curator of some data sets, never of the service. As of people, the name is for ever, as the ledger keeps it.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+from lapwing.documents.people_document import DatasetRole, Role
+from lapwing.errors import InvalidParameter, NotFound
+from lapwing.server.audit_log import note
+from lapwing.server.people import DAY, LET_IN, LONGEST_DAYS, People, checked
+from lapwing.server.store import Store, StoreConnection, now
+
+AccountRole = Literal["analyst", "auditor"]
+_ACCOUNTS: Final = f"SELECT people.name, owner, expires, {LET_IN} FROM people WHERE owner IS NOT NULL"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A service account. Args: expires: seconds since 1970; let_in: whether it may come in now."""
+
+    name: str
+    role: Role
+    team: str | None
+    owner: str
+    active: bool
+    let_in: bool
+    created: str
+    expires: float
+    datasets: Mapping[str, DatasetRole]
+
+
+@final
+class Accounts:
+    """The service accounts of a service."""
+
+    def __init__(self, store: Store, people: People) -> None:
+        self._store, self._people = store, people
+
+    def all(self) -> list[Account]:
+        """Return all of them, by name."""
+        return [self._account(*row) for row in self._store.look(f"{_ACCOUNTS} ORDER BY people.name", (time.time(),))]
+
+    def named(self, name: str) -> Account:
+        """Return one by name.
+
+        Raises: NotFound.
+        """
+        rows = self._store.look(f"{_ACCOUNTS} AND people.name = ?", (time.time(), name))
+        if not rows:
+            raise NotFound("There is no service account of this name.")
+        return self._account(*rows[0])
+
+    def add(
+        self, name: str, role: AccountRole, *, owner: str, days: float, by: str, team: str | None = None
+    ) -> Account:
+        """Add an account that somebody answers for, for so many days.
+
+        Raises: InvalidParameter, NotFound.
+        """
+        checked(name, "The name of a service account")
+        with self._store.transaction() as connection:
+            if connection.execute("SELECT 1 FROM people WHERE lower(name) = ?", (name.lower(),)).fetchone():
+                raise InvalidParameter(f"There is somebody of the name {name} already, in these or other cases.")
+            _require_owner(connection, owner)
+            row = (name, role, now(), owner, _end(days))
+            connection.execute("INSERT INTO people (name, role, created, owner, expires) VALUES (?, ?, ?, ?, ?)", row)
+            note(connection, by, "service account added", name, role=role, owner=owner, days=days)
+        if team is not None:
+            self._people.change(name, team=team, by=by)
+        return self.named(name)
+
+    def change(
+        self, name: str, *, by: str, owner: str | None = None, days: float | None = None, active: bool | None = None
+    ) -> Account:
+        """Give an account another owner or another end, in days from now, or let it in or not; its tokens end then.
+
+        Raises: InvalidParameter, NotFound.
+        """
+        self.named(name)
+        with self._store.transaction() as connection:
+            if owner is not None:
+                _require_owner(connection, owner)
+                connection.execute("UPDATE people SET owner = ? WHERE name = ?", (owner, name))
+            if days is not None:
+                connection.execute("UPDATE people SET expires = ? WHERE name = ?", (_end(days), name))
+            if active is not None:
+                connection.execute("UPDATE people SET active = ? WHERE name = ?", (int(active), name))
+            if active is False:
+                connection.execute("UPDATE tokens SET revoked = 1 WHERE person = ?", (name,))
+            changes = {"owner": owner, "days": days, "active": active}
+            told = {what: value for what, value in changes.items() if value is not None}
+            note(connection, by, "service account changed", name, **told)
+        return self.named(name)
+
+    def _account(self, name: str, owner: str, expires: float, let_in: object) -> Account:
+        person = self._people.named(name)
+        return Account(
+            name=name,
+            role=person.role,
+            team=person.team,
+            owner=owner,
+            active=person.active,
+            let_in=bool(let_in),
+            created=person.created,
+            expires=expires,
+            datasets=person.datasets,
+        )
+
+
+def _end(days: float) -> float:
+    if not 0 < days <= LONGEST_DAYS:
+        raise InvalidParameter(
+            f"A service account lasts for more than 0 and at most {LONGEST_DAYS} days; then renew it."
+        )
+    return time.time() + days * DAY
+
+
+def _require_owner(connection: StoreConnection, owner: str) -> None:
+    """Refuse an owner who is nobody, another account, or shut out.
+
+    Raises: InvalidParameter.
+    """
+    row = connection.execute("SELECT active, owner FROM people WHERE name = ?", (owner,)).fetchone()
+    if row is None or row[1] is not None or not row[0]:
+        raise InvalidParameter("The owner of a service account is a person who may come in; name one.")

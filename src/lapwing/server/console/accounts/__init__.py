@@ -1,0 +1,90 @@
+"""Service accounts, for curators: names for programs, each with an owner, an end, and tokens that are shown once."""
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import Problem
+
+HERE: Final = "/console/accounts"
+ACCOUNT: Final = f"{HERE}/{{name}}"
+DAYS: Final = "90"
+
+
+async def show(visit: Visit, refused: Problem | None = None) -> Response:
+    """List the accounts."""
+    accounts = await visit.api.get("accounts")
+    status = refused["status"] if refused else 200
+    return visit.show("accounts/page.html", status, accounts=accounts, refused=refused, typed=visit.form)
+
+
+async def add(visit: Visit) -> Response:
+    """Add an account."""
+    form = visit.form
+    body: dict[str, Any] = {name: form.get(name, "").strip() for name in ("name", "owner")}
+    body |= {"role": form.get("role", "analyst"), "days": _days(form.get("days", DAYS))}
+    if form.get("team"):
+        body["team"] = form["team"]
+    change = visit.api.send("POST", "accounts", body=body)
+    return await act(visit, change, f"{HERE}/{segment(body['name'])}?done=added", show)
+
+
+async def show_account(visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+    """Show an account, with its tokens; one that was made just now is shown this once."""
+    name = visit.part("name")
+    account = await visit.api.get("accounts", name)
+    tokens = await visit.api.get("people", name, "tokens", limit=200)
+    facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued}
+    return visit.show("accounts/account.html", refused["status"] if refused else 200, **facts)
+
+
+async def change(visit: Visit) -> Response:
+    """Change its owner or its end, or let it in or not."""
+    name, form = visit.part("name"), visit.form
+    body: dict[str, Any] = {"owner": form["owner"].strip()} if form.get("owner") else {}
+    if form.get("days"):
+        body["days"] = _days(form["days"])
+    if "active" in form:
+        body["active"] = form["active"] == "yes"
+    changing = visit.api.send("PATCH", "accounts", name, body=body)
+    return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_account)
+
+
+async def make_token(visit: Visit) -> Response:
+    """Make a token for it, and show it."""
+    name, form = visit.part("name"), visit.form
+    body: dict[str, Any] = {"label": form.get("label", ""), "days": _days(form.get("days", "30"))}
+    scopes = [scope for scope in ("read", "ask", "audit", "admin") if scope in form]
+    if scopes:
+        body["scopes"] = scopes
+    try:
+        reply = await visit.api.send("POST", "people", name, "tokens", body=body)
+    except Refusal as refusal:
+        return await show_account(visit, refusal.document)
+    return await show_account(visit, issued=reply.document)
+
+
+async def end_token(visit: Visit) -> Response:
+    """End a token of it."""
+    name = visit.part("name")
+    ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))
+    return await act(visit, ending, f"{HERE}/{segment(name)}?done=ended", show_account)
+
+
+def _days(text: str) -> int:
+    """Return a number of days, 0 for what is none, which is refused."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+
+
+PAGES: Final = (
+    Page(method="GET", path=HERE, handle=show),
+    Page(method="POST", path=HERE, handle=add),
+    Page(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
+    Page(method="POST", path=ACCOUNT, handle=change),
+    Page(method="POST", path=f"{ACCOUNT}/token", handle=make_token),
+    Page(method="POST", path=f"{ACCOUNT}/end-token", handle=end_token),
+)
