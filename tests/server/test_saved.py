@@ -102,19 +102,20 @@ def test_a_shared_dashboard_shares_its_answers(team: World) -> None:
         {"title": "x", "tiles": [], "shared": True},  # carol is in no team
     ],
 )
-def test_what_cannot_be_saved_is_told(world: World, body: object) -> None:
-    reply = world.ask("POST", PATH, "carol", body)
+def test_what_cannot_be_saved_is_told(shared: World, body: object) -> None:
+    reply = shared.ask("POST", PATH, "carol", body)
     assert reply.status == 422
-    assert world.ask("GET", PATH, "carol").document == []
+    assert shared.ask("GET", PATH, "carol").document == []
 
 
-def test_there_is_a_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_limit(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved, "MOST_SAVED", 1)
-    assert world.ask("POST", PATH, "alice", SAVED).status == 201
-    assert "remove some" in world.ask("POST", PATH, "alice", SAVED).document["detail"]
+    assert shared.ask("POST", PATH, "alice", SAVED).status == 201
+    assert "remove some" in shared.ask("POST", PATH, "alice", SAVED).document["detail"]
 
 
-def test_a_batch_is_priced_as_it_is_bought(world: World) -> None:
+def test_a_batch_is_priced_as_it_is_bought(shared: World) -> None:
+    world = shared
     texts = [QUESTION["sql"], "SELECT COUNT(*) AS n FROM visits", QUESTION["sql"]]
     body = {"questions": [{"sql": text} for text in texts], "epsilon": 0.5}
     priced = world.ask("POST", "/v1/datasets/open/batch/explain", "alice", body).document

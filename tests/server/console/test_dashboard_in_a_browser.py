@@ -11,7 +11,10 @@ from tests.server.test_monitors import QUESTION
 from tests.support.browser.chromium import find_chromium, running
 from tests.support.server.world import World
 
-pytestmark = pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
+pytestmark = [
+    pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)"),
+    pytest.mark.long,
+]
 
 
 @pytest.fixture

@@ -363,6 +363,19 @@ def test_files_are_kept_by_browsers_under_the_name_of_their_version(people: dict
     assert people["nobody"].go("/console/static/..%2fdoor.py").status == 404
 
 
+def loaded(who: Visitor, path: str) -> int:
+    """Return the bytes of a page and of all files that it brings along, as browsers ask for them."""
+    packed = {"Accept_Encoding": "gzip"}
+    files = re.findall(r'(?:href|src)="(/console/static/[^"]+)"', who.go(path).content.decode())
+    return sum(len(who.go(file, **packed).content) for file in {path, *files})
+
+
+def test_a_first_view_is_small(people: dict[str, Visitor]) -> None:
+    sizes = [loaded(people["alice"], path) for path in ("/console", "/console/data/open/ask")]
+    assert sizes[0] < 15_000
+    assert 100_000 < sizes[1] < 200_000  # with the editor
+
+
 ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", "responses")
 """Modules of the service that pages use: for who asks, random names, and the shapes of errors and answers."""
 WORDS: Final = (

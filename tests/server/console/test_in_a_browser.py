@@ -76,6 +76,7 @@ def test_a_first_question_in_a_browser(place: World, page: Page) -> None:
     assert complaints(page) == []
 
 
+@pytest.mark.long
 def test_a_page_that_is_framed_elsewhere_shows_nothing(place: World, page: Page) -> None:
     """Of another site, which has the cookie sent along in no case; here the frame itself is refused."""
     sign_in(page, place, "alice")

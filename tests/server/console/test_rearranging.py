@@ -94,7 +94,7 @@ def laplace(generator: np.random.Generator, size: tuple[int, int]) -> Any:
     ("law", "draw"),
     [("rounded Gaussian", rounded), ("discrete Gaussian", rounded), ("discrete Laplace", laplace)],
 )
-@pytest.mark.parametrize("count", [1, 2, 10, 200])
+@pytest.mark.parametrize("count", [1, 10, *(pytest.param(count, marks=pytest.mark.long) for count in (2, 200))])
 def test_intervals_of_sums_hold(law: str, draw: Callable[..., Any], count: int) -> None:
     """Of 20,000 sums at most 5 % are outside, but for chance; of a third of the width more are."""
     sums = draw(np.random.default_rng(27), (20_000, count)).sum(axis=1)

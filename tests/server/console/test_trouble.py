@@ -9,10 +9,17 @@ from tests.support.server.browsing import Visitor, visitor
 from tests.support.server.world import World
 
 
+@pytest.fixture
+def place(settled: World) -> World:
+    """One service for all: each test buys what no other does, and leaves it as it was."""
+    return settled
+
+
 def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, place: World) -> None:
     """A small share of the budget: one question fits, the next does not, and the first opens again."""
     carol = visitor(place, "carol")
     carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="person", name="alice", share="0.2 %")
+    charges = place.charges()
     first = alice.submit(priced(alice, epsilon="1"), "/ask/answer")
     assert first.status == 200
     dear = priced(alice, "SELECT COUNT(*) AS n FROM visits", epsilon="9")
@@ -25,13 +32,15 @@ def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, pl
     assert board.content.count(b'class="bar-1"') == 2
     several = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql=f"{SQL}; SELECT 1", epsilon="4")
     assert "Nothing was charged." in several.text
-    assert place.charges() == 1
+    assert place.charges() == charges + 1
+    carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="person", name="alice")
 
 
 def test_a_fault_after_the_charge_is_told_on_the_page_and_to_the_curator(
     alice: Visitor, place: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    price = priced(alice)
+    sql, charges = SQL.replace("COUNT(*)", "SUM(cost)"), place.charges()
+    price = priced(alice, sql)
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the disk of row 7 is full")
@@ -43,20 +52,23 @@ def test_a_fault_after_the_charge_is_told_on_the_page_and_to_the_curator(
     assert "row 7" not in shown.text
     monkeypatch.undo()
     carol = visitor(place, "carol")
-    assert place.charges() == 1
+    assert place.charges() == charges + 1
     assert "fault" in carol.go("/console/data/open/access").text
-    assert alice.submit(alice.go("/console/data/open/ask"), "/ask", sql=SQL, epsilon="0.5").status == 200
+    assert alice.submit(alice.go("/console/data/open/ask"), "/ask", sql=sql, epsilon="0.5").status == 200
+    carol.submit(carol.go("/console/data/open/access"), "/access/resume")
 
 
 def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visitor, place: World) -> None:
-    answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
+    answer = alice.submit(priced(alice, SQL.replace("plan", "size")), "/ask/answer").path.partition("?")[0]
+    charges = place.charges()
     board = alice.submit(alice.go(answer), "/dashboards/add").path
     carol = visitor(place, "carol")
     carol.post("/console/data/open/access/stop", {FIELD: carol.secret(), "stopped": "yes"})
     assert "stopped by the curator" in alice.go("/console").text
     assert alice.go(answer).status == 200
-    assert alice.go(board).content.count(b'class="bar-1"') == 2
+    assert alice.go(board).content.count(b'class="bar-1"') == 3
     assert alice.go(f"{answer}/rearranged").status == 200
     told = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql="SELECT COUNT(*) AS n FROM visits")
     assert "would be refused" in told.text
-    assert place.charges() == 1
+    assert place.charges() == charges
+    carol.post("/console/data/open/access/stop", {FIELD: carol.secret(), "stopped": "no"})
