@@ -6,17 +6,21 @@ What each page says in each case is tested one by one, without a browser, in the
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.server.one_time_codes import STEP, code_at
+from tests.server.console.conftest import with_passwords
 from tests.server.console.test_in_a_browser import complaints
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, find_chromium, running
 from tests.support.browser.person import Person
 from tests.support.server.browsing import PASSWORD
-from tests.support.server.world import World
+from tests.support.server.queueing import until
+from tests.support.server.world import QUICK, World, on_both, service_in, serving
 
 pytestmark = [
     pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)"),
@@ -53,6 +57,7 @@ def asks(person: Person, sql: str, epsilon: str) -> None:
     person.types("Price, as epsilon", epsilon)
 
 
+@on_both
 def test_from_the_first_question_to_the_last(browser: Browser, place: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A share, an answer, nothing left for another; three faults that stop the data set; it goes on; it is over."""
     carol, alice = at(browser, place, "carol"), Person(browser.page(), place.address)
@@ -113,6 +118,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
     assert [text for text in complaints(alice.page) if "status of" not in text] == []
 
 
+@on_both
 def test_a_second_factor_and_its_recovery_codes(
     browser: Browser, place: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,3 +177,59 @@ def test_a_second_factor_and_its_recovery_codes(
     alice.signs_in("alice", PASSWORD)
     alice.reads("Data sets")
     assert alice.elsewhere == []
+
+
+def test_without_scripts_one_asks_and_reads(browser: Browser, place: World) -> None:
+    """In a browser that runs none: the price by a button, the answer by another, each page the whole of it."""
+    alice = at(browser, place, "alice")
+    alice.page.ask("Emulation.setScriptExecutionDisabled", {"value": True})
+
+    def come(path: str) -> None:
+        until(lambda: alice.page.run("return location.pathname + document.readyState").startswith(path))
+        until(lambda: alice.page.run("return document.readyState") == "complete")
+
+    alice.page.ask("Page.navigate", {"url": f"{place.address}/console/data/open/ask"})
+    come("/console/data/open/ask")
+    assert alice.page.run("return document.querySelector('.cm-editor')") is None
+    alice.page.run("document.getElementById('sql').select()")
+    alice.page.ask("Input.insertText", {"text": SQL})
+    alice.page.run("document.getElementById('epsilon').select()")
+    alice.page.ask("Input.insertText", {"text": "0.5"})
+    alice.presses("Show the price")
+    until(lambda: "Price: ε = 0.5" in alice.page.run("return document.body?.innerText ?? ''"))
+    assert place.charges() == 0
+    alice.presses("Spend ε = 0.5 and ask")
+    come("/console/answers/")
+    assert "Bought for ε = 0.5" in alice.page.run("return document.body.innerText")
+    assert alice.page.run("return document.querySelectorAll('.chart .bar-1').length") == 2
+    assert place.charges() == 1
+
+
+def test_a_curator_registers_checks_and_asks_first(browser: Browser, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "trips.csv").write_text("person,plan,cost\n1,a,700\n1,b,9\n97753136,a,-4\n")
+    with serving(service_in(tmp_path / "service", replace(QUICK, folders=(folder,)))) as bare:
+        place = with_passwords(bare)
+        carol = at(browser, place, "carol")
+        carol.presses("Register a data set")
+        carol.presses("trips.csv")
+        carol.chooses("Who is protected", "person")
+        carol.types("Rows that one person may have at most", "1")
+        carol.types("Least of cost", "0")
+        carol.types("Greatest of cost", "500")
+        carol.types("Values of plan", "a, b")
+        carol.types("Name of the data set", "trips")
+        carol.presses("Draft the catalog")
+        carol.presses("Check the data")
+        carol.reads("private: for you alone")
+        carol.reads("97,753,136")
+        by_everybody(carol)
+        carol.presses("Register it")
+        carol.reads("Registered. Nobody but curators may ask it yet")
+        carol.sees_nothing_of("97,753,136")
+        carol.presses("Ask")
+        asks(carol, "SELECT plan, COUNT(*) AS n FROM trips GROUP BY plan", "0.5")
+        carol.presses("Spend ε = 0.5 and ask")
+        carol.reads("Bought for ε = 0.5")
+        assert carol.elsewhere == []

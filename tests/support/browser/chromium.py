@@ -34,6 +34,7 @@ class Page:
         self._session = browser.ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.ask(f"{domain}.enable")
+        self.ask("Emulation.setScrollbarsHidden", {"hidden": True})  # as on telephones: they lie over the page
 
     def ask(self, method: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
         return self._browser.ask(method, arguments, self._session)
@@ -81,7 +82,6 @@ class Page:
 
     def look(self, file: Path, width: int, height: int, *, dark: bool = False) -> None:
         """Write a picture of the whole page, as wide as stated."""
-        self.ask("Emulation.setScrollbarsHidden", {"hidden": True})  # as on telephones: they lie over the page
         self.size(width, height, dark=dark)
         shot = self.ask("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True})
         file.write_bytes(base64.b64decode(shot["data"]))

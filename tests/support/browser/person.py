@@ -60,6 +60,15 @@ class Person:
         self._until(f"(() => {{ const name = {json.dumps(label)}; {FIELD} }})()")
         self.page.ask("Input.insertText", {"text": text})
 
+    def chooses(self, label: str, text: str) -> None:
+        """Choose from a list."""
+        self._until(f"(() => {{ const name = {json.dumps(label)}; {FIELD} }})()")
+        self.page.run(
+            "const list = document.activeElement; "
+            f"list.value = [...list.options].find((one) => one.text === {json.dumps(text)}).value; "
+            "list.dispatchEvent(new Event('change', { bubbles: true }))"
+        )
+
     def writes(self, sql: str) -> None:
         """Write a question into the editor."""
         self.page.wait("document.querySelector('.cm-content')")
