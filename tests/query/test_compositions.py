@@ -17,7 +17,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import composing
 from lapwing.errors import QueryRefused
-from lapwing.query import joint_error
+from lapwing.query import composition, joint_error
 from lapwing.query.aggregates import compositions
 from lapwing.query.composition import plans_asked
 from lapwing.query.error_price import at_error
@@ -86,6 +86,21 @@ OVER = [
     "FROM b x LEFT JOIN (SELECT plan, n FROM b WHERE n > 400) y ON x.plan = y.plan ORDER BY x.plan",
     "SELECT a.plan, b.n AS n, SUM(a.n) OVER (PARTITION BY a.plan) AS t FROM a JOIN b USING (plan) ORDER BY 1, 2, 3",
     "SELECT b.plan, n FROM b JOIN (SELECT plan FROM a WHERE n > 50) f ON f.plan = b.plan ORDER BY 1 LIMIT 3 OFFSET 1",
+    "SELECT x.plan, x.n, y.n AS m FROM a x, a y WHERE x.plan = y.plan AND x.site = 'x' AND y.site = 'z' ORDER BY 1",
+    "SELECT x.plan, x.n, y.n AS before FROM (SELECT plan, site, n, RANK() OVER (PARTITION BY plan ORDER BY site) AS r "
+    "FROM a) x, (SELECT plan, site, n, RANK() OVER (PARTITION BY plan ORDER BY site) AS r FROM a) y "
+    "WHERE x.plan = y.plan AND x.r = y.r + 1 ORDER BY x.plan, x.site",
+    "SELECT plan, site, SUM(n) AS n, GROUPING(site) AS g FROM a GROUP BY ROLLUP (plan, site) "
+    "ORDER BY plan NULLS LAST, site NULLS LAST",
+    "SELECT a.plan, a.site, SUM(a.n) + 1, MAX(b.n) AS m FROM a JOIN b ON a.plan = b.plan "
+    "GROUP BY GROUPING SETS ((a.plan), (a.site), ()) HAVING COUNT(*) > 3 ORDER BY 3 LIMIT 5",
+    "SELECT k, SUM(n) AS n FROM (SELECT plan AS k, n FROM b UNION ALL SELECT 'all', n FROM c) u GROUP BY CUBE (k) "
+    "ORDER BY n, k",
+    "SELECT plan AS k, n FROM b UNION ALL SELECT 'x', n FROM c UNION SELECT 'x', n FROM c ORDER BY 1",
+    "SELECT COUNT(*) AS k, SUM(n) AS s FROM (SELECT plan, n FROM b UNION SELECT plan, n FROM b) u",
+    "SELECT AVG(m) AS m FROM (SELECT plan, MAX(n) AS m FROM a GROUP BY plan) u",
+    "SELECT SUM(s) AS s FROM (SELECT m, SUM(n) AS s FROM (SELECT plan, n, MAX(n) OVER (PARTITION BY plan) AS m FROM a) "
+    "u GROUP BY m) v",
 ]
 
 
@@ -129,8 +144,42 @@ def test_the_answer_is_what_sql_makes_of_the_released_ones(
 @pytest.mark.parametrize("seed", one_in(3, range(60)))
 def test_random_questions(seed: int, session: lw.Session, released: dict[str, pa.Table]) -> None:
     outer = text_of(seed)
-    ours, theirs = rows_of(session.sql(with_all(outer), epsilon=0.5)), of_duckdb(outer, released)
-    assert Counter(map(str, ours)) == Counter(map(str, theirs)), outer
+    answer, theirs = session.sql(with_all(outer), epsilon=0.5), of_duckdb(outer, released)
+    assert Counter(map(str, rows_of(answer))) == Counter(map(str, theirs)), outer
+    assert more_than_said(answer) is None
+
+
+def more_than_said(answer: lw.Answer) -> int | None:
+    """Return how many rows an answer is made of if these are more than was known before it was paid."""
+    composition, size = answer.plan.composition, answer._released.size
+    return None if composition is None or size <= (composition.most_rows or 0) else size
+
+
+EACH = "SELECT plan, site, age, COUNT(*) AS n FROM visits GROUP BY plan, site, age"
+
+
+def test_rows_are_bounded_by_what_keys_say_is_equal(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 972 cells, 81 have the same plan and site, and 12 the same age."""
+    by_plan = f"SELECT x.n FROM ({EACH}) x, ({EACH}) y, ({EACH}) z WHERE x.plan = y.plan AND x.site = y.site"
+    plan = session.plan(f"{by_plan} AND y.age = z.age AND z.plan = 'a'", (), epsilon=1)
+    assert plan.composition is not None
+    assert plan.composition.most_rows == 972 * 81 * 3
+    with pytest.raises(QueryRefused, match="up to 76,527,504 rows"):
+        session.plan(by_plan, (), epsilon=1)
+    answer = session.sql(with_all("SELECT x.n FROM a x JOIN a y ON x.plan = y.plan"), epsilon=0.5)
+    assert more_than_said(answer) is None
+    monkeypatch.setattr(composition, "_most_alike", lambda *_: 1)
+    assert more_than_said(answer) == 36
+
+
+def test_rows_that_are_alike_and_kept_would_be_noticed(
+    session: lw.Session, released: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted bug: UNION that is UNION ALL."""
+    outer = "SELECT plan, n FROM b UNION SELECT plan, n FROM b ORDER BY plan"
+    assert rows_of(session.sql(with_all(outer), epsilon=0.5)) == of_duckdb(outer, released)
+    monkeypatch.setattr(compositions._Composer, "_group_by_all", lambda _, select: select.set("distinct", None))
+    assert len(session.sql(with_all(outer.replace("ORDER", "ORDER ")), epsilon=0.5)) == 8  # plans are remembered
 
 
 def test_it_is_charged_once_together(session: lw.Session) -> None:
@@ -306,7 +355,9 @@ REFUSED = {
     "SELECT x.n FROM b x ASOF JOIN b y ON x.n >= y.n": "not answered here",
     "SELECT n, (SELECT n FROM b) AS m FROM b": "not surely one row",
     "SELECT n, (SELECT SUM(n), AVG(n) FROM b) AS m FROM b": "has one column",
-    "SELECT n FROM b UNION SELECT n FROM c": "Write UNION ALL",
+    "SELECT n FROM b UNION SELECT n FROM c UNION ALL SELECT n FROM c": "Write UNION last",
+    "SELECT plan, SUM(n), RANK() OVER (ORDER BY plan) FROM a GROUP BY ROLLUP (plan)": "beside grouping sets",
+    "SELECT plan, SUM(n) AS s FROM a GROUP BY ROLLUP (plan) ORDER BY MAX(n)": "takes columns that are shown",
     "SELECT n FROM b UNION ALL SELECT n, n AS m FROM c": "same number of columns",
     "SELECT plan FROM b UNION ALL SELECT n FROM c": "do not go together",
     "SELECT n FROM b UNION ALL BY NAME SELECT n FROM c": "not answered here",

@@ -94,7 +94,7 @@ def test_long_lists_are_cut() -> None:
             "Did you mean 'contribution_bounds_per_",
         ),
         ('SELECT COUNT(*) FROM people WHERE plan = "a"', "a text stands in single quotes: 'a'"),
-        ("SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people", "Write UNION ALL"),
+        ("SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
         ("SELECT COUNT(*) FROM people EXCEPT SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
         ("SELECT COUNT(*) FROM theirs.people", "Write the name of the table alone"),
         ("PIVOT people ON plan", "Group by both columns"),

@@ -122,7 +122,8 @@ def _equal_pairs(rows: NoisyCells, answer: "Answer", join: SourceJoin) -> tuple[
     size = len(answer)
     left, right = np.zeros(rows.size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for before, value in join.pairs:
-        codes = _codes(rows.column(before), answer._rows.column(value.value))
+        found = _codes(rows.column(before), answer._rows.column(value.value))
+        codes = [np.broadcast_to(one, length) for one, length in zip(found, (rows.size, size), strict=True)]
         both = np.concatenate([np.stack([left, codes[0]]), np.stack([right, codes[1]])], axis=1)
         together: IndexArray = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
         left, right = together[: rows.size], together[rows.size :]

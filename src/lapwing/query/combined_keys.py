@@ -1,7 +1,8 @@
 """Public keys of which not every combination of values can have rows, and the cells that are left."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -40,6 +41,21 @@ def number_of_cells(sets: Sequence[Sequence[Key]], combined: Sequence[CombinedKe
     """Return how many cells the public keys of grouping sets have; private ones count as one."""
     spans = (_dimensions(keys, combined, place) for place, keys in enumerate(sets))
     return sum(prod(len(rows) for _, rows in span) for span in spans)
+
+
+def most_cells_alike(named: Collection[Key], sets: Sequence[Sequence[Key]], combined: Sequence[CombinedKeys]) -> int:
+    """Return how many cells of grouping sets have the same values of some keys, at most; private ones count as one."""
+    return sum(
+        prod(_most_alike(keys, rows, named) for keys, rows in _dimensions(shown, combined, place))
+        for place, shown in enumerate(sets)
+    )
+
+
+def _most_alike(keys: Sequence[Key], rows: Sequence[Row], named: Collection[Key]) -> int:
+    places = [place for place, key in enumerate(keys) if key in named]
+    if not places or len(places) == len(keys):
+        return 1 if places else len(rows)
+    return max(Counter(tuple(row[place] for place in places) for row in rows).values(), default=0)
 
 
 def cells_over(keys: Sequence[Key], sets: Sequence[Sequence[Key]], combined: Sequence[CombinedKeys]) -> Iterator[Row]:

@@ -1,10 +1,12 @@
 """How an answer is made of the answers to several questions: what is joined, and how many rows there can be."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 from typing import Literal as Choice
 
+from lapwing.query.combined_keys import most_cells_alike
 from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.derivation.source_values import SourceValue
 
@@ -54,10 +56,10 @@ class Composition:
             return None if first is None or None in others else first + sum(rows or 0 for rows in others)
         most = first
         for source, rows, join in zip(self.sources[1:], others, self.joins, strict=True):
-            once = _has_one_row_each(source, [right.value for _, right in join.pairs])
-            if most is None or (rows is None and not (once and join.kind in ("inner", "left"))):
+            alike = _most_alike(source, [right.value for _, right in join.pairs])
+            if most is None or alike is None or (rows is None and join.kind in ("right", "full")):
                 return None
-            most = most if once else most * (rows or 0)
+            most *= max(alike, 1)
             if join.kind in ("right", "full"):
                 most += rows or 0
             most = max(most, 1)
@@ -76,10 +78,15 @@ def _most_rows(plan: "Plan") -> int | None:
     return most if plan.limit is None else plan.limit if most is None else min(most, plan.limit)
 
 
-def _has_one_row_each(plan: "Plan", values: Sequence[Derived]) -> bool:
-    """Tell whether no two rows of a source have the same values: its keys are among them."""
-    keys = {value.key for value in values if isinstance(value, KeyValue)}
-    if plan.composition is not None and plan.composition.public:
-        rows = list(zip(*(key.domain for key in keys), strict=True))
-        return 0 < len(rows) == len(set(rows))
-    return plan.composition is None and not plan.question.sets and keys.issuperset(plan.question.keys)
+def _most_alike(plan: "Plan", values: Sequence[Derived]) -> int | None:
+    """Return the most rows of a source that have the same values, as far as its public keys say; None for no limit."""
+    keys, question = {value.key for value in values if isinstance(value, KeyValue)}, plan.question
+    if plan.composition is not None:
+        alike = plan.composition.most_rows
+        if plan.composition.public and keys:
+            alike = max(Counter(zip(*(key.domain for key in keys), strict=True)).values(), default=0)
+    elif keys.issuperset(question.private_keys):
+        alike = most_cells_alike(keys, question.sets or (question.keys,), question.combined)
+    else:
+        return _most_rows(plan)
+    return alike if plan.limit is None or alike is None else min(alike, plan.limit)

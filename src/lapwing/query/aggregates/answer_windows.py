@@ -14,6 +14,8 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.window_frames import bind_frame
 
 Bind = Callable[[exp.Expression], Derived]
+NESTED = "A window function stands inside another"
+"""How the refusal begins of what needs two passes over an answer."""
 
 _RANKS: Mapping[type[exp.Expression], OverFunction] = {
     exp.Rank: "rank",
@@ -46,7 +48,7 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
     if any(over_in(value) for value in inside):
-        raise rows.refusal(node, "A window function stands inside another", "Ask for each by itself.")
+        raise rows.refusal(node, NESTED, "Ask for each by itself.")
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
     if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()

@@ -17,6 +17,8 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
+from lapwing.query.aggregates.answer_sets import below_each_other
+from lapwing.query.aggregates.answer_windows import NESTED
 from lapwing.query.aggregates.common_tables import (
     bare,
     checked_common_tables,
@@ -64,10 +66,17 @@ def compose(
     text = within.text
     composer = _Composer(parsed, whole, outputs, within)
     items = composer.items(parsed.select)
+    below = None if items is None else below_each_other(parsed.select, RowScope(text=text))
+    if below is not None:  # of units, too
+        try:
+            return composer.all_of(composer.items(below) or [], below)
+        except QueryRefused as again:
+            if not again.reason.startswith(UNIT_SHOWN):
+                raise
     if items is not None:
         first = items[0].query
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
-        if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith(OVER_ANSWER):
+        if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith((OVER_ANSWER, NESTED)):
             return with_constants(parsed, whole, RowScope(text=text), known)
         try:
             return composer.all_of(items, parsed.select)
@@ -219,12 +228,14 @@ class _Composer:
 
     def _union(self, union: exp.Union) -> Plan:
         rows, before = self._rows, common_tables(union)
+        if union.args.get("distinct"):  # all that is alike is one, whatever stands below each other before
+            return self._source(_distinct(union))
         legs = [self._source(with_named(leg, before)) for leg in _legs(union)]
         for node in _unions(union):
             rows.only(node, "this", "expression", "distinct", "with_")
             if node.args.get("distinct"):
-                reason = "UNION would leave out rows of answers with the same noisy numbers"
-                raise rows.refusal(node.expression, reason, "Write UNION ALL.")
+                reason = "UNION ALL after UNION would leave out some rows of answers that are alike, and keep others"
+                raise rows.refusal(node.expression, reason, "Write UNION last, or UNION ALL throughout.")
         first, *others = legs
         if any(len(leg.outputs) != len(first.outputs) for leg in others):
             reason = "UNION ALL is of answers with the same number of columns"
@@ -366,12 +377,12 @@ def _is_between(node: exp.Expression, names: SourceNames, place: int) -> bool:
 
 
 def _pair(condition: Derived, place: int) -> tuple[Derived, SourceValue] | None:
-    """Return the two sides of an equality of a column of a source with values of those before it."""
+    """Return the two sides of an equality of a column of a source with values of those before it, or constants."""
     if not isinstance(condition, FunctionCall) or condition.function != "=":
         return None
     for left, right in (condition.arguments, condition.arguments[::-1]):
         before = [value.source for value in values_in(left) if isinstance(value, SourceValue)]
-        if isinstance(right, SourceValue) and right.source == place and before and max(before) < place:
+        if isinstance(right, SourceValue) and right.source == place and max(before, default=-1) < place:
             return left, right
     return None
 
@@ -384,6 +395,19 @@ def _unions(union: exp.Expression) -> Iterator[exp.Union]:
     while isinstance(node, exp.Union):
         yield node
         node = bare(node.this)
+
+
+def _distinct(union: exp.Union) -> exp.Select:
+    """Return the different rows of answers below each other as a SELECT."""
+    every = union.copy()
+    for node in _unions(every):
+        node.set("distinct", False)
+    outer = (
+        exp.select("*").distinct().from_(exp.Subquery(this=every, alias=exp.TableAlias(this=exp.to_identifier("all"))))
+    )
+    outer.set("with_", every.args.get("with_"))
+    every.set("with_", None)
+    return outer
 
 
 def _legs(union: exp.Expression) -> list[exp.Expression]:

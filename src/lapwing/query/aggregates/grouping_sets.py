@@ -1,7 +1,8 @@
 """Bind GROUP BY with ROLLUP, CUBE and GROUPING SETS: which keys each part of the answer has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import combinations, product
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -11,9 +12,12 @@ from lapwing.query.measures import Key
 MOST_SETS = 64
 
 Sets = tuple[tuple[Key, ...], ...]
+Named = TypeVar("Named", bound=Hashable)
 
 
-def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression], Key], rows: RowScope) -> Sets:
+def grouping_sets(
+    nodes: Sequence[exp.Expression], key: Callable[[exp.Expression], Named], rows: RowScope
+) -> tuple[tuple[Named, ...], ...]:
     """Return the grouping sets of a GROUP BY list, each once: one of every item, in all combinations.
 
     Raises: QueryRefused if there are too many.
@@ -26,14 +30,16 @@ def grouping_sets(nodes: Sequence[exp.Expression], key: Callable[[exp.Expression
             raise rows.refusal(
                 nodes[0], f"GROUP BY has more than {MOST_SETS} grouping sets", "Ask for fewer at a time."
             )
-    distinct: dict[frozenset[Key], tuple[Key, ...]] = {}
+    distinct: dict[frozenset[Named], tuple[Named, ...]] = {}
     for parts in product(*choices):
         keys = tuple(dict.fromkeys(key for part in parts for key in part))
         distinct.setdefault(frozenset(keys), keys)
     return tuple(distinct.values())
 
 
-def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowScope) -> Sets:
+def _sets(
+    node: exp.Expression, key: Callable[[exp.Expression], Named], rows: RowScope
+) -> tuple[tuple[Named, ...], ...]:
     """Return the grouping sets of one item of the list."""
     match node:
         case exp.GroupingSets():
@@ -54,7 +60,7 @@ def _sets(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowS
             return (_item(node, key, rows),)
 
 
-def _item(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowScope) -> tuple[Key, ...]:
+def _item(node: exp.Expression, key: Callable[[exp.Expression], Named], rows: RowScope) -> tuple[Named, ...]:
     """Return the keys of an expression, or of several in parentheses."""
     if isinstance(node, exp.Tuple):
         rows.only(node, "expressions")
@@ -65,5 +71,5 @@ def _item(node: exp.Expression, key: Callable[[exp.Expression], Key], rows: RowS
     return (key(node),)
 
 
-def _joined(items: Sequence[tuple[Key, ...]]) -> tuple[Key, ...]:
+def _joined(items: Sequence[tuple[Named, ...]]) -> tuple[Named, ...]:
     return tuple(dict.fromkeys(key for item in items for key in item))
