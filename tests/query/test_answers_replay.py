@@ -21,6 +21,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.arrays import integer_array
+from lapwing.query.from_clause import public_joins
 from lapwing.release import release as release_module
 from lapwing.release import searches, workloads
 from tests.support.effort import examples, is_long, one_in
@@ -160,6 +161,19 @@ def test_public_rows_that_are_of_people_are_found(folders: Path, monkeypatch: py
 
     monkeypatch.setattr(PublicData, "combinations", of_people)
     assert found(folders, JOINED)
+
+
+COMPUTED = "SELECT COUNT(*) AS n FROM visits JOIN (SELECT factor // 31 AS f FROM codes) AS c ON age // 31 = f"
+
+
+def test_rows_that_a_computed_column_joins_uncounted_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three factors are alike in it, and two of themselves."""
+    rows = [row(1, age=5), row(1, age=6), row(2)]
+    assert compare(described(folders), rows, rows[2:], COMPUTED, PRICE) == []
+    monkeypatch.setattr(
+        public_joins, "_multiplicity", lambda rows, _, scope: scope.facts.multiplicity(rows.table, ["factor"])
+    )
+    assert compare(described(folders), rows, rows[2:], COMPUTED, PRICE)
 
 
 def test_cells_of_a_batch_that_depend_on_rows_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

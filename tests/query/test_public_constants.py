@@ -15,6 +15,10 @@ COUNT = "SELECT COUNT(*) AS n FROM visits WHERE"
 ONE = "(SELECT factor FROM codes WHERE plan = 'a' AND floor = 0)"
 SAME = [
     (f"{COUNT} age > {ONE}", f"{COUNT} age > {{one}}"),
+    (
+        f"{COUNT} age > (SELECT DISTINCT 2 * factor + 1 FROM codes WHERE plan = 'a' AND floor = 0)",
+        f"{COUNT} age > {{odd}}",
+    ),
     (f"{COUNT} age BETWEEN {ONE} AND 10 * {ONE}", f"{COUNT} age BETWEEN {{one}} AND 10 * {{one}}"),
     (f"SELECT SUM(age * {ONE}) AS s FROM visits", "SELECT SUM(age * {one}) AS s FROM visits"),
     (
@@ -33,6 +37,7 @@ SAME = [
 ]
 LOOKED_UP = {
     "one": ONE,
+    "odd": "(SELECT 2 * factor + 1 FROM codes WHERE plan = 'a' AND floor = 0)",
     "gold": "(SELECT DISTINCT plan FROM codes WHERE tier = 'gold' ORDER BY plan)",
     "both": f"(SELECT DISTINCT plan FROM codes WHERE tier = 'gold' AND factor = {ONE} ORDER BY plan)",
     "factors": "(SELECT DISTINCT factor FROM codes WHERE floor = 0 ORDER BY factor)",
@@ -40,7 +45,7 @@ LOOKED_UP = {
 REFUSED = [
     f"{COUNT} age > (SELECT factor FROM codes)",
     f"{COUNT} age > (SELECT factor FROM codes WHERE tier = 'none')",
-    f"{COUNT} age > (SELECT factor + 1 FROM codes WHERE plan = 'a')",
+    f"{COUNT} age > (SELECT factor + 1 FROM codes)",
     f"{COUNT} age > (SELECT factor FROM codes WHERE plan = visits.plan)",
     f"{COUNT} age > 50 OR NOT plan IN (SELECT plan FROM codes WHERE tier = 'gold')",
     f"{COUNT} age > 50 OR (plan IN (SELECT plan FROM codes WHERE tier = 'gold')) IS NULL",

@@ -26,6 +26,7 @@ from lapwing.answer import Answer
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import engine as duckdb_engine
 from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
+from lapwing.engines.duckdb.index import SUFFIX
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.mechanisms.largest_cells import LargestCells
@@ -176,6 +177,8 @@ def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], 
     data = rows if isinstance(rows, Data) else Data(rows={"visits": rows}, schemas={"visits": SCHEMA})
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db.mark"):
         (catalog.folder / name).unlink(missing_ok=True)
+    for index in catalog.folder.glob(f"*{SUFFIX}*"):  # that enough questions before made of the same rows
+        index.unlink()
     for name, schema in data.schemas.items():
         write(data.rows[name], catalog.folder / f"{name}.parquet", schema)
     session = open_session(catalog, entropy=SystemEntropy())

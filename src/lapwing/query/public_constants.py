@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.constants import literal
-from lapwing.query.expressions.expression import ColumnReference, Constant
+from lapwing.query.expressions.expression import Constant
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
@@ -78,6 +78,13 @@ def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
 
 def _values(query: exp.Expression, within: Scope) -> Sequence[Constant] | None:
     """Return the different values of a subquery of one column of a public table, without NULL; None if it is none."""
+    if isinstance(query, exp.Subquery):
+        within.nowhere.only(query, "this")
+        return _values(query.this, within)
+    if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
+        within.nowhere.only(query.args["distinct"])
+        query = query.copy()
+        query.set("distinct", None)
     try:
         found = unnamed(query, within)
     except QueryRefused:
@@ -85,8 +92,6 @@ def _values(query: exp.Expression, within: Scope) -> Sequence[Constant] | None:
     if not isinstance(found, PublicInput) or len(found.source.columns) != 1:
         return None
     (shown,) = found.source.columns.values()
-    if not isinstance(shown, ColumnReference):
-        return None
     rows = JoinedRows(rows=found.rows, variables=found.rows.columns)
     wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(shown,))
     combinations = within.facts.combinations(wanted, MOST_VALUES)

@@ -40,6 +40,9 @@ def _layer(chance: random.Random) -> str:
             f"SELECT member, ARG_MAX(plan, n) AS most FROM {inner} GROUP BY member HAVING SUM(n) > -9",
             f"SELECT n / SUM(n) OVER (PARTITION BY member) AS r FROM {inner} QUALIFY RANK() OVER (ORDER BY n) < 4",
             f"SELECT plan, m FROM (SELECT plan, MAX(n) AS m FROM {inner} GROUP BY plan) WHERE m > 0 ORDER BY m",
+            f"SELECT AVG(m) AS m FROM (SELECT plan, MAX(n) AS m FROM {inner} GROUP BY plan)",
+            f"SELECT plan, member, SUM(n) AS n FROM {inner} GROUP BY ROLLUP (plan, member) ORDER BY n, plan, member",
+            f"SELECT plan, n FROM {inner} UNION SELECT plan, s FROM {inner}",
         )
     )
 
@@ -178,6 +181,9 @@ def _of_public(chance: random.Random) -> str:
         (
             "SELECT COUNT(*) AS n FROM visits WHERE age > (SELECT factor FROM codes WHERE plan = 'b')",
             "SELECT COUNT(*) AS n FROM visits WHERE member OR age IN (SELECT factor FROM codes)",
+            "SELECT f, COUNT(*) FROM visits JOIN (SELECT plan, -factor AS f FROM codes) AS c USING (plan) GROUP BY 1",
+            "SELECT COUNT(*) AS n FROM visits JOIN (SELECT factor // 31 AS f FROM codes) AS c ON age // 31 = f",
+            "SELECT COUNT(*) AS n FROM visits WHERE age IN (SELECT factor + 1 FROM codes)",
             "SELECT SUM(age) AS s FROM visits AS v WHERE EXISTS (SELECT 1 FROM codes AS c WHERE c.plan = v.plan)",
             f"SELECT factor, COUNT(*) AS n FROM visits JOIN codes AS c USING (plan) WHERE {factor} GROUP BY factor",
             "SELECT factor, SUM(age) AS s FROM visits LEFT JOIN codes AS c ON visits.plan = c.plan "

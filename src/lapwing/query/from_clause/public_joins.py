@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
@@ -195,13 +196,23 @@ def joined(bound: Input, public: PublicInput, kind: JoinKind, pairs: Pairs, scop
     if not shows:
         return replace(bound, selection=Selection(relation=relation))
     places = dict(zip(public.rows.columns, added, strict=True))
-    named = {
-        name: places[column] for name, column in public.source.columns.items() if isinstance(column, ColumnReference)
-    }
+    if kind == "left" and not all(isinstance(column, ColumnReference) for column in public.source.columns.values()):
+        reason = f"'{public.source.name}' computes columns, which are NULL where no row of it matches"
+        raise QueryRefused(f"{reason}: not answered in a LEFT JOIN", remedy="Compute them outside of the subquery.")
+    named = {name: _in_places(column, places) for name, column in public.source.columns.items()}
     return Input(
         selection=Selection(relation=relation),
         sources=(*bound.sources, TableReference(name=public.source.name, columns=named)),
     )
+
+
+def _in_places(expression: Expression, places: Mapping[ColumnReference, ColumnReference]) -> Expression:
+    """Return what is computed of public columns as one of these columns among joined rows: types are the same."""
+    if isinstance(expression, ColumnReference):
+        return places[expression]
+    if isinstance(expression, Operation):
+        return replace(expression, arguments=tuple(_in_places(part, places) for part in expression.arguments))
+    return expression
 
 
 def _multiplicity(rows: PublicRows, compared: Sequence[str], scope: Scope) -> int:

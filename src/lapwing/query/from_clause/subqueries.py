@@ -276,13 +276,14 @@ _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "distin
 
 
 def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Scope) -> PublicInput:
-    """Bind a SELECT over one public table: its columns and a condition."""
+    """Bind a SELECT over one public table: columns, what is computed of them, and a condition."""
     scope.nowhere.only(node, "expressions", "from_", "where", "distinct", "with_")
     rows = rows_of(bound, scope)
     columns: dict[str, Expression] = {}
     for shown, expression in bind_list(node, rows).columns.items():
-        if not isinstance(expression, ColumnReference):
-            raise rows.refusal(node, "A subquery over a public table takes its columns alone", "Name columns.")
+        if node.args.get("distinct") is not None and not isinstance(expression, ColumnReference):
+            reason = "DISTINCT in a subquery over a public table takes its columns alone"
+            raise rows.refusal(node, reason, "Leave it out, or name columns.")
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))
     if where is not None:
