@@ -150,14 +150,13 @@ def test_what_would_protect_others_is_refused_with_its_reason(looked_at: World, 
     assert looked_at.service.catalog_versions.newest_number("open") == 0
 
 
-def test_a_change_of_units_that_nobody_looks_at_is_found(
-    world: World, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_units_that_nobody_looks_at_is_found(looked_at: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody compares whose rows they are. The ledger alone does not know the types of what names units."""
     monkeypatch.setattr(catalog_changes, "_refusals", lambda *_: iter(()))
-    assert changed(world, *REFUSED["the type of the unit"]).status == 200
+    assert previewed(looked_at, *REFUSED["the type of the unit"]).document["allowed"]
 
 
+@pytest.mark.long
 def test_a_type_of_units_cannot_be_changed_by_two_steps_either(world: World, file: Path) -> None:
     """A table that is left out, and comes back with units that are told apart by another type."""
     text = catalog(world)["catalog"]

@@ -64,8 +64,8 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     assert place.query("alice").document["stored"]  # it is the same question again
 
 
-def test_what_no_ledger_lets_change_is_told_and_has_no_button(place: World, file: Path) -> None:
-    carol = visitor(place, "carol")
+def test_what_no_ledger_lets_change_is_told_and_has_no_button(settled: World) -> None:
+    carol = visitor(settled, "carol")
     page = carol.go(CATALOG)
     text = page.form(CATALOG).fields["catalog"]
     told = carol.submit(page, CATALOG, catalog=text.replace('privacy_unit = "person"', 'privacy_unit = "code"'))
@@ -84,9 +84,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", one_in(3, list(WRONG)))
-def test_what_is_no_catalog_is_told_with_its_line(place: World, file: Path, name: str) -> None:
+def test_what_is_no_catalog_is_told_with_its_line(settled: World, name: str) -> None:
     before, after = WRONG[name]
-    carol = visitor(place, "carol")
+    carol = visitor(settled, "carol")
     page = carol.go(CATALOG)
     text = page.form(CATALOG).fields["catalog"].replace(before, after, 1)
     told = carol.submit(page, CATALOG, catalog=text)
@@ -111,6 +111,7 @@ def test_places_are_found_in_the_text(message: str, line: int | None) -> None:
     assert (None if found is None else found[0]) == line
 
 
+@pytest.mark.long
 def test_new_data_are_looked_at_and_accepted(place: World, file: Path) -> None:
     carol = visitor(place, "carol")
     page = carol.go("/console/data/open/versions")
@@ -121,6 +122,7 @@ def test_new_data_are_looked_at_and_accepted(place: World, file: Path) -> None:
     assert "Accept them" not in carol.submit(page, "/versions/next").text
 
 
+@pytest.mark.long
 def test_hostile_texts_stay_texts(place: World, file: Path) -> None:
     hostile = '<script>alert(1)</script></textarea><b>"&amp;'
     carol = visitor(place, "carol")
