@@ -229,6 +229,16 @@ def test_a_check_shows_what_is_private_to_curators_alone(looked_at: World) -> No
     assert looked_at.ask("POST", "/v1/datasets/open/catalog/check", "audrey", sent).status == 403
 
 
+@pytest.mark.long
+def test_what_the_operator_wrote_by_hand_meanwhile_is_not_lost(world: World, file: Path) -> None:
+    file.write_text(file.read_text().replace("upper = 8", "upper = 6"))
+    own = file.read_text()
+    assert "upper = 8" in catalog(world)["catalog"]  # which is in force
+    refused = changed(world, ("upper = 8", "upper = 4"))
+    assert (refused.status, "somebody's change" in refused.document["detail"]) == (409, True)
+    assert file.read_text() == own
+
+
 def upper(catalog: Catalog) -> object:
     """Return the upper bound of a cost."""
     (bound,) = (column.upper for column in catalog.tables[0].columns if column.name == "cost")

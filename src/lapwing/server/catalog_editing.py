@@ -69,13 +69,9 @@ class CatalogEditor:
     def text(self, served: ServedDataset) -> str:
         """Return the catalog in force as text: that of its file, with its comments, if the file says the same."""
         catalog = catalog_changes.with_budget_of(served.session.catalog, served.session)
-        if catalog.file is not None:
-            try:
-                text = catalog.file.read_bytes().decode("utf-8")
-                if loads(text, file=catalog.file.name, folder=catalog.folder) == catalog:
-                    return text
-            except (OSError, UnicodeDecodeError, CatalogError):
-                pass
+        text = _text_on_file(catalog)
+        if text is not None and loads(text, file=_HERE, folder=catalog.folder) == catalog:
+            return text
         return dumps(catalog)
 
     def read(self, served: ServedDataset, document: Sent, *, more_files: bool) -> tuple[Catalog, str]:
@@ -125,6 +121,12 @@ class CatalogEditor:
                 raise CatalogMismatch(
                     "The catalog is another one than was seen: somebody has changed it meanwhile. Nothing was changed. "
                     "Look at it again."
+                )
+            if _text_on_file(served.session.catalog) is None:
+                raise CatalogMismatch(
+                    f"{file.name} says something else than the catalog in force, so that somebody's change of it would "
+                    "be lost. Nothing was changed. Let the operator put it back, or start the service again, which "
+                    "takes what it says."
                 )
             self.require_allowed(served, catalog)
             if self._padded:
@@ -202,6 +204,16 @@ class CatalogEditor:
             path = path_inside(place, table.source, catalog.folder, self._registry.folders, endings=DATA)
             if not path.is_file():
                 refuse(place, f"there is no file {spelling.text(table.source)} in the folder of the data")
+
+
+def _text_on_file(catalog: Catalog) -> str | None:
+    """Return the text in a catalog's file, None if it says something else, but for a budget that was raised since."""
+    try:
+        text = "" if catalog.file is None else catalog.file.read_bytes().decode("utf-8")
+        told = loads(text, file=_HERE, folder=catalog.folder)
+    except (OSError, UnicodeDecodeError, CatalogError):
+        return None
+    return text if replace(told, budget=catalog.budget) == catalog else None
 
 
 def _all_tables(catalog: Catalog) -> tuple[Table | PublicTable, ...]:
