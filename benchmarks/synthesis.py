@@ -1,18 +1,23 @@
 """Synthetic tables beside OpenDP's AIM, at equal ε and δ, over all pairs of columns.
 
-    python benchmarks/synthesis.py [RUNS] [--adult FILE]
+    python benchmarks/synthesis.py [RUNS] [--adult FILE] [--compas FILE] [--only TABLE] [--epsilon EPSILON] …
 
 Two made tables, each row a unit: one with the columns, sizes of cells and number of rows of Adult (48,842 rows), one of
-COMPAS (7,214). Columns depend on three latent factors, so that all are more or less dependent. `--adult` takes a CSV
-file with Adult's columns as whole numbers from 0 in place of the first. Printed is the mean over all pairs of columns
-of half the sum of differences between the shares of rows, of the real and the synthetic table, over the runs, with half
-of a 95 % interval; and the seconds of processors of a run. OpenDP gets the largest ρ that implies (ε, δ), once as it
-divides it by default and once with the part for single columns that AIM's authors give it; it runs in an environment of
-its own (`peers/environments.py`), in turn with ours.
+COMPAS (7,214). Columns depend on three latent factors, so that all are more or less dependent. The real ones take their
+place: `--adult` is a CSV file of Adult's columns as whole numbers from 0 (as the authors of AIM hand it out), and
+`--compas` ProPublica's compas-scores-two-years.csv. Printed is the mean over all pairs of columns of half the sum of
+differences between the shares of rows, of the real and the synthetic table, over the runs, with half of a 95 %
+interval; and the seconds of processors of a run.
+
+OpenDP gets the largest ρ that implies (ε, δ), the same pairs as its workload, tables of the same size, a twentieth of
+the price for single columns, which AIM's authors give them, in place of its default of half, and everything else as it
+is by default. Its rows are drawn in both of its ways, and what its model itself says of a pair is beside them. It runs
+in an environment of its own (`peers/environments.py`).
 """
 
+import argparse
+import csv
 import itertools
-import sys
 import tempfile
 import time
 from fractions import Fraction
@@ -69,6 +74,40 @@ def made(sizes: dict[str, int], rows: int, seed: int) -> Codes:
     return found
 
 
+def adult_of(path: Path) -> tuple[dict[str, int], Codes]:
+    """Read Adult as codes; ages by five, hours by five, gains and losses by ten; without weights."""
+    read = pyarrow.csv.read_csv(path)
+    cuts = {"age": 5, "hours-per-week": 5, "capital-gain": 10, "capital-loss": 10}
+    names = [name for name in read.column_names if name != "fnlwgt"]
+    codes = {
+        name.replace("-", "_").replace(">50K", ""): read[name].to_numpy().astype(np.int64) // cuts.get(name, 1)
+        for name in names
+    }
+    return {name: int(values.max()) + 1 for name, values in codes.items()}, codes
+
+
+def compas_of(path: Path) -> tuple[dict[str, int], Codes]:
+    """Read ProPublica's two years of COMPAS: who, what was before, the charge, scores, and whether it came again."""
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+
+    def listed(name: str) -> Any:
+        values = sorted({row[name] for row in rows})
+        return np.array([values.index(row[name]) for row in rows], dtype=np.int64)
+
+    def number(name: str, width: int, most: int, least: int = 0) -> Any:
+        return np.array([min((int(row[name]) - least) // width, most) for row in rows], dtype=np.int64)
+
+    codes = {
+        "sex": listed("sex"), "age": number("age", 5, 11, 18), "race": listed("race"),
+        "juv_fel": number("juv_fel_count", 1, 3), "juv_misd": number("juv_misd_count", 1, 3),
+        "juv_other": number("juv_other_count", 1, 3), "priors": number("priors_count", 2, 11),
+        "degree": listed("c_charge_degree"), "score": number("decile_score", 1, 9, 1),
+        "recid": listed("two_year_recid"),
+    }  # fmt: skip
+    return dict(COMPAS), codes
+
+
 def pair_distance(sizes: dict[str, int], real: Codes, drawn: Codes) -> float:
     apart = []
     for one, other in itertools.combinations(sizes, 2):
@@ -103,40 +142,50 @@ def ours(session: lw.Session, sizes: dict[str, int], codes: Codes, epsilon: int,
 def shown(name: str, runs: list[tuple[float, float]]) -> str:
     errors = [error for error, _ in runs]
     half = 1.96 * stdev(errors) / len(errors) ** 0.5 if len(errors) > 1 else 0.0
-    return f"  {name:<22} {100 * mean(errors):6.2f} % ± {100 * half:.2f}   {mean(took for _, took in runs):6.0f} s"
+    return f"  {name:<26} {100 * mean(errors):6.2f} % ± {100 * half:.2f}   {mean(took for _, took in runs):6.0f} s"
+
+
+PEERS: Final = ("OpenDP AIM, rows rounded", "OpenDP AIM, rows sampled", "OpenDP AIM, its model")
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
-    adult = made(ADULT, 48_842, 1)
-    sizes_of_adult = ADULT
-    if "--adult" in arguments:
-        place = arguments.index("--adult")
-        read = pyarrow.csv.read_csv(arguments[place + 1])
-        adult = {name: read[name].to_numpy().astype(np.int64) for name in read.column_names}
-        sizes_of_adult = {name: int(values.max()) + 1 for name, values in adult.items()}
-        del arguments[place : place + 2]
-    runs = int(arguments[0]) if arguments else 3
-    for title, sizes, codes in (("Adult", sizes_of_adult, adult), ("COMPAS", COMPAS, made(COMPAS, 7_214, 2))):
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("runs", nargs="?", type=int, default=3)
+    asked.add_argument("--adult", type=Path)
+    asked.add_argument("--compas", type=Path)
+    asked.add_argument("--only", choices=("Adult", "COMPAS"))
+    asked.add_argument("--epsilon", type=int, choices=EPSILONS)
+    asked.add_argument("--ours", default=",".join(METHODS))
+    asked.add_argument("--without-peer", action="store_true")
+    given = asked.parse_args()
+    adult = adult_of(given.adult) if given.adult else (ADULT, made(ADULT, 48_842, 1))
+    compas = compas_of(given.compas) if given.compas else (COMPAS, made(COMPAS, 7_214, 2))
+    for title, (sizes, codes) in (("Adult", adult), ("COMPAS", compas)):
         for epsilon in EPSILONS:
-            rho = float(loss_for("zcdp", Fraction(epsilon), Fraction(str(DELTA))).amount)
-            print(f"{title}, ε = {epsilon}, δ = {DELTA:g}: error over all pairs, and processors' time", flush=True)
-            with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
-                folder = Path(name)
-                with opened(folder, sizes, codes) as session:
-                    for method in METHODS:
-                        print(
-                            shown(
-                                f"Lapwing {method}", [ours(session, sizes, codes, epsilon, method) for _ in range(runs)]
-                            ),
-                            flush=True,
-                        )
-                for how, split in (("OpenDP AIM", None), ("OpenDP AIM, columns 5 %", 0.05)):
-                    asked = {
-                        "data": str(folder / "people.csv"), "sizes": sizes, "rho": rho, "runs": runs,
-                        "size": MEGABYTES, "oneway_split": split,
-                    }  # fmt: skip
-                    print(shown(how, ask("OpenDP-mbi", "opendp_synthesis.py", asked)), flush=True)
+            if given.only in (None, title) and given.epsilon in (None, epsilon):
+                print(f"{title}, ε = {epsilon}, δ = {DELTA:g}: error over all pairs, and processors' time", flush=True)
+                methods = [one for one in given.ours.split(",") if one]
+                compare(sizes, codes, epsilon, given.runs, methods, peer=not given.without_peer)
+
+
+def compare(sizes: dict[str, int], codes: Codes, epsilon: int, runs: int, methods: list[str], *, peer: bool) -> None:
+    """Print the errors of ours and of OpenDP's at one ε."""
+    rho = float(loss_for("zcdp", Fraction(epsilon), Fraction(str(DELTA))).amount)
+    with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
+        folder = Path(name)
+        with opened(folder, sizes, codes) as session:
+            for method in methods:
+                found = [ours(session, sizes, codes, epsilon, method) for _ in range(runs)]
+                print(shown(f"Lapwing {method}", found), flush=True)
+        if not peer:
+            return
+        asked = {
+            "data": str(folder / "people.csv"), "sizes": sizes, "rho": rho, "runs": runs, "size": MEGABYTES,
+            "oneway_split": 0.05,
+        }  # fmt: skip
+        told = ask("OpenDP-mbi", "opendp_synthesis.py", asked)
+        for place, title in enumerate(PEERS):
+            print(shown(title, [(one[place], one[-1]) for one in told]), flush=True)
 
 
 if __name__ == "__main__":

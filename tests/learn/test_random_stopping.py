@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -15,10 +15,12 @@ import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.learn import DecisionTree, GaussianNB, LinearRegression, ModelSelection, random_stopping
+from lapwing.learn.gaussian_tries import factor_up
 from lapwing.learn.random_stopping import Tries
 from lapwing.learn.unit_rows import GRID
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.privacy.measures import PureDP
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.privacy.measures import Loss, PureDP
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people
 
 FEATURES = ["age", "pay"]
@@ -60,7 +62,7 @@ def largest_ratio(ratio: int, weights: tuple[int, ...], size: int = 3) -> float:
 @pytest.mark.parametrize("most", [2, 7])
 def test_the_best_of_tries_loses_two_and_eta_times_one(eta: int, most: int) -> None:
     tries = Tries(most=most, eta=eta)
-    assert largest_ratio(2, tries.weights) <= 1 / float(tries.of_one(Fraction(1)))
+    assert largest_ratio(2, tries.weights) <= 1 / float(tries.of_one(PureDP(1)).amount)
 
 
 @pytest.mark.parametrize("eta", [0, 1])
@@ -97,39 +99,45 @@ def test_numbers_of_tries_have_their_law(eta: int) -> None:
 
 @pytest.mark.parametrize("facts", [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}])
 def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts: dict[str, Any]) -> None:
-    """Each try spends ε/(2 + η) at most, training and score together; the ledger sees one charge."""
-    spent: list[Fraction] = []
-    scales: list[Fraction] = []
-    release, charge = DiscreteLaplace.release, random_stopping._PaidBefore.charge_all
+    """Each try spends its part at most, training and score together; the ledger sees one charge."""
+    spent: list[Loss] = []
+    scored: list[Loss] = []
+    charge, noise_of = random_stopping._PaidBefore.charge_all, random_stopping._noise
 
     def charged(self: Any, requests: Any, *more: Any) -> Any:
         found = charge(self, requests, *more)
-        spent.extend(request.loss.amount for request in requests)
+        spent.extend(request.loss for request in requests)
         return found
 
-    def scored(noise: DiscreteLaplace, values: Any, *entropy: Any) -> Any:
-        if isinstance(values, int):
-            scales.append(noise.scale)
-        return release(noise, values, *entropy)
+    def noise(part: Any, sensitivity: Sensitivity) -> Any:
+        assert sensitivity.l1 == GRID * ROWS_PER_PERSON
+        found = noise_of(part, sensitivity)
+        scored.append(found.loss(sensitivity, part.kind))
+        return found
 
+    pure = facts["measure"] == "pure"
+    candidate: Any = GaussianNB() if pure else DecisionTree(depth=1)  # which has Gaussian noise alone
     with (
         opened(tmp_path, people(40), **facts) as session,
         patch.object(random_stopping._PaidBefore, "charge_all", charged),
-        patch.object(DiscreteLaplace, "release", scored),
+        patch.object(random_stopping, "_noise", noise),
     ):
-        model = ModelSelection(candidates=[GaussianNB(), GaussianNB()], tries=3, eta=1, choice=Fraction(1, 4))
+        model = ModelSelection(candidates=[candidate, candidate], tries=3, eta=1, choice=Fraction(1, 4))
         model.fit(session, "visits", FEATURES, "ill", epsilon=1)
         price = session.price(1)
         assert session.budget().spent == model.cost_
         (row,) = session.history()
     assert row.asked == "choose a model"
     assert model.cost_ is not None
-    assert 0.98 * price.amount < model.cost_.amount <= price.amount
-    assert len(spent) == len(scales) == 6  # all tries train all candidates, however many count
-    whole = max(spent) * 4
-    for epsilon, scale in zip(spent, scales, strict=True):
-        assert 3 * (epsilon + GRID * ROWS_PER_PERSON / scale) <= whole * (1 + Fraction(1, 10**9))
-    assert PureDP(whole).to_kind(price.kind).amount <= price.amount * (1 + Fraction(1, 10**9))
+    assert model.cost_ == price
+    assert len(spent) == 6  # all tries train all candidates, however many count
+    one = max(spent).amount + scored[0].amount
+    if pure:
+        assert 3 * one <= price.amount < Fraction(101, 100) * 3 * one
+    else:
+        squared = price.amount * (2 if facts["measure"] == "zcdp" else 1)
+        factor = factor_up(Tries(most=3, eta=1).weights)
+        assert factor**2 * one <= squared < Fraction(101, 100) * factor**2 * one
     assert model.best_ is not model.candidates[model.place_ or 0]
     assert model.candidates[0].cost_ is None  # type: ignore[attr-defined]  # what lost is not shown, nor what it was scored
     assert model.score_ is not None
@@ -154,7 +162,7 @@ def test_tries_have_noise_of_their_own(tmp_path: Path) -> None:
 def test_the_best_of_those_that_count_is_taken(tmp_path: Path) -> None:
     scores = iter([5.0, 9.0, 1.0, 30.0, 2.0])
     with (
-        opened(tmp_path, people(20), epsilon=10**6) as session,
+        opened(tmp_path, people(20), epsilon=10**6, measure="pure", delta=0) as session,
         patch.object(Tries, "drawn", lambda *_: 3),
         patch.object(DiscreteLaplace, "release", lambda _, value, *__: value),
         patch("lapwing.learn.model_selection.score_of", lambda *_: int(next(scores) * GRID)),
@@ -184,13 +192,19 @@ def test_what_cannot_be_tried_costs_nothing(tmp_path: Path) -> None:
             with pytest.raises(error, match=match):
                 model.fit(session, "visits", ["age"], "ill", epsilon=epsilon)
 
-        refused(InvalidParameter, "Candidate 2 cannot be tried with Laplace noise: Gaussian noise keeps no pure loss",
-                candidates=[GaussianNB(), DecisionTree()])  # fmt: skip
         refused(InvalidParameter, "tries is 0", tries=0)
         refused(InvalidParameter, "eta is 9", eta=9)
         refused(InvalidParameter, "at most 5,000", candidates=[GaussianNB()] * 50, tries=101)
         refused(BudgetExhausted, "of which 100 % is left", epsilon=2)
         assert session.budget().spent.amount == 0
+        assert not session.history()
+
+
+def test_gaussian_candidates_are_refused_in_pure_ledgers(tmp_path: Path) -> None:
+    with opened(tmp_path, people(5), measure="pure", delta=0) as session:
+        model = ModelSelection(candidates=[GaussianNB(), DecisionTree()], tries=3)
+        with pytest.raises(InvalidParameter, match="Candidate 2 cannot be tried with Laplace noise: Gaussian noise"):
+            model.fit(session, "visits", ["age"], "ill", epsilon=1)
         assert not session.history()
 
 
@@ -218,7 +232,8 @@ def test_a_try_that_fails_says_nothing(tmp_path: Path) -> None:
 
 def test_a_try_cannot_spend_more_than_its_part() -> None:
     nothing: Any = None
-    request: Any = type("Charge", (), {"loss": lw.PureDP(2), "delta": 0})
-    paid = random_stopping._PaidBefore(nothing, Fraction(1), ends=False)
-    with pytest.raises(InvalidParameter, match="more than it was given"):
-        paid.charge_all([request])
+    paid = random_stopping._PaidBefore(nothing, lw.PureDP(1), ends=False)
+    for loss in (lw.PureDP(2), lw.GaussianDP(Fraction(1, 2))):
+        request = type("Charge", (), {"loss": loss, "delta": 0})
+        with pytest.raises(InvalidParameter, match="more than it was given"):
+            paid.charge_all([cast(Any, request)])

@@ -22,8 +22,8 @@ from lapwing.learn import (
     model_selection,
 )
 from lapwing.learn.columns import features_of, number_of, table_of
-from lapwing.learn.model_selection import epsilon_for, scores_of
-from lapwing.learn.training import charged_rows, reading
+from lapwing.learn.model_selection import scores_of
+from lapwing.learn.training import charged_rows, epsilon_for, reading
 from lapwing.learn.unit_rows import GRID
 from lapwing.mechanisms import ExponentialMechanism, ScoreSensitivity
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
@@ -143,7 +143,9 @@ def test_a_part_of_the_price_is_never_more(tmp_path: Path) -> None:
         whole = session.price(1)
         for part in (Fraction(1, 2), Fraction(1, 7), Fraction(1, 40)):
             loss = whole.from_amount(whole.amount * part)
-            found = session.price(epsilon_for(session, loss, 1))
+            found = session.price(epsilon_for(session, loss, 1, "There are too many candidates."))
             assert 0.95 * loss.amount < found.amount <= loss.amount
         with pytest.raises(InvalidParameter, match="too many candidates"):
-            epsilon_for(session, lw.GaussianDP.from_mu_squared(Fraction(1, 10**12)), 1)
+            epsilon_for(
+                session, lw.GaussianDP.from_mu_squared(Fraction(1, 10**12)), 1, "There are too many candidates."
+            )

@@ -11,8 +11,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, Interrupted, InvalidParameter
-from lapwing.release.spending import spend
-from lapwing.synthesis import SyntheticTable, asking, estimation
+from lapwing.release.spending import charge_once
+from lapwing.synthesis import SyntheticTable, asking, estimation, kept_table
 from lapwing.synthesis.choosing import weights_of
 from lapwing.synthesis.paid_marginals import PaidMarginals
 from lapwing.synthesis.reading import Reading, Tabulation
@@ -108,7 +108,7 @@ def test_the_charge_comes_before_the_rows(tmp_path: Path) -> None:
 
     with opened(tmp_path, people(30)) as session:
         with (
-            patch.object(asking, "spend", noted("spend", spend)),
+            patch.object(asking, "charge_once", noted("spend", charge_once)),
             patch.object(Reading, "read", noted("read", read)),
             patch.object(PaidMarginals, "measure", noted("measure", measure)),
         ):
@@ -246,3 +246,34 @@ def test_mbi_along_several_tables(tmp_path: Path, method: str) -> None:
     error = error_of(synthetic, rows)
     assert error < 0.08
     assert 0 <= synthetic.error.low <= synthetic.error.high < 0.2
+
+
+@pytest.mark.usefixtures("_quick")
+def test_the_same_again_is_free_and_the_same(tmp_path: Path) -> None:
+    with opened(tmp_path, people(60)) as session:
+        first = session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2)
+        with patch.object(Reading, "read", side_effect=AssertionError):  # nothing is read again
+            again = session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2)
+        assert not first.stored
+        assert again.stored
+        assert again.cost == first.cost.nothing()
+        assert session.budget().spent == first.cost
+        assert again.error == first.error
+        for one, other in zip(first.report, again.report, strict=True):
+            assert (one.columns, one.cells, one.half_width) == (other.columns, other.cells, other.half_width)
+            assert (one.measured == other.measured).all()
+            assert one.synthetic == pytest.approx(other.synthetic)
+        assert again.to_arrow().drop(["age"]) == first.to_arrow().drop(["age"])  # ages are drawn anew in their bins
+        assert again.draw(10).schema == first.draw(10).schema
+        changes: Any = ({"epsilon": 2}, {"bins": 3}, {"rows": 7}, {"where": "ill"}, {"columns": COLUMNS[:2]})
+        for change in changes:
+            more = {"columns": COLUMNS, "epsilon": 1, "bins": 2} | change
+            assert not session.synthesize(more.pop("columns"), method="mst", **more).stored
+
+
+@pytest.mark.usefixtures("_quick")
+def test_what_is_too_large_to_be_kept_is_paid_again(tmp_path: Path) -> None:
+    with opened(tmp_path, people(30)) as session, patch.object(kept_table, "MOST_KEPT", 100):
+        asked = [session.synthesize(COLUMNS, epsilon=1, method="mst", bins=2) for _ in range(2)]
+        assert not any(one.stored for one in asked)
+        assert session.budget().spent.amount == sum(one.cost.amount for one in asked)

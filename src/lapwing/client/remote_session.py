@@ -31,6 +31,10 @@ from lapwing.tables import Tables, tables_of
 
 if TYPE_CHECKING:
     import ibis
+    from typing_extensions import Unpack
+
+    from lapwing.client.remote_synthesis import RemoteSyntheticTable
+    from lapwing.synthesis import SynthesisOptions
 
 WRITTEN: Final = "written"
 """What a server says of its catalog when it has the new budget."""
@@ -89,6 +93,18 @@ class RemoteSession:
         body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
         return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
+
+    def synthesize(
+        self, columns: Sequence[str], *, epsilon: Number, **options: "Unpack[SynthesisOptions]"
+    ) -> "RemoteSyntheticTable":
+        """Return rows that nobody has, drawn by the server; as `Session.synthesize`.
+
+        If the connection breaks, ask the same again: what was paid is served for nothing.
+        Raises: as `Session.synthesize`; QueryRefused for people who are not trusted with time; and as `sql`.
+        """
+        from lapwing.client.remote_synthesis import synthesized  # here: few sessions need it
+
+        return synthesized(self._connection, self._path, columns, epsilon, options)
 
     def submit(
         self,

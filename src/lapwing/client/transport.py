@@ -104,6 +104,10 @@ class ServerConnection:
         """Return an Arrow stream."""
         return self._asked("GET", path, accept=ARROW)
 
+    def stream_of(self, path: str, body: Mapping[str, object]) -> bytes:
+        """Send a document and return the Arrow stream that answers it."""
+        return self._asked("POST", path, body, accept=ARROW)
+
     def lines(self, path: str) -> list[str]:
         """Return the lines at a path, each a JSON document."""
         return self._asked("GET", path, accept=LINES).decode().splitlines()

@@ -23,7 +23,7 @@ from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, Query
 from lapwing.learn.parameters import changed, parameters, require_fit
 from lapwing.learn.random_stopping import Tries, best_of
 from lapwing.learn.scoring import columns_of, right_rows, scaled_errors
-from lapwing.learn.training import charged_rows, target_reading
+from lapwing.learn.training import charged_rows, epsilon_for, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.selection import ExponentialMechanism
@@ -58,7 +58,8 @@ class ModelSelection:
     Guarantee: the price, of training all and of choosing. Neighbours and unit are the catalog's.
     Args: candidates: estimators with a target, at most 50; choice: the part of the price that pays for the choice.
         tries: None divides the price, and fits all of them in place. A number M takes the best of a secret number of
-        tries, at most M, of copies: each costs 1/(2 + eta) of the price. eta: 0, 1, … 5, of how many tries count: with
+        tries, at most M, of copies: each costs 1/(2 + eta) of the price in a pure ledger, and in others, where tries
+        have Gaussian noise, 1/κ² of it (`gaussian_tries`). eta: 0, 1, … 5, of how many tries count: with
         0 about M/ln M of them on average, with 1 half of M. `score_` is then how many rows the chosen one tells
         rightly, with noise.
     """
@@ -93,10 +94,11 @@ class ModelSelection:
         what = target_reading(session, table, features, target, where=where, all_categories=True, numbers=True)
         whole = session.price(epsilon)
         if self.tries is not None:
-            return self._best_of(session, what, whole, choice, (table, features, target), where=where, label=label)
+            return self._best_of(session, what, epsilon, choice, (table, features, target), where=where, label=label)
         if not session.budget(history=False).fits(whole):
             raise BudgetExhausted(f"'{label}' costs more than is left of the budget. Nothing was charged.")
-        each = epsilon_for(session, whole.from_amount(whole.amount * (1 - choice) / len(self.candidates)), epsilon)
+        part = whole.from_amount(whole.amount * (1 - choice) / len(self.candidates))
+        each = epsilon_for(session, part, epsilon, "There are too many candidates for this epsilon.")
         for place, candidate in enumerate(self.candidates):
             try:
                 candidate.fit(session, table, features, target, epsilon=each, where=where, label=label)
@@ -121,7 +123,7 @@ class ModelSelection:
         self,
         session: "Session",
         what: Reading,
-        price: Loss,
+        epsilon: Number,
         choice: Fraction,
         asked: tuple[str, Sequence[str], str],
         *,
@@ -139,7 +141,7 @@ class ModelSelection:
 
         tries = Tries(most=cast(int, self.tries), eta=self.eta)
         best = best_of(
-            self.candidates, session, what, tries, price=price, choice=choice, train=train, score=score, label=label
+            self.candidates, session, what, tries, epsilon=epsilon, choice=choice, train=train, score=score, label=label
         )
         self.place_, self.best_, self.score_, self.cost_ = best.place, best.model, best.score, best.cost
         return self
@@ -155,18 +157,6 @@ class ModelSelection:
     def predict(self, data: Any) -> Any:
         """Return what the chosen model predicts of public rows."""
         return require_fit(self, "best_").predict(data)
-
-
-def epsilon_for(session: "Session", loss: Loss, most: Number) -> Fraction:
-    """Return about the largest epsilon, rounded down to a thousandth of `most`, whose price is at most a loss."""
-    unit = Fraction(str(most)) / 1_000
-    low, high = 0, 1_000
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if session.price(middle * unit) <= loss else (low, middle - 1)
-    if low == 0:
-        raise InvalidParameter("There are too many candidates for this epsilon. Nothing was charged.")
-    return low * unit
 
 
 def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, names: Sequence[str]) -> list[int]:

@@ -1,28 +1,29 @@
 """The best of a secret random number of tries, for little more than twice the price of one.
 
 Theory of operation. A *try* draws one of the candidates, trains it, and gives it a noisy score, all with noise of its
-own: it is ε₁-DP. A secret number N of tries is drawn, at most M; of the first N tries the model with the best score is
-released, with its score, and nothing of the others. The whole price is charged before. Whatever N is, M rounds are run,
-and in each all candidates are trained and scored, of which one counts: so the time says neither N nor which candidates
-were drawn.
+own: it is ε₁-DP in a pure ledger, with Laplace noise, and else μ₁-GDP, with Gaussian noise. A secret number N of tries
+is drawn, at most M; of the first N tries the model with the best score is released, with its score, and nothing of the
+others. The whole price is charged before. Whatever N is, M rounds are run, and in each all candidates are trained and
+scored, of which one counts: so the time says neither N nor which candidates were drawn.
 
 The law of N is P(N = n) ∝ C(n + η − 1, n) for 1 ≤ n ≤ M; for η = 0 it is ∝ 1/n (the limit), for η = 1 uniform.
 
-Theorem. What is released is (2 + η)·ε₁-DP, for every M. Proof. Let Q be the law of a try, ordered by score and, among
-equal scores, by a coin that is thrown with it (the first of equal tries is kept: tries are alike in law, so this is
-the same). F(y) is the chance under Q to be below y, and f(x) = E[x^N]. The best of N tries has density f′(F(y)) with
-respect to Q, since P(all N are below y) = f(F(y)). With a neighbour's Q* and F*: Q*/Q ≤ e^ε₁, and
+Theorem, with Laplace noise. What is released is (2 + η)·ε₁-DP, for every M. Proof. Let Q be the law of a try, ordered
+by score and, among equal scores, by a coin that is thrown with it (the first of equal tries is kept: tries are alike in
+law, so this is the same). F(y) is the chance under Q to be below y, and f(x) = E[x^N]. The best of N tries has density
+f′(F(y)) with respect to Q, since P(all N are below y) = f(F(y)). With a neighbour's Q* and F*: Q*/Q ≤ e^ε₁, and
 1 − F* ≥ e^−ε₁(1 − F). As f′ grows, it remains to bound f′(x*)/f′(x) for x ≤ x*, 1 − x ≤ e^ε₁(1 − x*). Up to a factor
 f′(x) is the sum of c_j·x^j for j < M, c_j = C(j + η, j): the beginning of the power series of g(x) = (1 − x)^−(η + 1).
 What is cut off over what is kept, Σ_{j≥M} c_j·x^j / Σ_{j<M} c_j·x^j, grows with x, as each power above is higher than
 each below; so g/f′ grows, and f′(x*)/f′(x) ≤ g(x*)/g(x) = ((1 − x)/(1 − x*))^(η + 1) ≤ e^((η + 1)ε₁). Together:
 e^((2 + η)ε₁). ∎
 
+With Gaussian noise it is κ·μ₁-GDP, with κ from the law of N alone: `gaussian_tries` has the proof. A zCDP ledger is
+charged the ρ = (κμ₁)²/2 that this implies: its tries count μ, too.
+
 Source: Liu and Talwar 2019 (η = 1, not cut off); Papernot and Steinke 2022, for the truncated negative binomial law.
 That N may be cut off at M at no price, so that time can be made even, and that no further parameter is needed then, is
-argued above. Candidates with Gaussian noise have no ε₁: what Rényi divergences say of the best of them holds no μ near
-that of one try, so in gdp and zcdp ledgers, too, tries have Laplace noise, and (2 + η)·ε₁ is charged as the pure loss
-that it is.
+argued above.
 """
 
 import copy
@@ -32,17 +33,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
+import numpy as np
+
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import categorical, uniform_integers
-from lapwing.learn.training import charged_rows
+from lapwing.learn.gaussian_tries import factor_up
+from lapwing.learn.training import charged_rows, epsilon_for
 from lapwing.learn.unit_rows import GRID
 from lapwing.ledger.entries import Charged
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
-from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.measures import Loss, PureDP
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.session import Session
 
 if TYPE_CHECKING:
@@ -55,6 +60,7 @@ MOST_TRIES: Final = 1_000
 MOST_TRAINED: Final = 5_000
 MOST_ETA: Final = 5
 _DIGITS: Final = 10**15
+_KINDS: Final = {"pure": PureDP.kind, "gdp": GaussianDP.kind, "zcdp": GaussianDP.kind}
 
 
 class Trained(Protocol):
@@ -104,9 +110,17 @@ class Tries:
         """Draw N, exactly."""
         return 1 + int(categorical(self.weights, 1, entropy)[0])
 
-    def of_one(self, price: Fraction) -> Fraction:
-        """Return the ε of a try, so that what is released costs a pure price."""
-        return price / (2 + self.eta)
+    def of_one(self, price: Loss) -> PureDP | GaussianDP:
+        """Return the loss of a try, so that what is released costs a price."""
+        if isinstance(price, PureDP):
+            return PureDP(_down(price.epsilon / (2 + self.eta)))
+        mu_squared = price.amount if isinstance(price, GaussianDP) else 2 * price.amount
+        return GaussianDP.from_mu_squared(_down(mu_squared / factor_up(self.weights) ** 2))
+
+
+def _down(amount: Fraction) -> Fraction:
+    """Round down to 1e-15, so that it has an end."""
+    return Fraction(math.floor(amount * _DIGITS), _DIGITS)
 
 
 @final
@@ -126,7 +140,7 @@ def best_of(
     what: "Reading",
     tries: Tries,
     *,
-    price: Loss,
+    epsilon: Number,
     choice: Fraction,
     train: Trained,
     score: Scored,
@@ -134,8 +148,9 @@ def best_of(
 ) -> Best:
     """Return the best of a random number of tries, of copies of the candidates.
 
-    Args: price: in the ledger's measure, of everything; choice: the part of a try's ε that its score takes.
-    Raises: InvalidParameter for a candidate that is refused, or has no pure loss; BudgetExhausted (nothing charged);
+    Args: epsilon: the price of everything; choice: the part of a try's loss that its score takes.
+    Raises: InvalidParameter for a candidate that is refused, in a pure ledger also one that has no pure loss;
+        BudgetExhausted (nothing charged);
         EngineFault (charged).
     """
     if tries.most * len(candidates) > MOST_TRAINED:
@@ -143,18 +158,16 @@ def best_of(
             f"{tries.most} tries of {len(candidates)} candidates are {tries.most * len(candidates):,} trainings; at "
             f"most {MOST_TRAINED:,} are run. Nothing was charged."
         )
-    access = session._access()
-    whole = price.epsilon if isinstance(price, PureDP) else pure_epsilon_down(price.kind, price.amount)
-    whole = Fraction(math.floor(whole * _DIGITS), _DIGITS)  # of 1e-15, so that it has an end
-    one = tries.of_one(whole)
-    if one <= 0:
+    access, price = session._access(), session.price(epsilon)
+    one = tries.of_one(price)
+    part = one.from_amount(one.amount * (1 - choice))
+    if not part.amount:
         raise InvalidParameter("The price is too small to be divided among tries. Nothing was charged.")
-    training = one * (1 - choice)
+    training = epsilon_for(_unrecorded(session, part), part, epsilon, "The price is too small for tries.")
     for place, candidate in enumerate(candidates):
-        _require_trainable(place, candidate, session, train, training)
-    units, _, charged = charged_rows(session, what, PureDP(whole), label=label)
-    reach = what.places * GRID
-    noise = DiscreteLaplace.for_loss(PureDP(one * choice), Sensitivity.from_l1(reach))
+        _require_trainable(place, candidate, session, train, part, training)
+    units, _, charged = charged_rows(session, what, price, label=label)
+    noise = _noise(one.from_amount(one.amount * choice), Sensitivity.from_l1(what.places * GRID))
     counting = tries.drawn(access.entropy)
     found = None
     try:
@@ -163,8 +176,9 @@ def best_of(
             drawn = int(uniform_integers(len(candidates), 1, access.entropy)[0])
             models = [copy.deepcopy(candidate) for candidate in candidates]
             for model in models:
-                train(model, _unrecorded(session, training), training)
-            noisy = [int(noise.release(score(model, units), access.entropy)) for model in models]
+                train(model, _unrecorded(session, part), training)
+            scores = np.array([score(model, units) for model in models], dtype=np.int64)
+            noisy = [int(one) for one in noise.release(scores, access.entropy)]
             if round_ < counting and (best is None or noisy[drawn] > best[0]):
                 best = noisy[drawn], drawn, models[drawn]
         found = best
@@ -175,28 +189,39 @@ def best_of(
     return Best(place=found[1], model=found[2], score=found[0] / GRID, cost=charged)
 
 
-def _require_trainable(place: int, candidate: Any, session: Session, train: Trained, training: Fraction) -> None:
+def _noise(part: PureDP | GaussianDP, sensitivity: Sensitivity) -> DiscreteLaplace | RoundedGaussian:
+    """Return the noise of a score."""
+    if isinstance(part, PureDP):
+        return DiscreteLaplace.for_loss(part, sensitivity)
+    return RoundedGaussian.for_loss(part, sensitivity)
+
+
+def _require_trainable(
+    place: int, candidate: Any, session: Session, train: Trained, part: Loss, training: Fraction
+) -> None:
     """Train up to the first charge, which is where it ends: what is refused, is refused before."""
     try:
-        train(copy.deepcopy(candidate), _unrecorded(session, training, ends=True), training)
+        train(copy.deepcopy(candidate), _unrecorded(session, part, ends=True), training)
     except _WouldBeCharged:
         return
     except InvalidParameter as error:
         said = str(error).removesuffix("Nothing was charged.").rstrip()
+        noise = "Laplace" if isinstance(part, PureDP) else "Gaussian"
         raise InvalidParameter(
-            f"Candidate {place + 1} cannot be tried with Laplace noise: {said} Nothing was charged."
+            f"Candidate {place + 1} cannot be tried with {noise} noise: {said} Nothing was charged."
         ) from None
     raise InvalidParameter(f"Candidate {place + 1} was trained on nothing. Nothing was charged.")
 
 
-def _unrecorded(session: Session, training: Fraction, *, ends: bool = False) -> Session:
-    """Return a session on the same data in which pure questions are answered out of what was charged already."""
+def _unrecorded(session: Session, part: Loss, *, ends: bool = False) -> Session:
+    """Return a session on the same data in which questions are answered out of what was charged already."""
     access = session._access()
     catalog = session.catalog
-    pure = replace(catalog.budget, measure=PureDP.kind, delta=Fraction(0), delta_keys=Fraction(0))
-    ledger = cast("Ledger", _PaidBefore(access.ledger.seen(), training, ends=ends))
+    delta = Fraction(0) if isinstance(part, PureDP) else catalog.budget.delta
+    budget = replace(catalog.budget, measure=_KINDS[catalog.budget.measure], delta=delta, delta_keys=Fraction(0))
+    ledger = cast("Ledger", _PaidBefore(access.ledger.seen(), part, ends=ends))
     return Session(
-        replace(catalog, budget=pure), access.engine, ledger, access.entropy, access.principal, access.public
+        replace(catalog, budget=budget), access.engine, ledger, access.entropy, access.principal, access.public
     )
 
 
@@ -206,12 +231,12 @@ class _WouldBeCharged(Exception):
 
 @final
 class _PaidBefore:
-    """What a try charges: it is paid already, up to an ε, and nothing of it is remembered.
+    """What a try charges: it is paid already, up to a loss, and nothing of it is remembered.
 
     It has of a ledger what questions ask of one. Nothing is stored: a second try must have fresh noise.
     """
 
-    def __init__(self, state: "State", most: Fraction, *, ends: bool) -> None:
+    def __init__(self, state: "State", most: Loss, *, ends: bool) -> None:
         self._state = state
         self._left = most
         self._ends = ends
@@ -231,11 +256,12 @@ class _PaidBefore:
         self, requests: "Sequence[Charge]", limits: object = None, since: int | None = None
     ) -> tuple[Charged, ...]:
         total = sum((request.loss.amount for request in requests), Fraction(0))
-        if any(not isinstance(request.loss, PureDP) or request.delta for request in requests) or total > self._left:
+        other = any(request.loss.kind != self._left.kind or request.delta for request in requests)
+        if other or total > self._left.amount:
             raise InvalidParameter("It spends more than it was given.")
         if self._ends:
             raise _WouldBeCharged
-        self._left -= total
+        self._left = self._left.from_amount(self._left.amount - total)
         return tuple(Charged(sequence=-1, account=self._state.account) for _ in requests)
 
     def record_answer(self, sequence: int, payload: str) -> None:

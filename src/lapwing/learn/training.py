@@ -128,6 +128,18 @@ def _rows_after(charge: Callable[[], Charged], session: "Session", what: Reading
     return what.read(access.engine, digests), charged
 
 
+def epsilon_for(session: "Session", loss: Loss, most: Number, refusal: str) -> Fraction:
+    """Return about the largest epsilon, rounded down to a thousandth of `most`, whose price is at most a loss."""
+    unit = Fraction(str(most)) / 1_000
+    low, high = 0, 1_000
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if session.price(middle * unit) <= loss else (low, middle - 1)
+    if low == 0:
+        raise InvalidParameter(f"{refusal} Nothing was charged.")
+    return low * unit
+
+
 def is_replaced(session: "Session") -> bool:
     """Tell whether neighbours differ by one unit in the place of another."""
     return session.catalog.budget.neighbouring == "replace_one"

@@ -17,17 +17,20 @@ from lapwing.exact.entropy import read_exactly
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
+from lapwing.ledger.state import State
+from lapwing.ledger.waiting import UnderWay
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.release.request import Access
 
+ZERO: Final = Fraction(0)
 _KEPT: Final = json.dumps({"format": "spent"})
 """Stands in the ledger where the answer to a question does: nothing of it is under way any more."""
 
 
-def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = Fraction(0)) -> Loss:
+def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = ZERO) -> Loss:
     """Charge a loss, and return what was charged: in the ledger's measure, rounded up to its grid.
 
     Args: loss: pure, Gaussian or zero-concentrated, of what one privacy unit may change; why: one line, for the
@@ -61,7 +64,7 @@ def charge_outside(
     ledger: Ledger,
     principal: str,
     limits: LimitsNow | None = None,
-    delta: Fraction = Fraction(0),
+    delta: Fraction = ZERO,
 ) -> Loss:
     """Charge a loss under a key, and return what was charged; as `spend`.
 
@@ -76,27 +79,59 @@ def charge_outside(
         raise InvalidParameter("A loss of 0 needs no charge. Nothing was charged.")
     state = ledger.seen()
     charged = loss.to_kind(catalog.budget.measure).rounded_up()
-    charge = Charge(
-        key=key,
-        question=question,
-        loss=charged,
-        catalog_digest=catalog.digest,
-        principal=principal,
-        delta=delta,
-        version=state.version,
-        wording={"text": why},
-    )
+    charge = _charge(charged, why, key, question, catalog, principal, state, delta)
     outcome = ledger.charge_all([charge], limits)
     if not isinstance(outcome, tuple):
         if delta > (rest := state.delta_room(None)):
             raise BudgetExhausted(
                 f"'{why}' takes a delta of {short(delta)}, and {short(rest)} is left of delta_keys. Nothing charged."
             )
-        left = outcome.shortfall if isinstance(outcome, Refused) else charged
-        share = (100 * amount / state.account.budget.amount for amount in (charged.amount, state.room(None).amount))
-        price, room = map(short, share)
-        raise BudgetExhausted(
-            f"'{why}' costs {price} % of the budget, of which {room} % is left: {left} too much. Nothing was charged."
-        )
+        raise _exhausted(why, charged, outcome, state)
     ledger.record_answer(outcome[0].sequence, kept)
     return charged
+
+
+def charge_once(loss: Loss, why: str, key: str, access: Access, state: State) -> int | UnderWay:
+    """Charge a loss for what is then recorded as the answer to a key, and return the charge's sequence.
+
+    Args: state: in which no answer to the key was there; if one is under way for somebody else, that is returned.
+    Raises: as `spend`.
+    """
+    charge = _charge(loss.rounded_up(), why, key, f"SPENT FOR {why}", access.catalog, access.principal, state)
+    outcome = access.ledger.charge_all([charge], access.limits, state.sequence)
+    if isinstance(outcome, UnderWay):
+        return outcome
+    if not isinstance(outcome, tuple):
+        raise _exhausted(why, charge.loss, outcome, state)
+    return outcome[0].sequence
+
+
+def _charge(
+    loss: Loss,
+    why: str,
+    key: str,
+    question: str,
+    catalog: Catalog,
+    principal: str,
+    state: State,
+    delta: Fraction = ZERO,
+) -> Charge:
+    return Charge(
+        key=key,
+        question=question,
+        loss=loss,
+        catalog_digest=catalog.digest,
+        principal=principal,
+        delta=delta,
+        version=state.version,
+        wording={"text": why},
+    )
+
+
+def _exhausted(why: str, charged: Loss, outcome: Refused | UnderWay, state: State) -> BudgetExhausted:
+    left = outcome.shortfall if isinstance(outcome, Refused) else charged
+    share = (100 * amount / state.account.budget.amount for amount in (charged.amount, state.room(None).amount))
+    price, room = map(short, share)
+    return BudgetExhausted(
+        f"'{why}' costs {price} % of the budget, of which {room} % is left: {left} too much. Nothing was charged."
+    )

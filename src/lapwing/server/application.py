@@ -23,6 +23,7 @@ from lapwing.server import (
     problems,
     question_routes,
     saved_routes,
+    synthesis_routes,
 )
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import RequestMiddleware
@@ -50,6 +51,7 @@ ROUTES: Final = (
     monitor_routes,
     holdout_routes,
     saved_routes,
+    synthesis_routes,
 )
 OPEN: Final = ("/v1/login", "/healthz", "/readyz")
 

@@ -228,6 +228,13 @@ class QuestionExecutor:
         """
         return await self._run(caller, lambda: _made_consistent(served, record), gone)
 
+    async def carry_out(self, caller: Caller, work: Callable[[], T], gone: Gone) -> T:
+        """Do something else for somebody in their turn, in a thread.
+
+        Raises: what it raises; ServiceFault if it takes too long; TooManyRequests if too many questions wait.
+        """
+        return await self._run(caller, work, gone)
+
     def depth(self) -> tuple[int, int]:
         """Return how many questions wait, and how many are under way: what was admitted is, until it leaves."""
         waiting, running = self.queue.lines.depth()

@@ -6,14 +6,20 @@ What can be refused is refused before the charge: columns without public cells, 
 that cannot be bound, a missing extra, data that are not the ledger's version, a budget that is too small.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 from itertools import combinations
-from typing import Final, TypedDict
+from typing import Final, TypedDict, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import FAILED
-from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError
+from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError, LedgerFault, QueryRefused
+from lapwing.interrupts import deferred
+from lapwing.ledger.faults import given_up
+from lapwing.ledger.waiting import UnderWay
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -21,12 +27,14 @@ from lapwing.query.bind import bind
 from lapwing.query.quote import request
 from lapwing.release.release import current_digests
 from lapwing.release.request import Access
-from lapwing.release.spending import spend
+from lapwing.release.spending import charge_once
+from lapwing.release.waiting import Waiting
 from lapwing.synthesis.attributes import Attribute, Integers, attributes_of
-from lapwing.synthesis.choosing import METHODS, Chosen, Method, Task
+from lapwing.synthesis.choosing import METHODS, Method, Task
 from lapwing.synthesis.estimation import Estimator, GraphicalModel
+from lapwing.synthesis.kept_table import Drawn, Measured, kept_in, payload_of
 from lapwing.synthesis.marginal_tree import cells_of
-from lapwing.synthesis.paid_marginals import GRID, NoisyTable, PaidMarginals
+from lapwing.synthesis.paid_marginals import GRID, PaidMarginals
 from lapwing.synthesis.reading import Clique, Reading, reading_of
 from lapwing.synthesis.synthetic_table import (
     MOST_ROWS,
@@ -76,7 +84,8 @@ def synthesize(
 ) -> SyntheticTable:
     """Measure tables of some of the columns with noise, and draw synthetic rows that agree with them.
 
-    Guarantee: the loss that `epsilon` buys, for everything that is shown. Neighbours and unit are the catalog's.
+    Guarantee: the loss that `epsilon` buys, for everything that is shown. Neighbours and unit are the catalog's. The
+        same again, about the same data, is free, unless it was too large to be kept (`kept_table`).
 
     Args:
         columns: two to 32 names, of columns with listed values or bounds.
@@ -113,63 +122,131 @@ def synthesize(
         lambda text: bind(text, access.catalog, access.public, (), capabilities=access.engine.capabilities),
     )
     price = request(epsilon, access.catalog.budget)
-    estimator = GraphicalModel(sizes)
-    chosen, error, cells, charged = _paid(reading, price, estimator, METHODS[method], task, rows, label, access)
-    newest = {table.clique: table for table in chosen.tables}  # of a table that was measured again, the sharper one
-    report = [_reported(attributes, table, cells, chosen.model.total) for table in newest.values()]
+    described = [
+        protected.name,
+        list(columns),
+        [one.sql for one in attributes],
+        where,
+        rows,
+        method,
+        wanted,
+        most_cells,
+    ]
+    asked = _Asked(
+        reading=reading,
+        price=price,
+        choose=METHODS[method],
+        task=task,
+        rows=rows,
+        label=label,
+        key=sha256(
+            json.dumps(["synthesis", *described, price.to_record(), access.catalog.digest]).encode()
+        ).hexdigest(),
+    )
+    drawn, stored = _released(asked, GraphicalModel(sizes), access)
     return SyntheticTable(
         method=method,
         columns=tuple(columns),
-        report=tuple(report),
-        error=error,
-        cost=charged,
+        report=tuple(_reported(attributes, table, drawn) for table in drawn.tables),
+        error=drawn.error,
+        cost=drawn.cost.nothing() if stored else drawn.cost,
+        stored=stored,
         left_out=tuple(tuple(columns[place] for place in clique) for clique in left_out),
-        _rows=arrow_rows(attributes, cells, access.entropy),
-        _model=chosen.model,
+        _rows=arrow_rows(attributes, drawn.cells, access.entropy),
+        _model=drawn.model,
         _attributes=attributes,
         _entropy=access.entropy,
     )
 
 
-def _paid(
-    reading: Reading,
-    price: Loss,
-    estimator: Estimator,
-    choose: Method,
-    task: Task,
-    rows: int | None,
-    label: str,
-    access: Access,
-) -> tuple[Chosen, WorkloadError, Integers, Loss]:
-    """Charge, read, measure and draw: return the distribution, its error, the drawn cells, and what was charged."""
-    access.engine.prepare(reading.question)
-    digests = current_digests(reading.question.lineage, access.engine, access.ledger.seen())
-    charged = spend(price, label, access)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is asked for, and its price: public. Args: key: names it up to what cannot change what comes out."""
+
+    reading: Reading
+    price: Loss
+    choose: Method
+    task: Task
+    rows: int | None
+    label: str
+    key: str
+
+
+def _released(asked: _Asked, estimator: Estimator, access: Access) -> tuple[Drawn, bool]:
+    """Return what was released, and whether it was bought before; else charge, read, measure, draw, and keep it."""
+    access.engine.prepare(asked.reading.question)
+    ledger, waiting, charged = access.ledger, Waiting(access.ledger), list[int]()
+    while True:
+        state, (kept,) = ledger.look_up([asked.key])
+        digests = current_digests(asked.reading.question.lineage, access.engine, state)
+        stored = kept_in(kept)
+        if stored is not None:
+            return stored, True
+        _require_trusted(access)
+        with deferred():  # Ctrl-C waits until the charge is made and noted, or refused
+            outcome = charge_once(asked.price, asked.label, asked.key, access, state)
+            if not isinstance(outcome, UnderWay):
+                charged.append(outcome)
+        if not isinstance(outcome, UnderWay):
+            break
+        waiting.for_end_of(outcome)
     ended: LapwingError
     try:
-        paid = PaidMarginals(
-            reading.read(access.engine, digests),
-            price,
-            rows_per_unit=reading.rows_per_unit,
-            sensitivity=reading.sensitivity(access.catalog.budget.neighbouring),
-            replaced=access.catalog.budget.neighbouring == "replace_one",
-            entropy=access.entropy,
-        )
-        try:
-            chosen = choose(paid, estimator, task)
-            count = max(1, min(MOST_ROWS, round(chosen.model.total))) if rows is None else rows
-            cells = chosen.model.draw(count, access.entropy)
-            return chosen, _error_of(paid, cells, chosen.model.total, task), cells, charged
-        finally:
-            paid.forget()
-            estimator.close()
+        drawn = _drawn(asked, estimator, digests, access)
+        with deferred():
+            ledger.record_answer(charged[0], payload_of(drawn))
+        return drawn, False
     except KeyboardInterrupt:
+        ledger.record_unanswered(charged, "interrupt")
         ended = Interrupted(charged=True)
-    except LapwingError as error:
-        ended = error if isinstance(error, EngineFault) else EngineFault(FAILED)
-    except Exception:
-        ended = EngineFault(FAILED)
+    except LedgerFault:  # it is constant, and holds no sums
+        raise
+    except BaseException:
+        silent = ledger.record_unanswered(charged, "fault")
+        ended = given_up() if silent else EngineFault(FAILED)
     raise ended  # out here, so that it does not drag along what happened
+
+
+def _require_trusted(access: Access) -> None:
+    """Refuse people who may not see how long it takes: that follows from which tables were chosen, and from rows."""
+    if not access.timing.trusted:
+        raise QueryRefused(
+            "How long synthesis takes depends on the data, and this service tells it only to people whom the curator "
+            "trusts with time",
+            remedy="Ask the curator for a grant that trusts you with time.",
+        )
+
+
+def _drawn(asked: _Asked, estimator: Estimator, digests: Mapping[str, str], access: Access) -> Drawn:
+    """Read, measure and draw, for what was charged."""
+    reading, task, replaced = asked.reading, asked.task, access.catalog.budget.neighbouring == "replace_one"
+    paid = PaidMarginals(
+        reading.read(access.engine, digests),
+        asked.price,
+        rows_per_unit=reading.rows_per_unit,
+        sensitivity=reading.sensitivity(access.catalog.budget.neighbouring),
+        replaced=replaced,
+        entropy=access.entropy,
+    )
+    try:
+        chosen = asked.choose(paid, estimator, task)
+        count = max(1, min(MOST_ROWS, round(chosen.model.total))) if asked.rows is None else asked.rows
+        cells = chosen.model.draw(count, access.entropy)
+        newest = {table.clique: table for table in chosen.tables}  # of a table that was measured again, the sharper one
+        return Drawn(
+            model=chosen.model,
+            tables=tuple(
+                Measured(clique=one.clique, counts=one.counts, half_width=one.noise.half_width(Fraction(95, 100)))
+                for one in newest.values()
+            ),
+            error=_error_of(paid, cells, chosen.model.total, task),
+            cells=cells,
+            cost=asked.price.rounded_up(),
+        )
+    finally:
+        paid.forget()
+        estimator.close()
 
 
 def _error_of(paid: PaidMarginals, cells: Integers, total: float, task: Task) -> WorkloadError:
@@ -186,15 +263,15 @@ def _error_of(paid: PaidMarginals, cells: Integers, total: float, task: Task) ->
     return WorkloadError(estimate=most, low=low, high=high, tables=len(told))
 
 
-def _reported(attributes: Sequence[Attribute], table: NoisyTable, cells: Integers, total: float) -> MarginalReport:
+def _reported(attributes: Sequence[Attribute], table: Measured, drawn: Drawn) -> MarginalReport:
     """Put a measured table beside that of the drawn rows."""
     sizes = tuple(one.size for one in attributes)
     return MarginalReport(
         columns=tuple(attributes[place].name for place in table.clique),
         cells=tuple(attributes[place].labels for place in table.clique),
         measured=table.counts,
-        half_width=table.noise.half_width(Fraction(95, 100)),
-        synthetic=counted(cells, table.clique, sizes) * (total / len(cells)),
+        half_width=table.half_width,
+        synthetic=counted(drawn.cells, table.clique, sizes) * (drawn.model.total / len(drawn.cells)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import numpy as np
 
@@ -85,7 +85,8 @@ class SyntheticTable:
     """Synthetic rows, with what is known of how good they are.
 
     Args: report: of every table that was measured, the newest of those measured again; error: over the workload;
-        cost: what was charged; left_out: tables of the workload that were too large to be looked at.
+        cost: what was charged; stored: whether it was bought before, and cost nothing this time; left_out: tables of
+        the workload that were too large to be looked at.
     """
 
     method: str
@@ -93,6 +94,7 @@ class SyntheticTable:
     report: tuple[MarginalReport, ...]
     error: WorkloadError
     cost: Loss
+    stored: bool
     left_out: tuple[tuple[str, ...], ...]
     warning: str = field(default=WARNING)
     _rows: "pa.Table"
@@ -127,16 +129,34 @@ class SyntheticTable:
 
     def __str__(self) -> str:
         """Return the report as text."""
-        lines = [
-            f"{len(self):,} synthetic rows of {', '.join(self.columns)}; cost {self.cost}",
-            f"error over {self.error.tables} tables: {self.error}",
-        ]
-        for one in sorted(self.report, key=lambda one: (len(one.columns), -one.distance)):
-            inside = f"{100 * one.inside:.0f} % of {one.measured.size:,} cells in their intervals (±{one.half_width:,})"
-            lines.append(f"{' × '.join(one.columns)}: {inside}")
-        if self.left_out:
-            lines.append(f"not looked at, too many cells: {'; '.join(' × '.join(names) for names in self.left_out)}")
-        return "\n".join([*lines, self.warning])
+        return as_text(self)
+
+
+class Described(Protocol):
+    """Synthetic rows with their report, here or of a server."""
+
+    columns: tuple[str, ...]
+    report: tuple[MarginalReport, ...]
+    error: WorkloadError
+    cost: Loss
+    left_out: tuple[tuple[str, ...], ...]
+    warning: str
+
+    def __len__(self) -> int: ...
+
+
+def as_text(table: "Described | SyntheticTable") -> str:
+    """Return a report as text."""
+    lines = [
+        f"{len(table):,} synthetic rows of {', '.join(table.columns)}; cost {table.cost}",
+        f"error over {table.error.tables} tables: {table.error}",
+    ]
+    for one in sorted(table.report, key=lambda one: (len(one.columns), -one.distance)):
+        inside = f"{100 * one.inside:.0f} % of {one.measured.size:,} cells in their intervals (±{one.half_width:,})"
+        lines.append(f"{' × '.join(one.columns)}: {inside}")
+    if table.left_out:
+        lines.append(f"not looked at, too many cells: {'; '.join(' × '.join(names) for names in table.left_out)}")
+    return "\n".join([*lines, table.warning])
 
 
 def arrow_rows(attributes: tuple[Attribute, ...], cells: Integers, entropy: Entropy) -> "pa.Table":

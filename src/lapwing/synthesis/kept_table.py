@@ -1,0 +1,101 @@
+"""A synthetic table as the ledger keeps it, so that asking for the same again is free.
+
+Theory of operation. Kept is what was released, and no more: the distribution, the measured tables with the half widths
+of their intervals, the error, and the cells of the drawn rows. Values inside of bins are drawn anew each time, which is
+post-processing. What is larger than MOST_KEPT is not kept, and has to be paid again.
+"""
+
+import base64
+import io
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.exact.arrays import IntArray
+from lapwing.ledger.entries import StoredAnswer
+from lapwing.privacy.measures import Loss, from_record
+from lapwing.synthesis.attributes import Integers
+from lapwing.synthesis.marginal_tree import MarginalTree
+from lapwing.synthesis.reading import Clique
+from lapwing.synthesis.synthetic_table import WorkloadError
+
+MOST_KEPT: Final = 4_000_000
+"""Characters: a ledger is read whole when it is checked."""
+_FORMAT: Final = "synthetic table"
+NOT_KEPT: Final = json.dumps({"format": "spent"})
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """A released table. Args: half_width: of the interval of each of its counts, at 95 %."""
+
+    clique: Clique
+    counts: IntArray
+    half_width: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """All that was released. Args: cells: of the drawn rows, a row each; cost: what was charged when it was."""
+
+    model: MarginalTree
+    tables: tuple[Measured, ...]
+    error: WorkloadError
+    cells: Integers
+    cost: Loss
+
+
+def payload_of(drawn: Drawn) -> str:
+    """Return what the ledger keeps: the whole, or if it is too large that it is paid."""
+    model = drawn.model
+    facts = {
+        "sizes": model.sizes,
+        "nodes": model.nodes,
+        "above": model.above,
+        "total": model.total,
+        "error": asdict(drawn.error),
+        "tables": [(table.clique, table.half_width) for table in drawn.tables],
+    }
+    arrays: dict[str, NDArray[Any]] = {"cells": drawn.cells.astype(np.uint16)}  # a column has 1,000 cells at most
+    arrays |= {f"node{place}": table for place, table in enumerate(model.tables)}
+    arrays |= {f"table{place}": np.asarray(table.counts) for place, table in enumerate(drawn.tables)}
+    packed = io.BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
+    body = base64.b64encode(zlib.compress(packed.getvalue())).decode("ascii")
+    text = json.dumps({"format": _FORMAT, "cost": drawn.cost.to_record(), "facts": facts, "arrays": body})
+    return text if len(text) <= MOST_KEPT else NOT_KEPT
+
+
+def kept_in(answers: Sequence[StoredAnswer]) -> Drawn | None:
+    """Return the synthetic table that was bought before, if one of these answers has it."""
+    for answer in answers:
+        record = json.loads(answer.payload)
+        if record["format"] == _FORMAT:
+            return _read(record)
+    return None
+
+
+def _read(record: dict[str, Any]) -> Drawn:
+    facts, tuples = record["facts"], [tuple(clique) for clique, _ in record["facts"]["tables"]]
+    with np.load(io.BytesIO(zlib.decompress(base64.b64decode(record["arrays"]))), allow_pickle=False) as arrays:
+        model = MarginalTree(
+            sizes=tuple(facts["sizes"]),
+            nodes=tuple(tuple(node) for node in facts["nodes"]),
+            above=tuple(facts["above"]),
+            tables=tuple(arrays[f"node{place}"] for place in range(len(facts["nodes"]))),
+            total=facts["total"],
+        )
+        tables = tuple(
+            Measured(clique=clique, counts=arrays[f"table{place}"], half_width=half_width)
+            for place, (clique, (_, half_width)) in enumerate(zip(tuples, facts["tables"], strict=True))
+        )
+        cells = arrays["cells"].astype(np.int64)
+    error = WorkloadError(**facts["error"])
+    return Drawn(model=model, tables=tables, error=error, cells=cells, cost=from_record(record["cost"]))
