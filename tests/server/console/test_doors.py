@@ -136,6 +136,7 @@ MATRIX: Mapping[tuple[str, str], tuple[str, dict[str, str], Mapping[str, int]]] 
     ),
     ("GET", "/console/accounts/{name}"): ("/console/accounts/nightly", {}, CURATES),
     ("POST", "/console/accounts/{name}"): ("/console/accounts/nightly", {"days": "4"}, DOES),
+    ("POST", "/console/accounts/{name}/role"): ("/console/accounts/nightly/role", {"dataset": "closed"}, DOES),
     ("POST", "/console/accounts/{name}/token"): ("/console/accounts/nightly/token", {"days": "3"}, CURATES),
     ("POST", "/console/accounts/{name}/end-token"): (
         "/console/accounts/nightly/end-token",

@@ -38,7 +38,8 @@ async def show_account(visit: Visit, refused: Problem | None = None, issued: Any
     name = visit.part("name")
     account = await visit.api.get("accounts", name)
     tokens = await visit.api.get("people", name, "tokens", limit=200)
-    facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued}
+    sets = [one["name"] for one in await visit.api.get("datasets", limit=1000)]
+    facts = {"account": account, "tokens": tokens, "refused": refused, "issued": issued, "sets": sets}
     return visit.show("accounts/account.html", refused["status"] if refused else 200, **facts)
 
 
@@ -52,6 +53,14 @@ async def change(visit: Visit) -> Response:
         body["active"] = form["active"] == "yes"
     changing = visit.api.send("PATCH", "accounts", name, body=body)
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_account)
+
+
+async def give_role(visit: Visit) -> Response:
+    """Make it the curator or auditor of a data set, or no longer."""
+    name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
+    method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
+    giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
+    return await act(visit, giving, f"{HERE}/{segment(name)}?done=changed", show_account)
 
 
 async def make_token(visit: Visit) -> Response:
@@ -85,6 +94,7 @@ PAGES: Final = (
     Page(method="POST", path=HERE, handle=add),
     Page(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
     Page(method="POST", path=ACCOUNT, handle=change),
+    Page(method="POST", path=f"{ACCOUNT}/role", handle=give_role),
     Page(method="POST", path=f"{ACCOUNT}/token", handle=make_token),
     Page(method="POST", path=f"{ACCOUNT}/end-token", handle=end_token),
 )
