@@ -233,3 +233,42 @@ def test_a_curator_registers_checks_and_asks_first(browser: Browser, tmp_path: P
         carol.presses("Spend ε = 0.5 and ask")
         carol.reads("Bought for ε = 0.5")
         assert carol.elsewhere == []
+
+
+def test_by_the_keyboard_alone(browser: Browser, place: World) -> None:
+    """From the sign-in to a file of the answer, without a mouse; what has the focus shows it."""
+    alice = Person(browser.page(), place.address)
+    alice.page.ask("Emulation.setFocusEmulationEnabled", {"enabled": True})  # as the tab that is in front
+    alice.opens("/console/sign-in")
+    alice.page.ask("Input.insertText", {"text": "alice"})  # the name has the focus already
+    alice.tabs_to("Password", 1)
+    alice.page.ask("Input.insertText", {"text": PASSWORD})
+    alice.strikes("Enter", 13)
+    alice.reads("Data sets")
+    alice.strikes("?", 191)
+    alice.reads("shows these keys")
+    alice.strikes("Enter", 13)
+    alice.strikes("g")
+    alice.strikes("a")
+    alice.reads("Question, in SQL")
+    alice.page.wait("document.readyState == 'complete' && document.querySelector('#preview [data-verdict=fits]')")
+    alice.tabs_to("Skip to the content", 1)
+    alice.strikes("Enter", 13)
+    alice.page.wait("document.activeElement.id == 'main'")
+    alice.tabs_to("Question, in SQL", 3)
+    alice.strikes("a", held=2)
+    alice.page.ask("Input.insertText", {"text": "SELECT plam, COUNT(*) AS n FROM visits GROUP BY plam"})
+    alice.strikes("Escape", 27)
+    alice.strikes("Enter", 13, held=2)
+    alice.page.wait("document.activeElement.textContent == 'Put it right'")
+    alice.strikes("Enter", 13)
+    alice.page.wait("document.activeElement.closest('.cm-editor')?.textContent.includes('GROUP BY plan')")
+    alice.strikes("Enter", 13, held=2)
+    alice.page.wait("document.activeElement.textContent.startsWith('Spend')")
+    alice.strikes("Enter", 13)
+    alice.reads("Bought for ε = 0.1")
+    assert place.charges() == 1
+    alice.tabs_to("CSV", 40)
+    alice.strikes("g")
+    alice.strikes("b")
+    alice.reads("At your rate of the last two weeks")

@@ -34,6 +34,17 @@ FIELD: Final = (
 )
 
 
+FOCUSED: Final = (
+    NAMED
+    + """
+    const at = document.activeElement, shown = at.closest(".cm-editor") ?? at;
+    const ring = () => getComputedStyle(shown).outlineStyle !== "none";
+    for (let looks = 0; looks < 25 && !ring(); looks++) await new Promise((done) => setTimeout(done, 20));
+    return [at.getAttribute("aria-label") ?? at.labels?.[0]?.innerText ?? text(at), ring()];
+"""
+)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Person:
@@ -59,6 +70,23 @@ class Person:
         """Type into the field of a label, in the place of what is there."""
         self._until(f"(() => {{ const name = {json.dumps(label)}; {FIELD} }})()")
         self.page.ask("Input.insertText", {"text": text})
+
+    def strikes(self, key: str, code: int = 0, *, held: int = 0) -> None:
+        """Strike a key; held: 2 with Ctrl, 8 with Shift."""
+        text = "\r" if key == "Enter" else key if len(key) == 1 and not held else ""
+        told = {"key": key, "code": key, "windowsVirtualKeyCode": code or ord(key[0].upper()), "modifiers": held}
+        self.page.ask("Input.dispatchKeyEvent", {"type": "keyDown", "text": text, **told})
+        self.page.ask("Input.dispatchKeyEvent", {"type": "keyUp", **told})
+
+    def tabs_to(self, name: str, most: int) -> None:
+        """Go on by Tab, so many times at most, to what has a name; all on the way shows that it has the focus."""
+        for _ in range(most):
+            self.strikes("Tab", 9)
+            at, ring = self.page.run(FOCUSED)
+            assert ring, f"{at} does not show that it has the focus"
+            if at == name:
+                return
+        raise AssertionError(f"{name} is not within {most} steps: {at}")
 
     def chooses(self, label: str, text: str) -> None:
         """Choose from a list."""

@@ -81,7 +81,7 @@ const showKeys = () => {
   dialog.showModal();
 };
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable], dialog[open]")) return;
   if (event.key === "?") showKeys();
   else if (event.key === "g") going = Date.now();
   else if (Date.now() - going < 1500 && PLACES[event.key]) {
