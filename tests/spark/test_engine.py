@@ -19,7 +19,7 @@ from lapwing.catalog.toml import dumps, load, loads
 from lapwing.engines import FAILED
 from lapwing.engines.spark import engine as spark_engine
 from lapwing.engines.spark import queries
-from lapwing.engines.spark.cluster import Cluster
+from lapwing.engines.spark.cluster import Cluster, partitions_of
 from lapwing.engines.spark.relations import summed
 from lapwing.engines.spark.settings import SETTINGS
 from lapwing.errors import CatalogError, DataChanged, DataFault, EngineFault, Fault, QueryRefused
@@ -206,6 +206,38 @@ def test_kept_rows_give_the_same_integers(cluster: Cluster, catalog: Catalog) ->
         found = [spark.found(spark.run(engine, question)) for _ in range(3)]
         assert engine._kept
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "least", "partitions"),
+    [(0, 4, 4), (4_000_000, 4, 4), (4_000_001, 4, 5), (10**9, 200, 1000), (10**12, 200, 20_000)],
+)
+def test_a_partition_has_a_million_rows(rows: int, least: int, partitions: int) -> None:
+    assert partitions_of(rows, least) == partitions
+
+
+def test_how_many_partitions_there_are_is_the_operators_word(cluster: Cluster) -> None:
+    cluster.spread(10**9)
+    assert cluster._session.conf.get("spark.sql.shuffle.partitions") == spark.SMALL["spark.sql.shuffle.partitions"]
+
+
+@pytest.mark.long
+def test_where_the_operator_says_nothing_partitions_grow_with_the_rows() -> None:
+    script = """
+        from lapwing.engines.spark.cluster import Cluster
+
+        cluster = Cluster("local[1]", seconds=60)
+        cluster.open()
+        for rows in (100, 10**9, 100):
+            cluster.spread(rows)
+            print(cluster._session.conf.get("spark.sql.shuffle.partitions"))
+        cluster.close()
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=True, timeout=300
+    )
+    few = 2 * (os.cpu_count() or 1)
+    assert found.stdout.split() == [str(few), "1000", "1000"]
 
 
 @pytest.mark.long

@@ -41,6 +41,11 @@ LOCAL: Final = "local[*]"
 """The master of a catalog that names no cluster: this machine."""
 MASTERS: Final = ("local", "spark://", "yarn", "k8s://", "sc://")
 """How the address of a master begins."""
+ROWS_A_PARTITION: Final = 1_000_000
+MOST_PARTITIONS: Final = 20_000
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_USUAL: Final = 200
+"""Spark's own number of partitions, however few or many rows there are."""
 
 Taken = TypeVar("Taken")
 
@@ -83,6 +88,7 @@ class Cluster:
         self._session: Any = None
         self._opening = Lock()
         self._views = 0
+        self._partitions: int | None = None
 
     def open(self) -> None:
         """Start the application, or join the one that there is.
@@ -91,7 +97,7 @@ class Cluster:
         """
         with self._opening:
             if self._session is None:
-                self._session = self._begun()
+                self._begin()
 
     def renew(self) -> bool:
         """Begin another session where a Connect server has lost this one, and tell whether it had: with all views."""
@@ -104,7 +110,7 @@ class Cluster:
                 return False
             self._session.stop()
             self._session = None  # so that what does not begin now is begun when it is asked again
-            self._session = self._begun()
+            self._begin()
             return True
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -150,15 +156,30 @@ class Cluster:
                 _running.remove(application)
                 application.context.stop()
 
-    def _begun(self) -> Any:
+    def _begin(self) -> None:
         if self._served:
             from lapwing.engines.spark.connect import opened
 
-            return opened(self._master)
-        with _lock:
-            self._application = _started(self._master, self._further)
-            self._application.users += 1
-        return _session(self._application.context)
+            session = opened(self._master)
+        else:
+            with _lock:
+                self._application = _started(self._master, self._further)
+                self._application.users += 1
+            session = _session(self._application.context)
+        self._partitions = None
+        if _PARTITIONS not in session.conf.getAll:
+            self._partitions = 2 * (os.cpu_count() or 1) if self._master.startswith("local") else _USUAL
+            session.conf.set(_PARTITIONS, str(self._partitions))
+        self._session = session
+
+    def spread(self, rows: int) -> None:
+        """Shuffle so many rows in as many partitions as they need, unless the operator says in how many."""
+        with self._opening:
+            if self._session is not None and self._partitions is not None:
+                wanted = partitions_of(rows, self._partitions)
+                if wanted != self._partitions:
+                    self._session.conf.set(_PARTITIONS, str(wanted))
+                    self._partitions = wanted
 
     def _view(self, frame: Any) -> str:
         with self._opening:
@@ -187,6 +208,11 @@ class Cluster:
                 return future.result()
             finally:
                 del future  # its error holds this frame
+
+
+def partitions_of(rows: int, least: int) -> int:
+    """Return in how many partitions rows are shuffled: each is then sorted in the memory of one task."""
+    return max(least, min(-(-rows // ROWS_A_PARTITION), MOST_PARTITIONS))
 
 
 # ---- the application -------------------------------------------------------------------------------------------------
@@ -247,12 +273,7 @@ def _local(master: str) -> dict[str, str]:
     """Return settings of an application that runs in its driver alone: nobody else reaches it."""
     if not master.startswith("local"):
         return {}
-    cores = os.cpu_count() or 1
-    return {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(2 * cores),
-    }
+    return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def _session(context: Any) -> Any:
