@@ -11,10 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.effort import one_in
-from tests.support.server.browsing import Shown, Visitor
+from tests.support.server.browsing import Shown, Visitor, visitor
 from tests.support.server.world import World, on_both
 
 SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+
+
+@pytest.fixture(scope="module")
+def reader(settled: World) -> Visitor:
+    """Alice, at a service that these tests share: what one bought is free for the next."""
+    return visitor(settled, "alice")
 
 
 def priced(alice: Visitor, sql: str = SQL, **typed: str) -> Shown:
@@ -66,34 +72,35 @@ def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
     assert alice.world.charges() == 1
 
 
-def test_a_wanted_error_is_bought_at_the_least_price(alice: Visitor) -> None:
-    price = priced(alice, by="error", error="10", epsilon="")
+def test_a_wanted_error_is_bought_at_the_least_price(reader: Visitor) -> None:
+    price = priced(reader, by="error", error="10", epsilon="")
     assert "±10" in price.text
     assert price.form("/ask/answer").fields["error"] == "10"
-    assert "±10" in alice.submit(price, "/ask/answer").text
+    assert "±10" in reader.submit(price, "/ask/answer").text
 
 
-def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(alice: Visitor) -> None:
+def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(reader: Visitor) -> None:
     sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
-    refused = priced(alice, sql, by="error", error="2", epsilon="")
+    refused = priced(reader, sql, by="error", error="2", epsilon="")
     assert "Say how many you assume" in refused.text
     assert "The field for it is Rows that a mean is of" in refused.text
-    price = alice.submit(refused, "/ask", assuming="1000")
+    price = reader.submit(refused, "/ask", assuming="1000")
     assert "±2" in price.text
     assert price.form("/ask/answer").fields["assuming"] == "1000"
-    assert alice.submit(price, "/ask/answer").status == 200
+    assert reader.submit(price, "/ask/answer").status == 200
 
 
-def test_a_refusal_points_at_the_place_and_can_be_put_right(alice: Visitor) -> None:
-    refused = priced(alice, "SELECT COUNT(*) AS n\nFROM visits WHERE plam = 'a'")
+def test_a_refusal_points_at_the_place_and_can_be_put_right(reader: Visitor) -> None:
+    charges = reader.world.charges()
+    refused = priced(reader, "SELECT COUNT(*) AS n\nFROM visits WHERE plam = 'a'")
     assert "There is no column 'plam' in visits (line 2, column 19)" in refused.text
     assert "<mark>plam</mark>" in refused.content.decode()
     (form,) = [form for form in refused.page.forms if "WHERE plan" in form.fields.get("sql", "")]
-    mended = alice.post(form.action, form.fields)
+    mended = reader.post(form.action, form.fields)
     assert mended.form("/ask").fields["sql"] == "SELECT COUNT(*) AS n\nFROM visits WHERE plan = 'a'"
     assert b" data-back" in mended.content
-    assert b" data-back" not in alice.go("/console/data/open/ask").content
-    assert alice.world.charges() == 0
+    assert b" data-back" not in reader.go("/console/data/open/ask").content
+    assert reader.world.charges() == charges
 
 
 @pytest.mark.parametrize(
@@ -110,8 +117,8 @@ def test_a_refusal_points_at_the_place_and_can_be_put_right(alice: Visitor) -> N
         many=True,
     ),
 )
-def test_prices_that_cannot_be_are_told(alice: Visitor, typed: dict[str, str], told: str) -> None:
-    shown = priced(alice, **typed)
+def test_prices_that_cannot_be_are_told(reader: Visitor, typed: dict[str, str], told: str) -> None:
+    shown = priced(reader, **typed)
     assert shown.status == 200
     assert told in shown.text
     assert "/ask/answer" not in [form.action[-11:] for form in shown.page.forms]
@@ -127,51 +134,52 @@ def test_a_question_that_is_refused_when_it_is_bought_is_told_on_the_page(alice:
     assert alice.world.charges() == 0
 
 
-def test_answers_as_files(alice: Visitor) -> None:
-    answer = alice.submit(priced(alice), "/ask/answer").path.partition("?")[0]
-    document = alice.world.ask("GET", f"/v1{answer.removeprefix('/console')}", "alice").document
-    rows = list(csv.DictReader(io.StringIO(alice.go(f"{answer}/file.csv").content.decode())))
+def test_answers_as_files(reader: Visitor) -> None:
+    answer = reader.submit(priced(reader), "/ask/answer").path.partition("?")[0]
+    document = reader.world.ask("GET", f"/v1{answer.removeprefix('/console')}", "alice").document
+    rows = list(csv.DictReader(io.StringIO(reader.go(f"{answer}/file.csv").content.decode())))
     assert [(row["plan"], int(row["n"])) for row in rows] == [(row["plan"], row["n"]) for row in document["rows"]]
     assert [float(row["n_low"]) for row in rows] == document["intervals"]["n"]["low"]
-    table = pq.read_table(io.BytesIO(alice.go(f"{answer}/file.parquet").content))
+    table = pq.read_table(io.BytesIO(reader.go(f"{answer}/file.parquet").content))
     assert table.column_names == ["plan", "n", "n_low", "n_high"]
-    assert table.equals(pa.ipc.open_stream(alice.go(f"{answer}/file.arrow").content).read_all())
-    assert json.loads(alice.go(f"{answer}/file.json").content) == document
-    chart = alice.go(f"{answer}/file.svg")
+    assert table.equals(pa.ipc.open_stream(reader.go(f"{answer}/file.arrow").content).read_all())
+    assert json.loads(reader.go(f"{answer}/file.json").content) == document
+    chart = reader.go(f"{answer}/file.svg")
     assert chart.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in chart.headers["content-security-policy"]
-    assert alice.go(f"{answer}/file.exe").status == 404
+    assert reader.go(f"{answer}/file.exe").status == 404
 
 
-def test_an_answer_can_be_looked_at_in_other_ways_for_nothing(alice: Visitor) -> None:
+def test_an_answer_can_be_looked_at_in_other_ways_for_nothing(reader: Visitor) -> None:
     sql = "SELECT plan, COUNT(*) AS n, AVG(cost) AS cost FROM visits GROUP BY plan"
-    answer = alice.submit(priced(alice, sql), "/ask/answer").path.partition("?")[0]
-    wider, narrower = (alice.go(f"{answer}?confidence={level}").text for level in ("0.99", "0.8"))
+    answer = reader.submit(priced(reader, sql), "/ask/answer").path.partition("?")[0]
+    charges = reader.world.charges()
+    wider, narrower = (reader.go(f"{answer}?confidence={level}").text for level in ("0.99", "0.8"))
     assert "intervals of 99 %" in wider
     assert wider != narrower
-    assert "These numbers can be true together" in alice.go(f"{answer}?view=consistent").text
-    falling = alice.go(f"{answer}?sort=plan&order=falling").text
+    assert "These numbers can be true together" in reader.go(f"{answer}?view=consistent").text
+    falling = reader.go(f"{answer}?sort=plan&order=falling").text
     assert falling.index("b ") < falling.index("a ") or "↓" in falling
-    assert "Chart of cost" in alice.go(f"{answer}?chart=cost").content.decode()
-    assert alice.go(f"{answer}?confidence=2").status == 422
-    assert alice.world.charges() == 1
+    assert "Chart of cost" in reader.go(f"{answer}?chart=cost").content.decode()
+    assert reader.go(f"{answer}?confidence=2").status == 422
+    assert reader.world.charges() == charges
 
 
-def test_copies_ask_the_same(alice: Visitor, place: World) -> None:
-    answer = alice.submit(priced(alice), "/ask/answer").content.decode()
-    assert f"lw.connect(&#39;{place.address}&#39;" in answer
+def test_copies_ask_the_same(reader: Visitor) -> None:
+    answer = reader.submit(priced(reader), "/ask/answer").content.decode()
+    assert f"lw.connect(&#39;{reader.world.address}&#39;" in answer
     assert "/v1/datasets/open/query" in answer
     assert "--epsilon 0.5" in answer
-    assert f"lapwing login alice --server {place.address}" in answer
+    assert f"lapwing login alice --server {reader.world.address}" in answer
 
 
-def test_many_rows_come_in_pages(alice: Visitor) -> None:
-    shown = alice.submit(
-        priced(alice, "SELECT plan, size, age, COUNT(*) AS n FROM visits GROUP BY plan, size, age"), "/ask/answer"
+def test_many_rows_come_in_pages(reader: Visitor) -> None:
+    shown = reader.submit(
+        priced(reader, "SELECT plan, size, age, COUNT(*) AS n FROM visits GROUP BY plan, size, age"), "/ask/answer"
     )
     assert shown.status == 200
-    assert alice.go(f"{shown.path.partition('?')[0]}?page=99").status == 200
-    assert alice.go(f"{shown.path.partition('?')[0]}?page=x").status == 200
+    assert reader.go(f"{shown.path.partition('?')[0]}?page=99").status == 200
+    assert reader.go(f"{shown.path.partition('?')[0]}?page=x").status == 200
 
 
 def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
