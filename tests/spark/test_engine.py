@@ -2,8 +2,11 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -27,6 +30,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.plan import Question
 from lapwing.release.stored import key_of
+from lapwing.switches import Switch
 from tests.support.engines import spark
 
 RESERVED = "spark.sql.ansi.enforceReservedKeywords"
@@ -179,6 +183,56 @@ def test_a_condition_in_brackets_is_no_list_of_names(cluster: Cluster) -> None:
         assert cluster.rows(query) == [(2,)]
     finally:
         cluster._session.conf.set(name, SETTINGS[name])
+
+
+# ---- what takes too long ---------------------------------------------------------------------------------------------
+
+FOR_HOURS = "SELECT COUNT(*) AS measure0 FROM range(100000000000000) WHERE id % 7 = 3"
+FOR_A_MOMENT = "SELECT COUNT(*) FROM range(20000000) WHERE id % 7 = 3"
+
+
+def is_idle(cluster: Cluster) -> bool:
+    """Tell whether the application has no job, once those that were cancelled are gone."""
+    tracker, deadline = cluster._session.sparkContext.statusTracker(), time.monotonic() + 60
+    while tracker.getActiveJobsIds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not tracker.getActiveJobsIds()
+
+
+def test_what_takes_too_long_is_cancelled_and_stays_paid(
+    cluster: Cluster, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_session(catalog) as session:
+        monkeypatch.setattr(queries, "answer", lambda _question: FOR_HOURS)
+        engine, switch = session._engine, Switch()
+        assert isinstance(engine, spark_engine.Spark)
+        engine._cluster._seconds = 0.3
+        with pytest.raises(EngineFault, match=FAILED[:20]):
+            session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
+        assert is_idle(cluster)
+        engine._cluster._seconds = 600
+        threading.Timer(0.5, switch.press).start()
+        with switch.heard(), pytest.raises(lw.Interrupted) as stopped:
+            session.sql("SELECT COUNT(*) FROM trips WHERE fare > 1", epsilon=1)
+        assert stopped.value.charged
+        assert is_idle(cluster)
+        assert [row.unanswered for row in session.budget().history] == ["fault", "interrupt"]
+
+
+def test_a_query_that_nothing_cancels_is_found(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: only the thread that set a session's own tag can interrupt what it asks."""
+    hasty = Cluster(spark.MASTER, seconds=0.01)
+    with pytest.raises(Exception, match="CANCELLED"):
+        hasty.rows(FOR_A_MOMENT)
+    context = hasty._session.sparkContext
+    monkeypatch.setattr(type(context), "cancelJobsWithTag", lambda _context, tag: hasty._session.interruptTag(tag))
+    assert hasty.rows(FOR_A_MOMENT) == [(2857143,)]
+    hasty.close()
+
+
+def test_ctrl_c_is_heard_by_whom_it_was_before(cluster: Cluster) -> None:
+    """Spark's handler would cancel what all threads ask."""
+    assert "pyspark" not in (getattr(signal.getsignal(signal.SIGINT), "__module__", None) or "")
 
 
 def is_deterministic(question: Question, engine: spark_engine.Spark) -> bool:

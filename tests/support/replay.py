@@ -27,6 +27,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import engine as duckdb_engine
 from lapwing.engines.duckdb import held_keys, leaves, queries, stored_rows
 from lapwing.engines.duckdb.index import SUFFIX
+from lapwing.engines.spark import cleaned as spark_cleaned
+from lapwing.engines.spark import queries as spark_queries
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
 from lapwing.mechanisms.largest_cells import LargestCells
@@ -81,6 +83,21 @@ class Chosen:
     place: int
 
 
+PRINTERS = (
+    (duckdb_engine, "layer"),
+    (stored_rows, "layer"),
+    (duckdb_engine, "public_layer"),
+    (queries, "answer"),
+    (held_keys, "holders"),
+    (leaves, "leaves"),
+    (spark_cleaned, "rows_of"),
+    (spark_queries, "answer"),
+    (spark_queries, "holders"),
+    (spark_queries, "leaves"),
+)
+"""What prints the SQL of either engine."""
+
+
 def write(rows: Sequence[Row], path: Path, schema: pa.Schema = SCHEMA) -> None:
     pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
 
@@ -90,14 +107,6 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
     """Record SQL texts and mechanism inputs; with a recording, put its outputs in the place of fresh ones."""
     add_noise, choose = release_module.add_noise, GeneralisedExponential.release
     released_together, numbered = workloads.released_together, workloads._numbered
-    places = (
-        (duckdb_engine, "layer"),
-        (stored_rows, "layer"),
-        (duckdb_engine, "public_layer"),
-        (queries, "answer"),
-        (held_keys, "holders"),
-        (leaves, "leaves"),
-    )
     texts: list[str] = []
 
     def noisy(terms: Any, sums: Any, entropy: Any) -> Any:
@@ -145,7 +154,7 @@ def watching(seen: Seen, replayed: Seen | None) -> Iterator[None]:
         patches.enter_context(patch.object(workloads, "released_together", together))
         for name in ("selected_keys", "selected_by_counts"):
             patches.enter_context(patch.object(release_module, name, whole(vars(release_module)[name])))
-        for place, name in places:
+        for place, name in PRINTERS:
             patches.enter_context(patch.object(place, name, printed(vars(place)[name])))
         yield
     seen.shown["sql"] = [text.replace(str(seen.shown.get("folder", "")), "") for text in texts]

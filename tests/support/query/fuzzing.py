@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -28,13 +28,15 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
+from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.plan import Plan, Question
 from lapwing.release.usable import refusal_of
 from tests.support.effort import SEED
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.query import linked_shares as shares
+from tests.support.query.duckdb_worlds import DuckDBTables
 from tests.support.query.rendering import sets_of_units
-from tests.support.query.worlds import Ground, Worlds, moved_too_far, strayed
+from tests.support.query.worlds import Database, Ground, Worlds, moved_too_far, strayed
 from tests.support.replay import write
 
 CASES: Final = int(os.environ.get("LAPWING_FUZZ", "10000"))
@@ -56,7 +58,8 @@ class Place:
     """Where questions are asked: a catalog of each kind of neighbours, and worlds.
 
     Args: grow: makes a question, and the values of its parameters, of a number and a kind; unit_by_unit: of one
-        question in so many, every unit's rows are looked at.
+        question in so many, every unit's rows are looked at; database: where an engine has the tables of worlds;
+        capabilities: what that engine has; printed: the SQL that it runs for a question.
     """
 
     catalogs: dict[str, Catalog]
@@ -65,13 +68,16 @@ class Place:
     grow: Callable[[int, str], tuple[str, Values]]
     worlds: dict[str, Worlds]
     unit_by_unit: int
+    database: Callable[[Ground], Database] = DuckDBTables.of
+    capabilities: Capabilities = EVERYTHING
+    printed: Callable[[Question], str] = render.answer
 
     def elsewhere(self, chunk: int, *kinds: str) -> "Place":
         """Return it with other worlds, of all kinds of neighbours or of some."""
-        drawn = {
-            kind: Worlds.drawn(random.Random(f"{chunk} {kind}"), self.catalogs[kind], self.ground)
-            for kind in kinds or self.catalogs
-        }
+        drawn = {}
+        for kind in kinds or self.catalogs:
+            chance, database = random.Random(f"{chunk} {kind}"), self.database(self.ground)
+            drawn[kind] = Worlds.drawn(chance, self.catalogs[kind], self.ground, database)
         return replace(self, worlds=drawn)
 
     def kind_of(self, seed: int) -> str:
@@ -107,7 +113,8 @@ class Case:
         return random.Random(f"of {self.seed}")
 
     def bound(self, place: Place, text: str | None = None) -> Plan:
-        return bind(self.text if text is None else text, place.catalogs[self.kind], place.facts, self.values)
+        asked, capabilities = self.text if text is None else text, place.capabilities
+        return bind(asked, place.catalogs[self.kind], place.facts, self.values, capabilities=capabilities)
 
     @property
     def priced(self) -> bool:
@@ -168,7 +175,7 @@ def _check_spelling(case: Case, question: Question, place: Place) -> None:
     except QueryRefused as refused:
         raise AssertionError(case) from refused
     assert again == question, case
-    printed = sets_of_units if question.units_of_row > 1 else render.answer
+    printed = sets_of_units if question.units_of_row > 1 else place.printed
     assert (str(again), printed(again)) == (str(question), printed(question)), case
 
 
@@ -185,7 +192,7 @@ def _check_units(case: Case, question: Question, place: Place) -> None:
         return
     here = place.worlds[case.kind]
     pair = case.chance.choice((*here.alone, *here.together))
-    one, other = (here.rows_of_units(question, side, place.facts) for side in (pair.one, pair.other))
+    one, other = (here.database.rows_of_units(question, side, place.facts) for side in (pair.one, pair.other))
     assert strayed(question, one, other, here.neighbouring) == [], (case, pair)
 
 
@@ -195,7 +202,8 @@ def _check_shares(case: Case, question: Question, place: Place) -> None:
     pair = chance.choice(here.alone)
     ((one, other),) = here.find(question, pair, place.facts, afresh=False)
     assert moved_too_far(question, one, other, here.neighbouring) == [], (case, pair)
-    left, right = (shares.sets_of(question, here, side, place.facts) for side in (pair.one, pair.other))
+    database = cast(DuckDBTables, here.database)  # no other engine has such rows
+    left, right = (shares.sets_of(question, database, side, place.facts) for side in (pair.one, pair.other))
     assert shares.strayed(question, left, right, here.neighbouring) == [], (case, pair)
     assert shares.untrue(question, left, one) == [], (case, pair)
     assert shares.untrue(question, right, other) == [], (case, pair)

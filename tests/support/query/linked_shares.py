@@ -14,15 +14,16 @@ import numpy as np
 from scipy.optimize import linprog
 
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb.public_data import PublicSources
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.duckdb.queries import _reader
 from lapwing.engines.truncated_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
 from lapwing.query.measures import Count, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.shared_join import kinds_of_units
+from tests.support.query.duckdb_worlds import DuckDBTables
 from tests.support.query.rendering import sets_of_units
-from tests.support.query.worlds import PERSONS, Worlds
+from tests.support.query.worlds import PERSONS
 
 Unit = tuple[str, Any]
 """Its kind, and its name."""
@@ -32,9 +33,9 @@ EXACT: Final = 1e-6
 """How far the floating point of a program of this size strays, at most."""
 
 
-def sets_of(question: Question, here: Worlds, side: str, facts: PublicSources) -> Sets:
+def sets_of(question: Question, here: DuckDBTables, side: str, facts: PublicData) -> Sets:
     """Return the sets of units of a question in one database."""
-    layers = here._layers(question, side, facts, afresh=False)
+    layers = here.layers(question, side, facts, afresh=False)
     kinds, read = kinds_of_units(question.selection.relation), _reader(question.keys)
     found: dict[tuple[Any, ...], dict[frozenset[Unit], tuple[int, ...]]] = defaultdict(dict)
     for row in here.connection.execute(f"WITH {layers} {sets_of_units(question)}").fetchall():

@@ -13,19 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
-import duckdb
 import pyarrow as pa
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
-from lapwing.engines.duckdb.cleaned import WHOLE, Location, layer
-from lapwing.engines.duckdb.literals import identifier, unit_name
-from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.queries import ask, together
-from lapwing.engines.duckdb.relations import public_layer, selected
-from lapwing.engines.duckdb.stored_rows import kept_rows, stored
+from lapwing.engines.duckdb.literals import unit_name
+from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query import stability
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import numeric
@@ -35,7 +30,6 @@ from lapwing.query.measures import Key
 from lapwing.query.plan import Question
 from tests.support.effort import is_long
 from tests.support.engines.tables import by_value
-from tests.support.query import composed
 from tests.support.query.neighbours import TYPES, awkward_row
 from tests.support.replay import SCHEMA, Row
 
@@ -73,6 +67,19 @@ class Ground:
         }
 
 
+class Database(Protocol):
+    """Where an engine has the tables of worlds: as they are, and the rows that exist."""
+
+    def put(self, side: str, tables: Mapping[str, pa.Table], described: Catalog) -> None:
+        """Keep tables under names that begin with that of a side of a pair."""
+
+    def ask(self, question: Question, side: str, facts: PublicData, *, afresh: bool) -> Exact:
+        """Return what is found. Args: afresh: in the rows as they are, not as they were cleaned and kept."""
+
+    def rows_of_units(self, question: Question, side: str, facts: PublicData) -> Bags:
+        """Return what rows of each unit a question is about."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
     """Two databases, of one world each or of six: what the names of their tables begin with."""
@@ -86,7 +93,7 @@ class Pair:
 class Worlds:
     """Pairs of one kind of neighbours."""
 
-    connection: duckdb.DuckDBPyConnection
+    database: Database
     ground: Ground
     neighbouring: str
     alone: tuple[Pair, ...]
@@ -94,22 +101,21 @@ class Worlds:
     data: tuple[Data, ...]
 
     @classmethod
-    def drawn(cls, chance: random.Random, described: Catalog, ground: Ground) -> "Worlds":
+    def drawn(cls, chance: random.Random, described: Catalog, ground: Ground, database: Database) -> "Worlds":
         """Draw worlds and put them into a database of their own."""
-        connection = composed.connect()
         by_themselves = ALONE[is_long()]
         pairs = [ground.draw(chance, described) for _ in range(max(SIX, by_themselves))]
 
         def put(name: str, *those: tuple[Data, Data]) -> Pair:
             for side, worlds in zip(("one", "other"), zip(*those, strict=True), strict=True):
-                _put(connection, f"{name}_{side}", worlds, described, ground)
+                database.put(f"{name}_{side}", _tables(worlds, ground), described)
             return Pair(one=f"{name}_one", other=f"{name}_other", six=len(those) > 1)
 
         alone = tuple(put(f"alone{i}", pair) for i, pair in enumerate(pairs[:by_themselves]))
         together = tuple(put(f"six{i}", *chance.sample(pairs, SIX)) for i in range(TOGETHER[is_long()]))
         first = tuple(one for one, _ in pairs)
         return cls(
-            connection=connection,
+            database=database,
             ground=ground,
             neighbouring=described.budget.neighbouring,
             alone=alone,
@@ -117,47 +123,18 @@ class Worlds:
             data=first,
         )
 
-    def find(self, question: Question, pair: Pair, facts: PublicSources, *, afresh: bool) -> Iterator[Found]:
+    def find(self, question: Question, pair: Pair, facts: PublicData, *, afresh: bool) -> Iterator[Found]:
         """Ask both databases of a pair, and return what is found world by world.
 
         Args: afresh: from the rows as they are, not as they were cleaned and kept.
         """
         asked = by_world(question) if pair.six else question
-        one, other = (self._ask(asked, side, facts, afresh) for side in (pair.one, pair.other))
+        one, other = (self.database.ask(asked, side, facts, afresh=afresh) for side in (pair.one, pair.other))
         if not pair.six:
             yield one, other
             return
         for world in range(SIX):
             yield _of_world(one, world), _of_world(other, world)
-
-    def rows_of_units(self, question: Question, side: str, facts: PublicSources) -> Bags:
-        """Return what rows of each unit a question is about."""
-        unit = unit_name(*question.tables)
-        columns = [identifier(column.name) for column in question.selection.relation.columns]
-        digest = f"SUM(hash({', '.join(columns)})::HUGEINT)" if columns else "0"
-        shown = f"SELECT {unit}, COUNT(*), {digest} {selected(question.selection)} GROUP BY {unit}"
-        rows = self.connection.execute(f"WITH {self._layers(question, side, facts, afresh=False)} {shown}").fetchall()
-        return {whose: (count, bag) for whose, count, bag in rows}
-
-    def _ask(self, question: Question, side: str, facts: PublicSources, afresh: bool) -> Exact:
-        with_ = self._layers(question, side, facts, afresh=afresh)
-
-        def fetch(query: str) -> Any:
-            return self.connection.execute(query).fetchall()
-
-        def columns(query: str, take: Callable[[pa.RecordBatchReader], Any]) -> Any:
-            return take(self.connection.sql(query).to_arrow_reader())
-
-        batch = ask(question, lambda _: with_, fetch, columns)
-        return together([batch], question)
-
-    def _layers(self, question: Question, side: str, facts: PublicSources, *, afresh: bool) -> str:
-        if afresh:
-            own = [layer(held, _source(self.ground, side, held.name)) for held in question.lineage]
-        else:
-            own = [stored(held, f"kept_{side}_{held.name}") for held in question.tables]
-        joined = dict.fromkeys(composed.joined_tables(question.selection.relation))
-        return ", ".join([*own, *(public_layer(facts.described(other), facts.source(other)) for other in joined)])
 
 
 def neighbours(chance: random.Random, described: Catalog) -> tuple[Data, Data]:
@@ -176,24 +153,14 @@ VISITS = Ground(draw=neighbours, schemas={"visits": SCHEMA}, types={"visits": TY
 """One table."""
 
 
-def _put(
-    connection: duckdb.DuckDBPyConnection, side: str, worlds: Sequence[Data], described: Catalog, ground: Ground
-) -> None:
-    """Store the rows of all tables as they are, and those that exist."""
-    tables = [table for table in described.tables if table.name in ground.schemas]
-    for table in tables:
-        rows = [ground.placed(row, world) for world, data in enumerate(worlds) for row in data[table.name]]
-        connection.register("added", pa.Table.from_pylist(rows, schema=ground.schemas[table.name]))
-        connection.execute(f"CREATE TABLE {side}_{table.name} AS SELECT * FROM added")
-        connection.unregister("added")
-    for table in tables:
-        parents = [layer(above, _source(ground, side, above.name)) for above in reversed(table.lineage[1:])]
-        kept = kept_rows(table, _source(ground, side, table.name), WHOLE, parents)
-        connection.execute(f"CREATE TABLE kept_{side}_{table.name} AS {kept}")
-
-
-def _source(ground: Ground, side: str, table: str) -> Location:
-    return Location(relation=f"{side}_{table}", types=ground.types[table])
+def _tables(worlds: Sequence[Data], ground: Ground) -> dict[str, pa.Table]:
+    """Return tables that hold the rows of all these worlds."""
+    return {
+        name: pa.Table.from_pylist(
+            [ground.placed(row, world) for world, data in enumerate(worlds) for row in data[name]], schema=schema
+        )
+        for name, schema in ground.schemas.items()
+    }
 
 
 def by_world(question: Question) -> Question:

@@ -13,19 +13,20 @@ Queries run under `settings.SETTINGS`. What they prove rests on these and on Spa
 `spark.sql` are refused, wherever they come from. All others are the operator's, as in `spark-defaults.conf`: memory,
 executors, authentication, encryption. Speculation and retries may be on: nothing here draws anything (`cleaned`).
 
-A query runs in a thread of its own, under a tag, so that a time limit or Ctrl-C can interrupt it.
+A query runs in a thread of its own, under a tag, so that a time limit or Ctrl-C can cancel its jobs, and no others.
 """
 
 import os
 import shutil
+import signal
 import subprocess
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib import import_module
-from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
@@ -58,7 +59,7 @@ class _Application:
     users: int = 0
 
 
-_lock = Lock()
+_lock = threading.Lock()
 _running: list[_Application] = []
 
 
@@ -86,7 +87,7 @@ class Cluster:
         self._master, self._seconds, self._further = master, seconds, further
         self._application: _Application | None = None
         self._session: Any = None
-        self._opening = Lock()
+        self._opening = threading.Lock()
         self._views = 0
         self._partitions: int | None = None
 
@@ -191,19 +192,24 @@ class Cluster:
     def _run(self, take: Callable[[Any], Taken]) -> Taken:
         self.open()
         session, tag, deadline = self._session, f"lapwing-{uuid4().hex}", time.monotonic() + self._seconds
+        if self._served:
+            begin, end, cancel = session.addTag, session.removeTag, session.interruptTag
+        else:  # here, the session's own tags can be interrupted by none but the thread that set them
+            context = session.sparkContext
+            begin, end, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
 
         def work() -> Taken:
-            session.addTag(tag)
+            begin(tag)
             try:
                 return take(session)
             finally:
-                session.removeTag(tag)
+                end(tag)
 
         with deferred() as pressed, ThreadPoolExecutor(max_workers=1, thread_name_prefix="spark") as worker:
             future: Future[Taken] = worker.submit(work)
             while not wait([future], timeout=0.05).done:
                 if pressed or time.monotonic() > deadline:
-                    session.interruptTag(tag)
+                    cancel(tag)
             try:
                 return future.result()
             finally:
@@ -249,6 +255,7 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
     shut_logger()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAll([*_local(master).items(), *further.items()])
     conf.setAll([*CLOSED.items(), *SETTINGS.items()])
+    heard = signal.getsignal(signal.SIGINT)
     try:
         if SparkContext._gateway is None:
             silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -257,6 +264,10 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
         context = SparkContext(conf=SparkConf(_jvm=SparkContext._jvm).setAll(conf.getAll()))
     except Exception:
         context = None
+    finally:
+        # Spark's own handler cancels what all threads ask, of which only one was told to stop.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, heard)
     if context is None:  # raised out here: Spark's own error is long, and speaks of what is none of a user's doing
         raise Fault(f"Spark did not start with the master {master}; is it running, and can this machine reach it?")
     if others := foreign(dict(context.getConf().getAll())):
