@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,32 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.spark import cleaned
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.engine import Spark
-from lapwing.query.bind import bind
 from tests.support.effort import SEED, is_long, only
 from tests.support.engines import spark
 from tests.support.query.neighbours import awkward_row
 from tests.support.query.neighbours import catalog as of_neighbours
-from tests.support.query.worlds import moved_too_far
 from tests.support.replay import SCHEMA, Row
 
 MOST = 2
 WORLDS = 20 if is_long() else 3
-QUESTIONS = [
-    "SELECT plan, COUNT(*), SUM(cost), SUM(pay), COUNT(DISTINCT person), COUNT(score), VAR_POP(age) FROM visits"
-    " GROUP BY plan",
-    "SELECT day, MEDIAN(age), COUNT(DISTINCT note) FROM visits WHERE member GROUP BY day",
-    "SELECT age, COUNT(DISTINCT person), SUM(pay, contribution_bounds_per_group => (0, 20)) FROM visits GROUP BY age",
-    "SELECT tier, COUNT(*), SUM(age) FROM visits JOIN codes ON visits.plan = codes.plan GROUP BY tier",
-    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 1) plan, member, COUNT(*), SUM(age)"
-    " FROM visits GROUP BY plan, member",
-    "SELECT COUNT(*), AVG(total) FROM (SELECT person, SUM(age) AS total, MAX(pay) AS p FROM visits GROUP BY person)"
-    " AS v WHERE total > 30",
-    "SELECT COUNT(*) FROM (SELECT DISTINCT person, plan, member FROM visits) AS v WHERE plan LIKE 'a%'",
-]  # fmt: skip
 
 
 def draw(number: int) -> list[Row]:
@@ -119,43 +104,3 @@ def test_an_order_by_anything_else_is_found(
     monkeypatch.setattr(cleaned, "kept", by_place)
     found = [strayed(draw(number), 1 + number % 8, catalog, tmp_path / str(number), cluster) for number in range(4)]
     assert any(found)
-
-
-# ---- the same of questions ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def facts(catalog: Catalog) -> Iterator[PublicData]:
-    facts = PublicData(catalog)
-    yield facts
-    facts.close()
-
-
-def moved(number: int, questions: Sequence[str], catalog: Catalog, facts: PublicData, folder: Path) -> list[str]:
-    """Return the measures of questions that neighbours move further than is charged for."""
-    rows, chance, without, found = draw(number), random.Random(SEED), 1 + number % 8, []
-    exact: list[list[Any]] = []
-    for name, some in (("whole", rows), ("less", [row for row in rows if row["person"] != without])):
-        write(some, folder / name, chance)
-        there = replace(over(folder / name, catalog), public_tables=catalog.public_tables)
-        with spark.engine(replace(there, folder=folder / name), facts) as engine:
-            engine._catalog = replace(there, folder=catalog.folder)  # where the public tables are
-            asked = [bind(text, there, facts, capabilities=engine.capabilities).question for text in questions]
-            exact.append([spark.run(engine, question) for question in asked])
-    for question, one, other in zip(asked, *exact, strict=True):
-        found += moved_too_far(question, one, other, "add_remove")
-    return found
-
-
-@pytest.mark.parametrize("number", range(100, 100 + (WORLDS if is_long() else 1)))
-def test_neighbours_are_no_further_apart_than_is_charged_for(
-    number: int, catalog: Catalog, facts: PublicData, cluster: Cluster, tmp_path: Path
-) -> None:
-    assert moved(number, QUESTIONS, catalog, facts, tmp_path) == []
-
-
-def test_rows_beyond_the_bound_are_found(
-    catalog: Catalog, facts: PublicData, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cleaned, "kept", lambda _table, rows, _values: rows)
-    assert any(moved(n, ["SELECT COUNT(*) FROM visits"], catalog, facts, tmp_path / str(n)) for n in range(100, 104))

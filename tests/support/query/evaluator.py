@@ -7,12 +7,13 @@ in whole steps). Where that decides an outcome, for example which way to round, 
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -658,8 +659,11 @@ def _split(value: str, separator: str, index: int) -> str:
     return parts[index - 1 if index > 0 else index] if abs(index) <= len(parts) else ""
 
 
+SPACES: Final = "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
+
+
 def _trim(node: exp.Expression, row: Row) -> Value:
-    value, characters = evaluate(node.this, row), node.expression.this if node.expression else " "
+    value, characters = evaluate(node.this, row), node.expression.this if node.expression else SPACES
     if value is None:
         return None
     assert isinstance(value, str)

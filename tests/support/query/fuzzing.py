@@ -247,13 +247,13 @@ def _write(worlds: Worlds, folder: Path) -> None:
         write(rows, folder / f"{name}.parquet", schema)
 
 
-def ask_some(cases: Iterable[Case], here: Place, folder: Path) -> None:
-    """Ask questions; enough of them have to be answered."""
+def ask_some(cases: Iterable[Case], here: Place, folder: Path, share: float = 0.6) -> None:
+    """Ask questions; enough of them have to be answered. Args: share: at least, of all."""
     asked = [found(case, here) for case in cases]
     check_sessions(asked, here, folder)
     outcomes = Counter(outcome for _, outcome in asked)
     # Of a few questions, anything goes.
-    assert outcomes["answered"] + outcomes[SHARED] > outcomes.total() * 0.6 - 20, outcomes
+    assert outcomes["answered"] + outcomes[SHARED] > outcomes.total() * share - 20, outcomes
 
 
 def drawn(numbers: Iterable[int], place: Place) -> Iterator[Case]:

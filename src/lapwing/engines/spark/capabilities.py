@@ -13,7 +13,8 @@ from lapwing.engines.spark.relations import FUNCTIONS
 from lapwing.query.capabilities import CHOOSING, Capabilities, Missing, expressions_of, relations_of
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Expression, Operation, walk
-from lapwing.query.expressions.types import Fixed, Plain, Real, describe
+from lapwing.query.expressions.magnitudes import magnitudes_in
+from lapwing.query.expressions.types import Fixed, Plain, describe
 from lapwing.query.measures import Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
@@ -25,7 +26,7 @@ from lapwing.query.relations.unit_join import UnitJoin
 ON_A_SNAPSHOT: Final = 'Ask the same of a copy of the files, with engine = "duckdb" in its catalog and the same ledger.'
 MOST_CELLS: Final = 4_000_000
 """The most rows that may come back from the cluster; a service's memory holds them."""
-_NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "magnitude", "sign"})
+_NARROW_ALONE: Final = frozenset({"round_to", "floor_to", "truncate_to", "remainder", "quotient", "sign"})
 _RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin, UnitJoin, DistinctRows, Union)
 
 
@@ -76,8 +77,8 @@ def _of_operation(node: Operation) -> Iterator[Missing]:
         yield _missing(node.function, name)
     elif node.function in _NARROW_ALONE and not all(map(_is_narrow, (node, node.arguments[0]))):
         yield _missing(node.function, f"{name} of numbers beyond 62 bits")
-    elif node.function == "magnitude" and isinstance(node.arguments[0].type, Real):
-        yield _missing(node.function, "AUTO of numbers without steps")
+    elif node.function == "magnitude" and not _has_ladders(node):
+        yield _missing(node.function, "AUTO of numbers beyond 62 bits")
     elif node.function == "to_fixed" and not _is_narrow(node):
         yield _missing(node.function, f"{name} of numbers beyond 62 bits")
     elif node.function == "part" and word(node) not in _PARTS:
@@ -97,6 +98,15 @@ def _is_narrow(node: Expression) -> bool:
     if not isinstance(kind, Fixed):
         return True
     return kind.low is not None and kind.high is not None and is_narrow(kind.low, kind.high)
+
+
+def _has_ladders(node: Operation) -> bool:
+    """Tell whether ladders end within 62 bits of steps; or, of doubles, where one by their units is a double."""
+    magnitudes, kind = magnitudes_in(node), node.arguments[0].type
+    ladders = [ladder for ladder in (magnitudes.below, magnitudes.above) if ladder.last]
+    if isinstance(kind, Fixed):
+        return all(ladder.last / kind.step <= 2**62 for ladder in ladders)
+    return all(ladder.unit >= Fraction(2) ** -900 for ladder in ladders)
 
 
 def _most_cells(question: Question) -> int | None:

@@ -45,6 +45,7 @@ Printer = Callable[[Operation, Sequence[str]], str]
 MONDAY: Final = CALENDAR["date"][0]
 """The first day of the calendar, which is a Monday: no day in it is before."""
 _FIRST: Final = CALENDAR["timestamp"][0]
+_HALF: Final = 2**45
 
 
 def _called(name: str) -> Printer:
@@ -161,25 +162,48 @@ def _truncate_to(node: Operation, arguments: Sequence[str]) -> str:
 
 
 def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
-    """Find the class of a whole number of steps by the length of its binary digits, exactly.
+    """Find the class of a value by lengths of binary digits, exactly: no logarithm, whose last bit is the processor's.
 
     Of k ≥ 1 the least d with 2ᵈ ≥ k is one less than the number of digits of 2(k − 1) + 1. For a unit of 2ᶠ steps it is
     f less, and not below 0.
     """
-    magnitudes, value, kind = magnitudes_in(node), arguments[0], cast(Fixed, node.arguments[0].type)
+    magnitudes, value, kind = magnitudes_in(node), arguments[0], node.arguments[0].type
     origin = len(magnitudes.below.rungs)
-
-    def rung(ladder: Ladder, size: str) -> str:
-        first, last = int(ladder.unit / kind.step).bit_length() - 1, int(ladder.last / kind.step)
-        digits = f"length(bin(2L * (LEAST({size}, {last}L) - 1L) + 1L)) - 1"
-        return f"CAST(LEAST(GREATEST({digits} - {first}, 0), {ladder.doublings}) AS BIGINT)"
-
-    above = f"WHEN {value} > 0L THEN {origin + 1}L + {rung(magnitudes.above, f'GREATEST({value}, 1L)')}"
-    below = (
-        f"WHEN {value} < 0L THEN {origin - 1}L - {rung(magnitudes.below, f'GREATEST(try_subtract(0L, {value}), 1L)')}"
-    )
+    if isinstance(kind, Fixed):
+        value, rung = value if width(kind) == NARROW else f"CAST({value} AS {WIDE})", _rung_of_steps(kind)
+        zero, opposite = "0L", f"try_subtract(0L, {value})"
+    else:
+        zero, opposite, rung = "0.0D", f"(-{value})", _rung_of_powers
+    above = f"WHEN {value} > {zero} THEN {origin + 1}L + {rung(magnitudes.above, value)}"
+    below = f"WHEN {value} < {zero} THEN {origin - 1}L - {rung(magnitudes.below, opposite)}"
     sides = [side for side, ladder in ((above, magnitudes.above), (below, magnitudes.below)) if ladder.last]
     return f"CASE {' '.join(sides)} WHEN {value} IS NOT NULL THEN {origin}L END"
+
+
+def _digits(whole: str) -> str:
+    """Return the least d with 2ᵈ ≥ a whole number from 1 to 2⁶²."""
+    return f"length(bin(2L * ({whole} - 1L) + 1L)) - 1"
+
+
+def _rung_of_steps(kind: Fixed) -> Callable[[Ladder, str], str]:
+    def rung(ladder: Ladder, size: str) -> str:
+        first, last = int(ladder.unit / kind.step).bit_length() - 1, int(ladder.last / kind.step)
+        steps = f"LEAST(GREATEST({size}, 1L), {last}L)"
+        digits = _digits(steps if width(kind) == NARROW else f"CAST({steps} AS BIGINT)")
+        return f"CAST(LEAST(GREATEST({digits} - {first}, 0), {ladder.doublings}) AS BIGINT)"
+
+    return rung
+
+
+def _rung_of_powers(ladder: Ladder, size: str) -> str:
+    """Find a rung of a ladder of powers of two, of at most 90 doublings, in two halves of at most 45.
+
+    Divided by the unit, a power of two, a size loses nothing. Of a number y ≥ 1, and of the whole number above it, the
+    least d with 2ᵈ ≥ y is the same; and that of y is that of min(y, 2⁴⁵) plus that of max(y / 2⁴⁵, 1).
+    """
+    units = f"LEAST(GREATEST({size}, {double(ladder.unit)}), {double(ladder.last)}) * {double(1 / ladder.unit)}"
+    halves = (f"LEAST({units}, {double(Fraction(_HALF))})", f"GREATEST({units} * {double(Fraction(1, _HALF))}, 1.0D)")
+    return f"CAST({' + '.join(_digits(f'ceil({half})') for half in halves)} AS BIGINT)"
 
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
@@ -195,10 +219,10 @@ def _choice(show: Printer) -> Printer:
     return chosen
 
 
-def _null_below(value: float) -> Printer:
-    """Turn a double at or below a value into NULL; GREATEST gathers them at it, and NULL too."""
-    shown = double(Fraction(value))
-    return lambda _node, arguments: f"NULLIF(GREATEST({arguments[0]}, {shown}), {shown})"
+def _not_negative(_node: Operation, arguments: Sequence[str]) -> str:
+    """Turn a double below 0 into NULL; GREATEST gathers all of them at the first one below, and NULL too."""
+    below = double(-SMALLEST)
+    return f"NULLIF(GREATEST({arguments[0]}, {below}), {below})"
 
 
 # ---- dates and timestamps --------------------------------------------------------------------------------------------
@@ -300,6 +324,15 @@ def _substring(node: Operation, arguments: Sequence[str]) -> str:
     return f"substring({', '.join([arguments[0], *places])})"
 
 
+SPACES: Final = " \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000"
+"""What Unicode calls a space separator, all of which DuckDB cuts; Spark would cut the first alone."""
+
+
+def _trim(node: Operation, arguments: Sequence[str]) -> str:
+    characters = arguments[2] if len(arguments) > 2 else text(SPACES)
+    return f"trim({word(node).upper()} {characters} FROM {arguments[1]})"
+
+
 def _cut(name: str) -> Printer:
     return lambda node, a: f"{name}({', '.join([a[0], str(constant_at(node, 1)), *a[2:]])})"
 
@@ -327,9 +360,7 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "magnitude": _magnitude,
     "sign": _template("CAST(sign({}) AS BIGINT)"),
     "steps_of": _template("{}"),
-    "not_negative": _null_below(-float(SMALLEST)),
-    "above_zero": _null_below(0.0),
-    "not_zero": _template("NULLIF({}, 0.0D)"),
+    "not_negative": _not_negative,
     "square_root": _called("sqrt"),  # rounded correctly, by IEEE 754 and by Java
     # conditions and choices
     "coalesce": _choice(_called("COALESCE")),
@@ -376,6 +407,8 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "like": _like,
     "substring": _substring,
     "left": _cut("left"),
+    "right": _cut("right"),
+    "trim": _trim,
     "pad_left": _cut("lpad"),
     "pad_right": _cut("rpad"),
     "replace": _called("replace"),

@@ -1,0 +1,105 @@
+"""Neighbours replayed through sessions on Spark: all that an analyst sees is the same but the inputs of mechanisms.
+
+Rows and questions are those of `tests/query/test_replay`; what Spark does not have is not replayed.
+"""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lapwing.catalog.model import Catalog
+from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.engines.spark import cleaned, queries
+from lapwing.engines.spark.capabilities import CAPABILITIES
+from lapwing.engines.spark.cluster import Cluster
+from lapwing.errors import QueryRefused
+from lapwing.query.bind import bind
+from tests.query.test_replay import PRICE, SHARED, shuffled, without
+from tests.support.effort import examples, only
+from tests.support.engines import spark
+from tests.support.replay import Row, compare
+from tests.support.strategies import PERSONS, catalog_in, newcomers, questions, tables
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("replay")
+
+
+def described(folder: Path, **changes: Any) -> Catalog:
+    return spark.on_spark(catalog_in(folder, **changes))
+
+
+def has(question: str, catalog: Catalog) -> bool:
+    facts = PublicData(catalog)
+    try:
+        bind(question, catalog, facts, capabilities=CAPABILITIES)
+    except QueryRefused:
+        return False
+    finally:
+        facts.close()
+    return True
+
+
+@pytest.mark.long
+@examples(1, 100)
+@given(
+    rows=tables,
+    others=st.none() | newcomers,
+    question=questions(),
+    seed=st.integers(0, 9),
+    measure=st.sampled_from(["gdp", "pure", "zcdp"]),
+    rows_per_unit=st.integers(1, 3),
+    other=st.booleans(),
+)
+def test_neighbours_look_the_same(
+    cluster: Cluster,
+    folder: Path,
+    rows: list[Row],
+    others: list[Row] | None,
+    question: str,
+    seed: int,
+    measure: str,
+    rows_per_unit: int,
+    other: bool,
+) -> None:
+    neighbouring = "add_remove" if others is None else "replace_one"
+    catalog = described(folder, measure=measure, neighbouring=neighbouring, rows_per_unit=rows_per_unit, other=other)
+    assume(has(question, catalog))
+    neighbour = shuffled([*without(rows, PERSONS[0]), *(others or [])], seed)
+    assert compare(catalog, rows, neighbour, question, PRICE) == []
+
+
+# ---- planted bugs ----------------------------------------------------------------------------------------------------
+
+GROUPED = "SELECT plan, COUNT(*) AS n, SUM(cost) AS s, SUM(age) AS a FROM visits GROUP BY plan"
+
+
+def by_position(table: Any, rows: str, _values: Any) -> str:
+    numbered = "row_number() OVER (PARTITION BY `unit` ORDER BY o) AS place"
+    placed = f"SELECT *, {numbered} FROM (SELECT *, monotonically_increasing_id() AS o FROM ({rows}))"
+    return f"SELECT * EXCEPT (o, place) FROM ({placed}) WHERE place <= {table.max_rows_per_unit}"
+
+
+def with_names(question: Any) -> str:
+    """Print a value of the data into the text of a query, as a plan that depends on data would."""
+    return f"{printed(question)} -- {next(moments)}"
+
+
+printed, moments = queries.answer, count()
+BUGS: dict[str, tuple[Any, str, Any]] = {
+    "rows kept by position": (cleaned, "kept", by_position),
+    "texts that differ": (queries, "answer", with_names),
+}
+
+
+@pytest.mark.parametrize("bug", only([0], BUGS))
+def test_planted_bugs_are_found(bug: str, cluster: Cluster, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog, neighbour = described(folder), list(reversed(without(SHARED, 1)))
+    assert compare(catalog, SHARED, neighbour, GROUPED, PRICE) == []
+    monkeypatch.setattr(*BUGS[bug])
+    assert compare(catalog, SHARED, neighbour, GROUPED, PRICE)
