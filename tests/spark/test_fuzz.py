@@ -158,9 +158,8 @@ def one_too_many(node: Any, *rest: Any) -> str:
 
 
 def grouped_together(node: Any) -> str:
-    return (
-        per_unit(node).replace("(SELECT `unit`", "(SELECT MIN(`unit`) AS `unit`").replace("GROUP BY 1", "GROUP BY ()")
-    )
+    whole = per_unit(node).replace("(SELECT `unit`", "(SELECT MIN(`unit`) AS `unit`", 1)
+    return whole.removesuffix(" GROUP BY 1)") + ")"
 
 
 def joined_with_anyone(node: Any) -> str:
@@ -212,7 +211,7 @@ def test_planted_bugs_are_found(bug: str, worlds: Place, monkeypatch: pytest.Mon
     def shows(seed: int) -> bool:
         try:
             return found(case(seed, text), worlds)[1] != "answered"
-        except AssertionError:
-            return True
+        except AssertionError as error:
+            return isinstance(error.__cause__, AssertionError)  # what an engine raises tells nothing of distances
 
     assert any(map(shows, range(0, 7 * 9, 7)))  # of every seventh question, rows are cleaned and kept afresh
