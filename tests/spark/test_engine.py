@@ -185,6 +185,18 @@ def test_a_condition_in_brackets_is_no_list_of_names(cluster: Cluster) -> None:
         cluster._session.conf.set(name, SETTINGS[name])
 
 
+def test_without_ansi_mode_numbers_would_wrap_around(cluster: Cluster) -> None:
+    """Printed expressions never come there; what did would fail, and not answer with another number."""
+    query, name = "SELECT SUM(x) FROM VALUES (9223372036854775807L), (1L) AS t(x)", "spark.sql.ansi.enabled"
+    with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
+        cluster.rows(query)
+    cluster._session.conf.set(name, "false")
+    try:
+        assert cluster.rows(query) == [(-(2**63),)]
+    finally:
+        cluster._session.conf.set(name, SETTINGS[name])
+
+
 # ---- what takes too long ---------------------------------------------------------------------------------------------
 
 FOR_HOURS = "SELECT COUNT(*) AS measure0 FROM range(100000000000000) WHERE id % 7 = 3"
