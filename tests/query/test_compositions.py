@@ -98,6 +98,9 @@ OVER = [
     "ORDER BY n, k",
     "SELECT plan AS k, n FROM b UNION ALL SELECT 'x', n FROM c UNION SELECT 'x', n FROM c ORDER BY 1",
     "SELECT COUNT(*) AS k, SUM(n) AS s FROM (SELECT plan, n FROM b UNION SELECT plan, n FROM b) u",
+    "SELECT plan, site FROM a GROUP BY CUBE (plan, site) ORDER BY plan, site",
+    "SELECT x.plan, y.plan AS p, y.n FROM b x LEFT JOIN b y ON y.plan = 'a' AND x.n > 100 ORDER BY 1, 2",
+    "SELECT x.plan, y.plan AS p FROM b x FULL JOIN b y ON y.plan = 'a' AND x.plan = y.plan ORDER BY 1, 2",
     "SELECT AVG(m) AS m FROM (SELECT plan, MAX(n) AS m FROM a GROUP BY plan) u",
     "SELECT SUM(s) AS s FROM (SELECT m, SUM(n) AS s FROM (SELECT plan, n, MAX(n) OVER (PARTITION BY plan) AS m FROM a) "
     "u GROUP BY m) v",

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lapwing.query.aggregates.grouping_sets import grouping_sets
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen
 
 _SETS: Final = (exp.GroupingSets, exp.Rollup, exp.Cube)
@@ -62,6 +63,8 @@ def _of_set(select: exp.Select, keys: Collection[exp.Expression], every: Collect
     for node in [*leg.expressions, *([] if having is None else [having])]:
         _without(node, keys, every)
     leg.set("group", exp.Group(expressions=[key.copy() for key in keys]) if keys else None)
+    if not is_aggregated(leg):  # it is one row all the same
+        leg.set("having", exp.Having(this=exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))))
     return leg
 
 

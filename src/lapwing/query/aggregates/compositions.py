@@ -67,9 +67,10 @@ def compose(
     composer = _Composer(parsed, whole, outputs, within)
     items = composer.items(parsed.select)
     below = None if items is None else below_each_other(parsed.select, RowScope(text=text))
-    if below is not None:  # of units, too
+    sets = None if below is None else composer.items(below)
+    if below is not None and sets is not None:  # of units, too
         try:
-            return composer.all_of(composer.items(below) or [], below)
+            return composer.all_of(sets, below)
         except QueryRefused as again:
             if not again.reason.startswith(UNIT_SHOWN):
                 raise
