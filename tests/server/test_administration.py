@@ -148,7 +148,8 @@ def test_a_disabled_person_whose_tokens_work_would_be_found(
     look = type(world.service.store).look
 
     def careless(self: Any, statement: str, values: Any = ()) -> list[Any]:
-        return look(self, statement.replace("revoked = 0 AND", "").replace(" AND active = 1", ""), values)
+        forgetful = statement.replace("revoked = 0 AND", "").replace("people.active = 1 AND", "")
+        return look(self, forgetful, values)
 
     do("people", "disable", name)
     assert not may_come_in(world, token)
