@@ -6,8 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lapwing.interrupts import deferred, let_through
+from lapwing.interrupts import deferred, may_be_stopped
 from lapwing.switches import Switch
+
+
+def let_through() -> None:
+    """Do what loops that wait do: hear a press, if there is one."""
+    with deferred():
+        pass
 
 
 def done(switch: Switch, press: Callable[[int], bool]) -> list[str]:
@@ -103,6 +109,17 @@ def test_others_do_not_hear_it() -> None:
             let_through()
     let_through()
     assert heard.is_set()
+
+
+def test_a_thread_may_be_stopped_by_a_switch_alone() -> None:
+    def switched() -> bool:
+        with Switch().heard():
+            return may_be_stopped()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert not thread.submit(may_be_stopped).result()
+        assert thread.submit(switched).result()
+    assert may_be_stopped()  # by Ctrl-C, here in the main thread
 
 
 def test_a_switch_that_nobody_hears_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

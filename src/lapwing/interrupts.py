@@ -40,10 +40,9 @@ def deferred() -> Iterator[list[int]]:
             handler(signal.SIGINT, None)
 
 
-def let_through() -> None:
-    """Let a press of this thread's `Switch` through, if it has one: for loops that wait, and hear signals at once."""
-    with deferred():
-        pass
+def may_be_stopped() -> bool:
+    """Tell whether anything can stop the work of this thread: Ctrl-C, or a switch."""
+    return switches.current.get() is not None or _handler() is not None
 
 
 @final
@@ -71,5 +70,5 @@ class Ending:
 
 def _handler() -> Callable[[int, Any], Any] | None:
     """Return what a press does in this thread; None if it does nothing here."""
-    handler = signal.getsignal(signal.SIGINT)
-    return handler if threading.current_thread() is threading.main_thread() and callable(handler) else None
+    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    return handler if callable(handler) else None

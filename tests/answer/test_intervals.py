@@ -9,18 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lapwing.exact.arrays import integer_array
 from lapwing.query.derivation import answer_functions, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells
+from lapwing.query.derivation.intervals import JointMargins
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate, interval_of_columns
 from tests.support.effort import examples
 
-PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 2), low=-20, high=60))
+PAY_STEP = Fraction(1, 2)
+PAY = ColumnReference(name="pay", type=Fixed(step=PAY_STEP, low=-20, high=60))
 COUNT = Count()
 TOTAL = Sum(argument=PAY)
 CENTRED = Sum(argument=PAY, origin=20)
@@ -99,6 +102,36 @@ def test_a_division_that_forgets_zero_is_noticed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(vars(answer_functions)["FUNCTIONS"], "divide", entry)
     possible: dict[Measure, Fraction] = {COUNT: Fraction(1), TOTAL: Fraction(1)}
     assert not contained(evaluate(ratio, possible, {}), interval_of_columns(ratio, released, room, {}))
+
+
+NUMBERS = st.one_of(st.integers(-100, 100), st.integers(-(2**66), 2**66))
+MARGINS = st.fractions(0, 50, max_denominator=32)
+
+
+@examples(40, 4_000)
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=4), MARGINS, MARGINS, st.booleans())
+def test_ends_of_a_mean_are_those_of_its_cells_one_by_one(
+    released: list[tuple[int, int]], of_sum: Fraction, of_count: Fraction, joint: bool
+) -> None:
+    margins: dict[Measure, Fraction] = {CENTRED: of_sum, COUNT: of_count}
+    sums, counts = ([pair[place] for pair in released] for place in (0, 1))
+    cells = NoisyCells(
+        size=len(released),
+        measures={CENTRED: integer_array(sums), COUNT: integer_array(counts)},
+        keys={},
+        margins=lambda _: {},
+    )
+    found = Average(total=CENTRED, count=COUNT).interval(cells, JointMargins(margins) if joint else margins)
+    for place, (total, count) in enumerate(released):
+        rows = (count - of_count, count + of_count)
+        ratios = [
+            10 + end / max(Fraction(1), some)
+            for end in (total * PAY_STEP - of_sum, total * PAY_STEP + of_sum)
+            for some in rows
+        ]
+        nothing = rows[0 if joint else 1] < 1
+        ends = (-10, 30) if nothing else [min(max(end, -10), 30) for end in (min(ratios[:2]), max(ratios[2:]))]
+        assert [end.values()[place] for end in found] == list(ends)
 
 
 def test_a_mean_is_divided_over_possible_counts_only_and_stays_in_bounds() -> None:

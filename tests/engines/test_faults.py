@@ -7,8 +7,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import numpy as np
@@ -17,10 +19,12 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FAILED, DuckDB
+from lapwing.engines.duckdb import overdue
 from lapwing.engines.duckdb.database import Database
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.bind import bind
 from tests.support.engines.tables import ask, catalog, digests, parquet, run
+from tests.support.server.queueing import until
 
 COLUMNS = {"x": '{ type = "integer", lower = 0, upper = 100 }', "note": '{ type = "string" }'}
 QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS s, COUNT(note) AS notes FROM t"
@@ -226,6 +230,40 @@ def test_the_time_limit_ends_a_question(found: Catalog, monkeypatch: pytest.Monk
     monkeypatch.undo()
     assert run(engine, bind(QUESTION, found).question)
     engine.close()
+
+
+def test_the_time_limit_ends_a_query_in_a_thread_that_nobody_stops(found: Catalog) -> None:
+    """Such a query runs in the thread that asks; the next one of the same session is not hit."""
+    database = DuckDB(found, seconds=0.3)._database
+
+    def asked() -> None:
+        with database.session() as ask:
+            with pytest.raises(duckdb.InterruptException):
+                ask(SLOW)
+            assert ask("SELECT 1") == [(1,)]
+
+    def is_worked_by_another() -> bool:
+        before = len(database._idle)
+        database.query("SELECT 1")
+        return len(database._idle) > before
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asked).result()
+        assert not thread.submit(is_worked_by_another).result()
+    assert is_worked_by_another()  # in the main thread, which hears Ctrl-C
+    database.close()
+
+
+def test_only_what_is_overdue_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overdue, "PAUSE", 0.01)
+    early, late, ended = Mock(), Mock(), Mock()
+    with overdue.interrupted_after(1000, early), overdue.interrupted_after(0, late):
+        with overdue.interrupted_after(0.005, ended):
+            pass
+        until(lambda: late.interrupt.call_count > 1)
+    assert not early.interrupt.called
+    assert not ended.interrupt.called
+    until(lambda: not overdue._looking)  # the thread ends where nothing runs
 
 
 def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) -> None:

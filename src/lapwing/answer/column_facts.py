@@ -10,8 +10,8 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of, parts_of, values_in
+from lapwing.query.derivation.derive import IntervalEnd
+from lapwing.query.derivation.derived import Derived, MeasureValue, Output, measures_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.noisy_trees import rank_error
@@ -72,15 +72,22 @@ def facts(
         return composed_facts(plan, sources)
     names = measure_names(plan)
     of_measure = {m: _measure(names[m], m, mechanisms[m], None if shares is None else shares[m]) for m in mechanisms}
-    return tuple(
-        ColumnFacts(
-            name=output.name,
-            measures=tuple(of_measure[m] for m in measures_of(output.value)),
-            half_width=_same_everywhere(output.value, mechanisms, of_measure),
-            price_share=_share(output.value, shares),
-            notes=(*_notes(output.value), *_rank_notes(output.value, mechanisms)),
-        )
-        for output in plan.outputs
+    return tuple(_column(output, mechanisms, of_measure, shares) for output in plan.outputs)
+
+
+def _column(
+    output: Output,
+    mechanisms: Mapping[Measure, NoiseLaw],
+    of_measure: Mapping[Measure, MeasureFacts],
+    shares: Mapping[Measure, Fraction] | None,
+) -> ColumnFacts:
+    value, inside, measured = output.value, list(values_in(output.value)), measures_of(output.value)
+    return ColumnFacts(
+        name=output.name,
+        measures=tuple([of_measure[measure] for measure in measured]),
+        half_width=_same_everywhere(value, mechanisms, of_measure),
+        price_share=None if shares is None else _share([shares[measure] for measure in measured]),
+        notes=(*(_notes(value, inside) if measured else ()), *_rank_notes(inside, mechanisms)),
     )
 
 
@@ -98,27 +105,27 @@ def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction |
         half_width = rank_error(measure, mechanism, INTERVAL_CONFIDENCE)
     else:
         half_width = mechanism.half_width(INTERVAL_CONFIDENCE)
+    step = measure.step
+    whole = step.denominator == 1 == step.numerator
     return MeasureFacts(
         measure=name,
         mechanism=mechanism.name,
-        scale=float_near(mechanism.scale * measure.step),
-        half_width=float_near(half_width * measure.step),
+        scale=float_near(mechanism.scale if whole else mechanism.scale * step),
+        half_width=float_near(half_width if whole else half_width * step),
         price_share=None if share is None else float_near(share),
     )
 
 
-def _share(value: Derived, shares: Mapping[Measure, Fraction] | None) -> float | None:
-    return None if shares is None else float_near(sum((shares[m] for m in measures_of(value)), Fraction(0)))
+def _share(shares: Sequence[Fraction]) -> float:
+    return float_near(sum(shares[1:], shares[0])) if shares else 0.0
 
 
-def _notes(value: Derived) -> list[str]:
-    """Say what a reader of the column should know."""
-    if not measures_of(value):
-        return []
-    if rests_on_ends(value):
+def _notes(value: Derived, inside: Sequence[Derived]) -> list[str]:
+    """Say what a reader of the column should know; inside: the values that it is made of."""
+    if [part for part in inside if isinstance(part, IntervalEnd)]:
         return ["computed from ends of 95 % intervals, so that it has no interval of its own"]
     notes = []
-    if any(isinstance(part, Average) for part in values_in(value)):
+    if [part for part in inside if isinstance(part, Average)]:
         notes.append("NULL where the noisy count of a mean is below 1")
     if isinstance(value, KnownMean):
         notes.append(f"over the {value.people:,} that the catalog says there are")
@@ -129,7 +136,7 @@ def _notes(value: Derived) -> list[str]:
     return notes
 
 
-def _rank_notes(value: Derived, mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
+def _rank_notes(inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
     """Say how far ranks are off, and from how wide a step values are read."""
-    ranked = [part for part in parts_of(value) if isinstance(part, OrderStatistic)]
-    return [part.note(mechanisms[part.distribution]) for part in ranked]
+    ranked = [part for value in inside for part in value.parts if isinstance(part, OrderStatistic)]
+    return [part.note(mechanisms[part.distribution]) for part in dict.fromkeys(ranked)]

@@ -30,6 +30,7 @@ number's scale is its margin, and the quantile for the three scales together tak
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Final, final
 
@@ -65,13 +66,16 @@ _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
 
+_Law = RoundedGaussian | ReconstructedGaussian | DiscreteLaplace
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """The noise of several numbers, of one kind: what scales it, in their units, and what rounding adds to it."""
+    """The noise of several numbers, of one kind: what scales it, in their steps, and what rounding adds to it."""
 
-    scales: Mapping[Measure, Fraction]
-    slacks: Mapping[Measure, Fraction]
+    scales: Sequence[Fraction]
+    slacks: Sequence[Fraction]
     gaussian: bool
 
 
@@ -84,39 +88,34 @@ def joint_margins(
     all of them or Laplace in all of them.
     """
     found = _alone(value)
-    noise = None if found is None else _noise({measure: mechanisms[measure] for measure in measures_of(found)})
-    if found is None or noise is None:
+    if found is None:
         return None
     chance = 1 - confidence
-    mean = _of_mean(found.total, found.count, noise, chance if isinstance(found, Average) else chance / _SHARES)
+    mean = _of_mean(found.total, found.count, mechanisms, chance if isinstance(found, Average) else chance / _SHARES)
     if isinstance(found, Average) or mean is None:
         return mean
-    if any(slack != _HALF * measure.step for measure, slack in noise.slacks.items()):
+    measures = measures_of(found)
+    noise = _noise([mechanisms[measure] for measure in measures])
+    if noise is None or any(slack != _HALF for slack in noise.slacks):
         return None
     rest = chance * (_SHARES - 1 - found.sample) / _SHARES
     factor = _quantile(rest) if noise.gaussian else Fraction(1)
-    margins = {measure: _up(factor * scale, measure.step) for measure, scale in noise.scales.items()}
+    scales = zip(measures, noise.scales, strict=True)
+    margins = {measure: _up(factor * scale) * measure.step for measure, scale in scales}
     apart: dict[Measure, Fraction] = {found.count: Fraction(mechanisms[found.count].half_width(1 - chance / _SHARES))}
     return JointMargins(margins, mean, apart, root_of_squares if noise.gaussian else _of_laplaces(rest))
 
 
-def _noise(laws: Mapping[Measure, NoiseLaw]) -> _Noise | None:
+def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     """Return the noise of some numbers if all of it is of one kind."""
-    gaussian = {m: law for m, law in laws.items() if isinstance(law, RoundedGaussian | ReconstructedGaussian)}
+    gaussian = [law for law in laws if isinstance(law, RoundedGaussian | ReconstructedGaussian)]
     if len(gaussian) == len(laws):
-        return _Noise(
-            {m: law.sigma * m.step for m, law in gaussian.items()},
-            {m: (_HALF if isinstance(law, RoundedGaussian) else law.slack) * m.step for m, law in gaussian.items()},
-            gaussian=True,
-        )
-    laplace = {m: law for m, law in laws.items() if isinstance(law, DiscreteLaplace)}
+        slacks = [_HALF if isinstance(law, RoundedGaussian) else law.slack for law in gaussian]
+        return _Noise([law.sigma for law in gaussian], slacks, gaussian=True)
+    laplace = [law for law in laws if isinstance(law, DiscreteLaplace)]
     if len(laplace) < len(laws):
         return None
-    return _Noise(
-        {m: continuous_scale(law.scale) * m.step for m, law in laplace.items()},
-        {m: _HALF * m.step for m in laplace},
-        gaussian=False,
-    )
+    return _Noise([continuous_scale(law.scale) for law in laplace], [_HALF] * len(laplace), gaussian=False)
 
 
 def _alone(value: Derived) -> Average | Variance | None:
@@ -134,14 +133,29 @@ def _alone(value: Derived) -> Average | Variance | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _of_mean(total: Sum, count: Count, noise: _Noise, chance: Fraction) -> JointMargins[Measure] | None:
-    furthest = _furthest(total)
-    if not furthest:
+def _of_mean(
+    total: Sum, count: Count, mechanisms: Mapping[Measure, NoiseLaw], chance: Fraction
+) -> JointMargins[Measure] | None:
+    by_sum, by_count, ends = mechanisms[total], mechanisms[count], total.type
+    if not (isinstance(by_sum, _Law) and isinstance(by_count, _Law)):
+        return None
+    furthest = max(abs((ends.low or 0) - total.origin), abs((ends.high or 0) - total.origin))
+    apart = _apart(furthest, by_sum, by_count, chance) if furthest else None
+    return None if apart is None else JointMargins({total: apart[0] * ends.step, count: apart[1] * count.step})
+
+
+@lru_cache(maxsize=1024)
+def _apart(furthest: int, by_sum: _Law, by_count: _Law, chance: Fraction) -> tuple[Fraction, Fraction] | None:
+    """Return a and b for a mean that is at most so many steps of its sum from the origin, in steps of both numbers.
+
+    Remembered, as these numbers are public, and the same for all questions of the same columns at one price.
+    """
+    noise = _noise((by_sum, by_count))
+    if noise is None:
         return None
     line = _line_above_gaussian if noise.gaussian else _line_above_laplace
-    least, most = line(noise.scales[total], furthest * noise.scales[count], chance)
-    by_count = (most - least) / furthest + noise.slacks[count]
-    return JointMargins({total: _up(least + noise.slacks[total], total.step), count: _up(by_count, count.step)})
+    least, most = line(noise.scales[0], furthest * noise.scales[1], chance)
+    return _up(least + noise.slacks[0]), _up((most - least) / furthest + noise.slacks[1])
 
 
 def _line_above_gaussian(scale: Fraction, farthest: Fraction, chance: Fraction) -> tuple[Fraction, Fraction]:
@@ -181,16 +195,9 @@ def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:
     return strays
 
 
-def _furthest(total: Sum) -> Fraction:
-    """Return how far a mean may be from the origin of its sum."""
-    low, high = total.type.interval()
-    origin = total.origin * total.step
-    return max(abs((low or Fraction(0)) - origin), abs((high or Fraction(0)) - origin))
-
-
 def _quantile(chance: Fraction) -> Fraction:
     return enclose_tightly(normal_two_sided_quantile_ball, chance, bits=_BITS).upper
 
 
-def _up(margin: Fraction, step: Fraction) -> Fraction:
-    return Fraction(ceil(margin / step * _FINENESS), _FINENESS) * step
+def _up(steps: Fraction) -> Fraction:
+    return Fraction(ceil(steps * _FINENESS), _FINENESS)

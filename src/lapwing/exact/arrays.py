@@ -69,14 +69,6 @@ def total(x: IntArray, y: IntArray) -> IntArray:
     return exact
 
 
-def raised(values: IntArray, k: int) -> IntArray:
-    """Raise to a whole power ≥ 0 exactly."""
-    if values.dtype == np.int64 and largest(values) ** k < _FITS:
-        narrow: IntArray = values**k
-        return narrow
-    return values.astype(object) ** k
-
-
 def in_chunks(draw: Callable[[int], IntArray], size: int) -> IntArray:
     """Return `size` numbers from a function that draws any number of them, in pieces that fit the cache.
 

@@ -112,7 +112,7 @@ class RoundedGaussian:
 
     def half_width(self, confidence: Number) -> int:
         """Return the smallest h that is certified to have P(|noise| ≤ h) ≥ confidence."""
-        return _half_width(self.sigma, 1 - probability(confidence, "confidence"))
+        return _half_width(self.sigma, confidence)
 
     def record(self) -> list[str]:
         """Return the parameters as stored answers keep them."""
@@ -125,9 +125,9 @@ class RoundedGaussian:
         return cls(sigma=sigma)
 
 
-@lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question
-def _half_width(sigma: Fraction, tail: Fraction) -> int:
-    """Return the smallest h that is certified to have P(|noise| > h) ≤ tail."""
+@lru_cache(maxsize=1 << 10, typed=True)  # of public numbers, and asked for several times in every question
+def _half_width(sigma: Fraction, confidence: Number) -> int:
+    tail = 1 - probability(confidence, "confidence")
     quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
     guess = sigma * quantile - Fraction(1, 2)
     return smallest(lambda h: _tail(sigma, h).upper <= tail, guess=math.ceil(guess))

@@ -21,7 +21,7 @@ _LARGEST = 10**100
 _MOST_DIGITS = 400
 _MOST_BITS = 1 << 13
 _GRID_STEPS = 10**24
-_LEAST_PROBABILITY = Fraction(1, 10**300)
+_MOST_PROBABLE = 10**300
 # Long enough for every number that `exact` takes: 10¹⁰⁰ · 2⁸¹⁹² has 2,567 digits.
 _WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/[0-9]{1,2567})?")
 
@@ -32,14 +32,12 @@ def exact(value: Number, name: str) -> Fraction:
     Raises: InvalidParameter for a bool, a string, NaN, an infinity or anything that is not a number.
     """
     number = _read(value)
-    # Mostly a few bits tell; what is long is looked at below. 2³³² < 10¹⁰⁰.
-    if number is not None and number.numerator.bit_length() <= 332 and number.denominator.bit_length() <= _MOST_BITS:
-        return number
     if number is None:
         raise InvalidParameter(
             f"{name} is {value!r:.60}; it must be a finite number, as int, float, Decimal or Fraction: such as 0.5."
         )
-    if abs(number) > _LARGEST or number.denominator.bit_length() > _MOST_BITS:
+    top, bottom = number.as_integer_ratio()
+    if not -_LARGEST * bottom <= top <= _LARGEST * bottom or bottom.bit_length() > _MOST_BITS:
         raise InvalidParameter(
             f"{name} is too large or too fine; its size must be at most 1e100, with 8192 binary digits after the point."
         )
@@ -84,7 +82,8 @@ def positive(value: Number | None, name: str) -> Fraction:
 def probability(value: Number, name: str) -> Fraction:
     """Return a number strictly between 0 and 1, by 10⁻³⁰⁰ at least, as a fraction."""
     number = exact(value, name)
-    if not _LEAST_PROBABILITY <= number <= 1 - _LEAST_PROBABILITY:
+    top, bottom = number.as_integer_ratio()
+    if min(top, bottom - top) * _MOST_PROBABLE < bottom:
         raise InvalidParameter(f"{name} is {value}; it must be above 0 and below 1 (by 1e-300 at least).")
     return number
 

@@ -140,6 +140,8 @@ def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple
     Where an aggregate says an epsilon, its measures get what that alone would be charged; the others share the rest
     evenly.
     """
+    if not (selects or plan.asked.shares or plan.asked.weights) and loss.amount:  # as mostly: evenly
+        return (loss.amount / max(1, among := len(plan.question.measures)),) * among
     said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
     weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
     if selects:

@@ -3,7 +3,7 @@
 import time
 from typing import Final, final
 
-from lapwing.interrupts import let_through
+from lapwing.interrupts import deferred
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay, still_waiting
 
@@ -31,5 +31,6 @@ class Waiting:
             if time.monotonic() > self._deadline:
                 raise still_waiting(WAIT_SECONDS)
             time.sleep(pause)
-            let_through()
+            with deferred():  # lets a press of this thread's switch through; signals are heard at once
+                pass
             pause = min(2 * pause, _LONGEST_SECONDS)

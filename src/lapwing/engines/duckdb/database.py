@@ -1,8 +1,8 @@
 """A DuckDB database in memory that may read the files of one catalog and nothing else.
 
 Theory of operation. It is configured once and then locked (`lockdown`), and spills only into a private folder that goes
-with it. A query runs in a thread of its own, so that a time limit or Ctrl-C can interrupt it. The threads stay for the
-next queries: starting one takes as long as a small query does.
+with it. A query runs in a thread of its own, so that a time limit or Ctrl-C can interrupt it; where only the clock can,
+in that which asks (`overdue`). The threads stay: starting one takes as long as a small query does.
 """
 
 import os
@@ -22,7 +22,8 @@ import duckdb
 
 from lapwing import progress, scratch
 from lapwing.engines.duckdb.lockdown import configured, lock_down
-from lapwing.interrupts import deferred
+from lapwing.engines.duckdb.overdue import interrupted_after
+from lapwing.interrupts import deferred, may_be_stopped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,6 +120,9 @@ class Database:
     def _run(
         self, cursor: duckdb.DuckDBPyConnection, query: str, take: Callable[[duckdb.DuckDBPyConnection, str], Taken]
     ) -> Taken:
+        if progress.watcher.get() is None and not may_be_stopped():
+            with interrupted_after(self._seconds, cursor):
+                return take(cursor, query)
         deadline = time.monotonic() + self._seconds
         with deferred() as pressed, self._worker() as worker:
             future: Future[Taken] = worker.submit(take, cursor, query)

@@ -1,22 +1,19 @@
 """The mean of a column: a noisy sum over a noisy count."""
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import ClassVar, final
 
 import numpy as np
 
-from lapwing.exact.arrays import product, total
-from lapwing.query.derivation import intervals, rationals
-from lapwing.query.derivation.columns import Rationals, Shape, constant, some
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
+from lapwing.exact.arrays import IntArray, product, total
+from lapwing.query.derivation.columns import BoolArray, Rationals, Shape, some
+from lapwing.query.derivation.derived import Derived, NoisyCells, Part
 from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
 from lapwing.query.derivation.rationals import single
 from lapwing.query.measures import Count, Measure, Sum
-
-_ONE = constant(Fraction(1))
 
 
 @final
@@ -53,16 +50,31 @@ class Average:
 
         Where no count is, the mean may be anywhere inside its bounds.
         """
-        fewest, most = (end.numbers for end in MeasureValue(measure=self.count).interval(cells, margins))
-        sums = MeasureValue(measure=self.total).interval(cells, margins)
-        none = rationals.compared(operator.lt, fewest if isinstance(margins, JointMargins) else most, _ONE)
-        counts = (Ends(numbers=rationals.greater(fewest, _ONE)), Ends(numbers=rationals.greater(most, _ONE)))
-        ratios = intervals.divide(sums, counts)
+        # In integers over one denominator, as an operation on columns takes as long as many cells do.
         step = self.total.step
-        low, high = (constant(bound * step) for bound in self._bounds)
-        origin = constant(self.total.origin * step)
-        first, last = (rationals.within(rationals.add(origin, ratio.numbers), low, high) for ratio in ratios)
-        return (Ends(numbers=rationals.choose(none, low, first)), Ends(numbers=rationals.choose(none, high, last)))
+        (of_sum, sum_parts), (of_count, count_parts) = (
+            fraction.as_integer_ratio() for fraction in (margins[self.total] / step, margins[self.count])
+        )
+        parts = lcm(sum_parts, count_parts)
+        whole = single(parts)
+        sums, counts = (product(cells.measures[measure], whole) for measure in (self.total, self.count))
+        off, around = single(of_sum * (parts // sum_parts)), single(of_count * (parts // count_parts))
+        least, most = total(sums, -off), total(sums, off)
+        fewest, many = total(counts, -around), total(counts, around)
+        none = (fewest if isinstance(margins, JointMargins) else many) < whole
+        fewest, many = np.maximum(fewest, whole), np.maximum(many, whole)
+        low, high = self._bounds
+        return (
+            self._end(least, np.where(least >= 0, many, fewest), none, low),
+            self._end(most, np.where(most >= 0, fewest, many), none, high),
+        )
+
+    def _end(self, sums: IntArray, counts: IntArray, none: BoolArray, anywhere: int) -> Ends:
+        """Return sums over counts from the origin, inside the bounds, and a bound where there is no count."""
+        low, high = (product(counts, single(bound)) for bound in self._bounds)
+        tops = total(product(counts, single(self.total.origin)), sums)
+        tops = np.where(none, product(counts, single(anywhere)), np.minimum(np.maximum(tops, low), high))
+        return Ends(numbers=Rationals(tops=tops, bottoms=counts, scale=self.total.step))
 
     @property
     def _bounds(self) -> tuple[int, int]:

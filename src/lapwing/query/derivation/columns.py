@@ -79,7 +79,7 @@ class Rationals:
 
 def spread(values: IntArray, shape: tuple[int, ...]) -> IntArray:
     """Return integers with as many entries as there are cells."""
-    return cast(IntArray, np.broadcast_to(values, shape))
+    return values if values.shape == shape else cast(IntArray, np.broadcast_to(values, shape))
 
 
 @final
@@ -138,7 +138,7 @@ class Labels:
 
     def expanded(self, size: int) -> "Labels":
         """Return the column with one entry a cell."""
-        return Labels(places=np.broadcast_to(self.places, size), labels=self.labels)
+        return self if self.size == size else Labels(places=np.broadcast_to(self.places, size), labels=self.labels)
 
     def taken(self, places: IndexArray) -> "Labels":
         """Return the entries at some places of an expanded column."""

@@ -156,13 +156,15 @@ class OutputOrder:
 
 def measures_of(derived: Derived) -> tuple[Measure, ...]:
     """Return the measures that a derived value rests on, each once, in order of appearance."""
-    parts = (part for value in values_in(derived) for part in value.parts)
-    return tuple(dict.fromkeys(part.distribution if isinstance(part, OrderStatistic) else part for part in parts))
+    parts = parts_of(derived)
+    found = [part.distribution if isinstance(part, OrderStatistic) else part for part in parts]
+    return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
 
 def parts_of(derived: Derived) -> tuple[Part, ...]:
     """Return the parts that a derived value's interval rests on, each once, in order of appearance."""
-    return tuple(dict.fromkeys(part for value in values_in(derived) for part in value.parts))
+    found = [part for value in values_in(derived) for part in value.parts]
+    return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
 
 def values_in(derived: Derived) -> Iterator[Derived]:
@@ -200,6 +202,8 @@ class NoisyCells:
 
     def taken(self, places: IndexArray) -> "NoisyCells":
         """Return some cells, in the order of `places`."""
+        if len(places) == self.size and (places[1:] > places[:-1]).all():
+            return self  # all of them, in their order
         return replace(
             self,
             size=len(places),

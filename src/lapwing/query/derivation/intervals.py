@@ -43,7 +43,8 @@ class Ends:
 
     def floats(self, size: int) -> FloatArray:
         """Return the nearest double of every end, for so many cells."""
-        floats = np.array(np.broadcast_to(rationals.floats(self.numbers), size))
+        floats = rationals.floats(self.numbers)
+        floats = floats.copy() if floats.size == size else np.full(size, floats[0])
         if self.infinite is not None:
             infinite = np.broadcast_to(self.infinite, size)
             floats[infinite != 0] = infinite[infinite != 0] * inf

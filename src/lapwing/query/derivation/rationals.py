@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array, largest, product, raised, total
+from lapwing.exact.arrays import IntArray, integer_array, largest, product, total
 from lapwing.query.derivation.columns import BoolArray, FloatArray, Rationals, Shape, constant, mask_of, some, spread
 
 _EXACT: Final = 1 << 53
@@ -169,12 +169,20 @@ def whole_constant(x: Rationals) -> int:
     return 0 if value is None else int(value)
 
 
+def _raised(values: IntArray, k: int) -> IntArray:
+    """Raise to a whole power ≥ 0 exactly."""
+    if values.dtype == np.int64 and largest(values) ** k < _FITS:
+        narrow: IntArray = values**k
+        return narrow
+    return values.astype(object) ** k
+
+
 def power(x: Rationals, k: int) -> Rationals:
     """Return x^k for a whole k, NULL where it divides by 0."""
     if k < 0:
         return divide(constant(Fraction(1)), power(x, -k))
-    bottoms = None if x.bottoms is None else raised(x.bottoms, k)
-    return _lowest_terms(Rationals(tops=raised(x.tops, k), bottoms=bottoms, scale=x.scale**k, null=x.null))
+    bottoms = None if x.bottoms is None else _raised(x.bottoms, k)
+    return _lowest_terms(Rationals(tops=_raised(x.tops, k), bottoms=bottoms, scale=x.scale**k, null=x.null))
 
 
 def floor(x: Rationals) -> Rationals:

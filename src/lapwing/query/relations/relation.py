@@ -135,7 +135,8 @@ def table_of(relation: Relation) -> Table:
 
 def tables_of(relation: Relation) -> tuple[Table, ...]:
     """Return the protected tables that a relation rests on, each once, in the order of their names."""
-    return tuple(table for _, table in sorted(_tables(relation).items()))
+    found = _tables(relation)
+    return tuple(found.values()) if len(found) == 1 else tuple(table for _, table in sorted(found.items()))
 
 
 def _tables(relation: Relation) -> dict[str, Table]:

@@ -90,7 +90,7 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
         raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=ALLOWED)
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise QueryRefused(f"The question is longer than {MAX_BYTES:,} bytes", remedy="Shorten it.")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if "\0" in text or not (text.isascii() or text.encode("utf-8", "ignore").decode() == text):
         raise QueryRefused("The question holds a character that is not text", remedy="Remove NUL and broken Unicode.")
     tokens = _tokens(text, text)
     if explain := bool(tokens) and tokens[0].token_type == TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN":
@@ -110,14 +110,14 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
 
 def _has_placeholders(tokens: list[Token]) -> bool:
     """Tell whether any token can be a part of `?`, `$name` or `:name`."""
-    return any(token.token_type in _PLACEHOLDERS for token in tokens)
+    return not _PLACEHOLDERS.isdisjoint([token.token_type for token in tokens])
 
 
 def _speaks_of_privacy(tokens: list[Token]) -> bool:
     """Tell whether there may be an option clause, in its place or not, or a named argument (`dialect`)."""
     kinds = [token.token_type for token in tokens]
-    clause = any(pair == (TokenType.SELECT, TokenType.WITH) for pair in pairwise(kinds))
-    return clause or TokenType.FARROW in kinds or any(token.text.upper() in WORDS for token in tokens)
+    clause = (TokenType.SELECT, TokenType.WITH) in pairwise(kinds)
+    return clause or TokenType.FARROW in kinds or not WORDS.isdisjoint([token.text.upper() for token in tokens])
 
 
 def _tokens(shown: str, text: str) -> list[Token]:
@@ -162,8 +162,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Select:
 def _holds_arguments(tokens: list[Token]) -> bool:
     """Tell whether any parenthesis holds more than the star of COUNT(*)."""
     kinds = [token.token_type for token in tokens]
-    stars = sum(three == _STAR for three in zip(kinds, kinds[1:], kinds[2:], strict=False))
-    return kinds.count(TokenType.L_PAREN) > stars
+    return kinds.count(TokenType.L_PAREN) > list(zip(kinds, kinds[1:], kinds[2:], strict=False)).count(_STAR)
 
 
 def _nodes(statement: exp.Expression) -> tuple[list[exp.Expression], int]:
@@ -211,7 +210,7 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
 
 def _require_items(tokens: list[Token], text: str) -> None:
     """Refuse a comma with nothing before or after it, which the parser would leave out without a word."""
-    kinds = [None, *(token.token_type for token in tokens), None]
+    kinds = [None, *[token.token_type for token in tokens], None]
     for token, before, after in zip(tokens, kinds, kinds[2:], strict=False):
         if token.token_type == TokenType.COMMA and (before in _BEGINS_A_LIST or after in _ENDS_A_LIST):
             raise refused_at(token, text, "A comma has nothing on one side", "Leave it out.")
