@@ -25,8 +25,9 @@ from lapwing.server import (
     saved_routes,
     synthesis_routes,
 )
+from lapwing.server.direct_questions import DirectQuestions
 from lapwing.server.execution import RepeatedProblem
-from lapwing.server.middleware import RequestMiddleware
+from lapwing.server.middleware import Application, RequestMiddleware
 from lapwing.server.service import Service
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ OPEN: Final = ("/v1/login", "/healthz", "/readyz")
 class DividedApplication:
     """The requests of programs, and the pages for people, which are made when the first is asked for."""
 
-    programs: FastAPI
+    programs: Application
     people: "Callable[[], Console]"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
@@ -114,7 +115,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
         return Console(service, app, address, secure=address.startswith("https://"))
 
     return RequestMiddleware(
-        DividedApplication(programs=app, people=console),
+        DividedApplication(programs=DirectQuestions(service, app), people=console),
         service.metrics,
         most_bytes=settings.most_bytes,
         seconds=settings.request_seconds,

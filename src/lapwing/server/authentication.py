@@ -127,6 +127,15 @@ class Callers:
 
         It runs in a thread if the people are in a database, and else at once, which saves two changes of threads.
         """
+        demanded = self.recognise(right)
+
+        async def demanded_at_once(request: Request) -> Caller:
+            return demanded(request)
+
+        return demanded_at_once if self._people.near else demanded
+
+    def recognise(self, right: Right) -> Callable[[Request], Caller]:
+        """Return what says who asks, with this right; it looks into the store."""
 
         def demanded(request: Request) -> Caller:
             caller = self.caller(request)
@@ -136,10 +145,7 @@ class Callers:
                 raise NotAuthorised(f"This takes the right `{right}`: to {MEANINGS[right]}.")
             return caller
 
-        async def demanded_at_once(request: Request) -> Caller:
-            return demanded(request)
-
-        return demanded_at_once if self._people.near else demanded
+        return demanded
 
 
 def address_of(request: Request) -> str:

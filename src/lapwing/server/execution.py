@@ -33,7 +33,7 @@ import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -292,16 +292,28 @@ class QuestionExecutor:
         return await self._wait(self.queue.put(caller.name, work), gone)
 
     async def _wait(self, future: Future[T], gone: Gone) -> T:
-        answer, leaving = asyncio.wrap_future(future), asyncio.ensure_future(gone())
-        either: set[asyncio.Future[Any]] = {answer, leaving}
+        loop, leaving = asyncio.get_running_loop(), asyncio.ensure_future(gone())
+        ended = loop.create_future()
+
+        def end(*_: object) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        def tell(_: Future[T]) -> None:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                loop.call_soon_threadsafe(end)
+
+        future.add_done_callback(tell)
+        leaving.add_done_callback(end)
+        patience = loop.call_later(self._patience, end)
         try:
-            await asyncio.wait(either, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
-            if answer.done() and not answer.cancelled():
-                return answer.result()
+            await ended
+            if future.done() and not future.cancelled():
+                return future.result()
         finally:
+            patience.cancel()
             leaving.cancel()
             future.cancel()  # drops what waits, and nothing else
-            answer.cancel()
         if future.cancelled():
             raise errors.ServiceFault(
                 "The question waited for its turn until the request ended, or the service did. Nothing was charged. "

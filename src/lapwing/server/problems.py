@@ -133,20 +133,25 @@ def response(document: Problem, headers: Mapping[str, str] | None = None) -> JSO
     return JSONResponse(dict(document), status_code=document["status"], media_type=MEDIA_TYPE, headers=headers)
 
 
+def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
+    """Return what a request is answered that ended in an error."""
+    status, headers = status_of(error), {}
+    if type(error) is errors.Fault:  # it says where the store is, which is for the operator to know
+        log("fault", detail=str(error))
+        error = errors.Fault(STORE)
+    if isinstance(error, errors.NotAuthorised) and getattr(request.state, "caller", None) is None:
+        status, headers = 401, {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, errors.TooManyRequests):
+        headers = {"Retry-After": "1"}
+    return response(problem_of(error, status), headers)
+
+
 def install(app: FastAPI) -> None:
     """Make every error of an application a problem document."""
 
     @app.exception_handler(errors.LapwingError)
     async def refused(request: Request, error: errors.LapwingError) -> JSONResponse:
-        status, headers = status_of(error), {}
-        if type(error) is errors.Fault:  # it says where the store is, which is for the operator to know
-            log("fault", detail=str(error))
-            error = errors.Fault(STORE)
-        if isinstance(error, errors.NotAuthorised) and getattr(request.state, "caller", None) is None:
-            status, headers = 401, {"WWW-Authenticate": "Bearer"}
-        if isinstance(error, errors.TooManyRequests):
-            headers = {"Retry-After": "1"}
-        return response(problem_of(error, status), headers)
+        return refusal(error, request)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -1,5 +1,6 @@
 """Routes of those who ask: data sets, prices, answers, budgets, history."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, NotRequired
@@ -29,6 +30,9 @@ from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.service import Service
 from lapwing.session_tables import session_document
 
+ASKED: Final = "/v1/datasets/{dataset}/query"
+"""Where questions are asked; the plain ones of them never come to their route (`direct_questions`)."""
+KEY: Final = re.compile(r"[\x20-\x7e]{1,200}")
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
 Of = Annotated[Literal["data", "population"], Query(description="What the intervals are of.")]
@@ -169,9 +173,7 @@ def routes(service: Service) -> APIRouter:
         dataset: str, body: QueryBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
     ) -> Response:
         """Answer a question and charge it; the same question again is free."""
-        served = await visible(caller, dataset)
-        (record,) = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
-        return answer_response(record, request)
+        return await answered(service, caller, await visible(caller, dataset), body, idempotency_key, request)
 
     @router.post("/datasets/{dataset}/batch", responses=described_by(KeptAnswers), openapi_extra=MAY_ASK)
     async def batch(
@@ -263,6 +265,14 @@ def routes(service: Service) -> APIRouter:
         return json_response([history_document(row) for row in shown], headers)
 
     return router
+
+
+async def answered(
+    service: Service, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, request: Request
+) -> Response:
+    """Ask one question on behalf of somebody, and return its answer."""
+    (record,) = await service.executor.ask(caller, served, body, key, lambda: hung_up(request))
+    return answer_response(record, request)
 
 
 def answer_response(record: AnswerRecord, request: Request) -> Response:
