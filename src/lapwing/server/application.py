@@ -60,15 +60,17 @@ OPEN: Final = ("/v1/login", "/healthz", "/readyz")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DividedApplication:
-    """The requests of programs, and the pages for people, which are made when the first is asked for."""
+    """The requests of programs, of which `questions` answers what it can, and the pages for people, which are made
+    when the first is asked for."""  # noqa: D205, D209
 
-    programs: Application
+    programs: FastAPI
+    questions: Application
     people: "Callable[[], Console]"
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         """Serve one request."""
         path = scope.get("path", "")
-        inner = self.people() if path == PAGES or path.startswith(f"{PAGES}/") else self.programs
+        inner = self.people() if path == PAGES or path.startswith(f"{PAGES}/") else self.questions
         await inner(scope, receive, send)
 
 
@@ -115,7 +117,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
         return Console(service, app, address, secure=address.startswith("https://"))
 
     return RequestMiddleware(
-        DividedApplication(programs=DirectQuestions(service, app), people=console),
+        DividedApplication(programs=app, questions=DirectQuestions(service, app), people=console),
         service.metrics,
         most_bytes=settings.most_bytes,
         seconds=settings.request_seconds,
