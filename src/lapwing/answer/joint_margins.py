@@ -141,7 +141,7 @@ def _of_mean(
         return None
     furthest = max(abs((ends.low or 0) - total.origin), abs((ends.high or 0) - total.origin))
     apart = _apart(furthest, by_sum, by_count, chance) if furthest else None
-    return None if apart is None else JointMargins({total: apart[0] * ends.step, count: apart[1] * count.step})
+    return None if apart is None else JointMargins({total: apart[0] * ends.step, count: apart[1]})
 
 
 @lru_cache(maxsize=1024)
