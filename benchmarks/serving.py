@@ -12,8 +12,9 @@ printed.
 - *charged, with idle ones*: a thousand more connections are open meanwhile, and each is still served at the end.
 
 The floors are measured in the same run: uvicorn with a route that says hello, to the same clients; a row with a synced
-commit, of which a charged answer takes three; the charge and the answer in the ledger alone; and `session.sql` in one
-thread without HTTP. Milliseconds of processors for one request mean more than rates on a machine that others use too.
+commit, of which a charged answer takes three; DuckDB, which counts and sums the same rows without privacy; the charge
+and the answer in the ledger alone; and `session.sql` in one thread without HTTP. Milliseconds of processors for one
+request mean more than rates on a machine that others use too.
 
     python benchmarks/serving.py [--quick] [--workers N]
 """
@@ -43,6 +44,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -523,6 +525,19 @@ def library(folder: Path, count: int) -> tuple[float, float]:
         return repeated(count, ask)
 
 
+def statement(folder: Path, count: int) -> tuple[float, float]:
+    """Return the rate at which DuckDB alone counts and sums the rows of a question, without privacy."""
+    with closing(duckdb.connect()) as connection:
+        connection.execute(f"CREATE TABLE visits AS FROM '{make(folder)}'")
+
+        def ask(number: int) -> None:
+            text = f"SELECT plan, COUNT(*), COUNT(cost), SUM(cost) FROM visits WHERE cost >= {number} GROUP BY plan"
+            connection.execute(text).fetchall()
+
+        ask(-1)
+        return repeated(count, ask)
+
+
 # ---- The table -------------------------------------------------------------------------------------------------------
 
 
@@ -597,12 +612,13 @@ def report(bench: Bench, setup: Setup) -> None:
     """Measure the floors and the service, and print them."""
     with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
         folder = Path(name)
-        for part in ("bare", "ledger", "library", "service"):
+        for part in ("bare", "statement", "ledger", "library", "service"):
             (folder / part).mkdir()
         greeting = bench.hello()
         print(line("uvicorn says hello", greeting, greeting.rate))
         synced = bare(folder / "bare", 10 * bench.size.alone)
         print(alone("a row, synced", synced, synced[0]))
+        print(alone("DuckDB, the rows alone", statement(folder / "statement", bench.size.alone), synced[0]))
         print(alone("ledger, charge and answer", ledger(folder / "ledger", 2 * bench.size.alone), synced[0]))
         charged = library(folder / "library", bench.size.alone)
         print(alone("session.sql, charged", charged, synced[0]))

@@ -26,7 +26,7 @@ def test_every_kind_of_request_is_measured_and_none_fails(printed: str) -> None:
         assert rate > 0, kind
         assert slow > 0, kind
         assert server + client > 0, kind
-    for kind in ("a row, synced", "ledger, charge and answer", "session.sql, charged"):
+    for kind in ("a row, synced", "DuckDB, the rows alone", "ledger, charge and answer", "session.sql, charged"):
         assert float(lines[kind][0]) > 0, kind
     assert "failed" not in printed
 

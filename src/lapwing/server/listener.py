@@ -26,6 +26,8 @@ from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
 IDLE_SECONDS: Final = 60
+NEW_OBJECTS: Final = 5_000
+"""Objects more than there were, at which those are looked through that are new."""
 PUBLIC: Final = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?/?")
 UNSAID: Final = "https://ADDRESS"
 """Stands on the pages where the address of the service is not known."""
@@ -123,14 +125,18 @@ def keep_threads_quiet() -> None:
 def long_lived_objects_frozen() -> Iterator[None]:
     """Keep what was made so far, which lives as long as the process, out of garbage collection.
 
-    A full collection would take a tenth of a second, and every question under way would wait for it. At the end all is
+    A full collection would take a tenth of a second, and every question under way would wait for it. What comes after
+    is collected a little less often, as a question makes thousands of objects and hardly a cycle. At the end all is
     collected: otherwise DuckDB's binding complains on standard error, which is the log.
     """
+    usual = gc.get_threshold()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, *usual[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*usual)
         gc.unfreeze()
 
 
