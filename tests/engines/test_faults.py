@@ -266,6 +266,15 @@ def test_only_what_is_overdue_is_interrupted(monkeypatch: pytest.MonkeyPatch) ->
     until(lambda: not overdue._looking)  # the thread ends where nothing runs
 
 
+def test_a_forked_process_knows_nothing_of_what_runs_in_its_parent() -> None:
+    with overdue.interrupted_after(1000, Mock()), overdue._lock:
+        child = os.fork()
+        if child == 0:
+            with overdue.interrupted_after(1000, Mock()):
+                os._exit(0 if len(overdue._running) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
 

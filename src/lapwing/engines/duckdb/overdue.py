@@ -7,10 +7,11 @@ ends when there are none. It interrupts only what is registered, and a query is 
 no other query is ever hit.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Final
 
@@ -19,10 +20,21 @@ import duckdb
 PAUSE: Final = 0.25
 """Seconds between two looks."""
 
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 _running: Final[dict[int, tuple[duckdb.DuckDBPyConnection, float]]] = {}
 _numbers: Final = count()
 _looking: list[threading.Thread] = []
+
+
+def _begin_anew() -> None:
+    """Forget what runs in the parent of this process, whose threads are not here."""
+    global _lock
+    _lock = threading.Lock()  # it may have been held
+    _running.clear()
+    _looking.clear()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager
@@ -31,7 +43,7 @@ def interrupted_after(seconds: float, cursor: duckdb.DuckDBPyConnection) -> Iter
     number = next(_numbers)
     with _lock:
         _running[number] = cursor, time.monotonic() + seconds
-        if not (_looking and _looking[0].is_alive()):  # none yet, or it is of the parent of this process
+        if not _looking:
             _looking[:] = [threading.Thread(target=_look, name="overdue", daemon=True)]
             _looking[0].start()
     try:
@@ -51,4 +63,5 @@ def _look() -> None:
             now = time.monotonic()
             for cursor, deadline in _running.values():
                 if now > deadline:
-                    cursor.interrupt()
+                    with suppress(duckdb.Error):  # somebody has closed it
+                        cursor.interrupt()
