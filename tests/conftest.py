@@ -19,6 +19,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 __all__ = ["own_postgres", "postgres", "postgres_files", "shared_postgres"]
 
 effort.register()
+gc.disable()
+"""Until all tests are found: they and all modules stay, so that each search for garbage would find none of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,9 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep twelve thousand tests and all modules, which live as long as the run, out of every search for garbage."""
-    gc.collect()
+    """Keep all tests and modules, which live as long as the run, out of every search for garbage from here on."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

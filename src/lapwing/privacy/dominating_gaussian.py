@@ -19,6 +19,7 @@ middle and at the right point, it is so everywhere between, as all are straight.
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -55,7 +56,12 @@ def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussian
     Raises: InvalidParameter for a delta outside, one that is not above the list's chance of giving away all, or a list
         that loses more than a μ of about a thousand.
     """
-    failure = probability(delta, "delta")
+    return _least_above(loss, probability(delta, "delta"))
+
+
+# A list is looked at when noise is chosen for it, when its price is shown and when it is charged.
+@lru_cache(maxsize=64)
+def _least_above(loss: LossDistribution, failure: Fraction) -> ApproximateGaussianDP:
     end = loss.to_epsilon(failure).upper
     if end == float("inf"):
         raise InvalidParameter(
