@@ -13,6 +13,8 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(PROCESSES) 
 # Those of Spark share one JVM, in one process, before all others. Without Java they are skipped.
 SPARK = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q tests/spark
 HAS_JAVA = command -v java > /dev/null
+# In a new clone pytest rewrites each test file once, and keeps that: one process meanwhile, so that not each of several does.
+FOUND = $(subst -n $(PROCESSES) --dist worksteal,-p no:xdist --collect-only,$(PYTEST)) > /dev/null 2>&1
 
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
@@ -20,7 +22,7 @@ demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
 	@requirements/debian.sh
 	@! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp
-	@spark=0; $(SPARK) || spark=$$?; $(PYTEST) && exit $$spark
+	@$(FOUND) & spark=0; $(SPARK) || spark=$$?; wait; $(PYTEST) && exit $$spark
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
 	@requirements/debian.sh debootstrap
