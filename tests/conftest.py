@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Keep all tests and modules, which live as long as the run, out of every search for garbage from here on."""
     gc.freeze()
+    gc.set_threshold(20_000)  # after 700 objects, as Python has it, searches take a fiftieth of the whole run
     gc.enable()
 
 

@@ -79,6 +79,8 @@ def _candidates(parent: Path, prefix: str) -> Iterator[Path]:
         return
     for entry in entries:
         with suppress(OSError):
+            if not entry.name.startswith(prefix):
+                continue
             status = entry.stat(follow_symlinks=False)
-            if entry.name.startswith(prefix) and S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
+            if S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
                 yield Path(entry.path)

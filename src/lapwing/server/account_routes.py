@@ -13,6 +13,7 @@ from lapwing.server.accounts import Account, AccountRole, Accounts
 from lapwing.server.bodies import Body, Name
 from lapwing.server.people import LONGEST_DAYS, Caller
 from lapwing.server.problems import may_raise
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 from lapwing.server.teams import Team, Teams
 
@@ -45,7 +46,7 @@ class TeamBody(Body):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["admin"])
+    router = new_router(prefix="/v1", tags=["admin"])
     accounts, teams = Accounts(service.store, service.people), Teams(service.store, service.policies)
     curator = Depends(service.callers.demand("admin"))
 

@@ -28,6 +28,7 @@ from lapwing.server import (
 from lapwing.server.direct_questions import DirectQuestions
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.middleware import Application, RequestMiddleware
+from lapwing.server.routing import build
 from lapwing.server.service import Service
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
         redoc_url=None,
         redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,
-        responses={"4XX": problems.DESCRIBED, "5XX": problems.DESCRIBED},
     )
     problems.install(app)
 
@@ -103,9 +103,8 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for routes in ROUTES:
-        app.include_router(routes.routes(service))
-    app.include_router(documentation.routes(app, service, address))
+    for router in (*(group.routes(service) for group in ROUTES), documentation.routes(app, service, address)):
+        app.router.routes.extend(router.routes)  # as they are: FastAPI builds those of an included router once more
     # Made when it is first asked for: it takes as long as all the rest of a start.
     app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
     settings = service.settings
@@ -127,6 +126,7 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
 
 def _description(app: FastAPI) -> dict[str, Any]:
     """Return the description, with what FastAPI does not know: tokens, and problems with all of their codes."""
+    build(app.routes)
     document = FastAPI.openapi(app)
     components = document.setdefault("components", {})
     components["securitySchemes"] = BEARER

@@ -27,6 +27,7 @@ from lapwing.server.dataset_routes import MOST_CATALOG
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 TOML: Final = "application/toml"
@@ -53,7 +54,7 @@ class ChangeBody(CatalogBody):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1/datasets/{dataset}", tags=["admin"])
+    router = new_router(prefix="/v1/datasets/{dataset}", tags=["admin"])
     datasets, editor, versions = service.datasets, service.catalogs, service.catalog_versions
     auditor, curator = Depends(service.callers.demand("audit")), Depends(service.callers.demand("admin"))
     faults = may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataFault)

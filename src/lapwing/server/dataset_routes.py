@@ -29,6 +29,7 @@ from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 from lapwing.server.store import Store
 from lapwing.session import Session
@@ -140,7 +141,7 @@ class SeenFaults(BaseModel):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter()
+    router = new_router()
     datasets, policies, store = service.datasets, service.policies, service.store
     reader, auditor, curator = (Depends(service.callers.demand(right)) for right in ("read", "audit", "admin"))
 

@@ -18,6 +18,7 @@ from lapwing.errors import Fault
 from lapwing.guarantee.rendering import PRINT
 from lapwing.server import problems
 from lapwing.server.listing import require_known_parameters
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 Operation = Mapping[str, Any]
@@ -80,7 +81,7 @@ lapwing budget</pre>
 
 def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
     """Return the routes that take no token."""
-    router = APIRouter(dependencies=[Depends(require_known_parameters)])
+    router = new_router(dependencies=[Depends(require_known_parameters)])
     home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
 
     @router.get("/", response_class=HTMLResponse, include_in_schema=False)

@@ -33,6 +33,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import MAY_ASK, After, Key, Limit, allowance_view, hung_up
 from lapwing.server.responses import described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 _UPWARDS: Final = 1 + Fraction(1, 10**12)
@@ -151,7 +152,7 @@ class HoldoutQuestions:
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["holdouts"])
+    router = new_router(prefix="/v1", tags=["holdouts"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
     questions, store = HoldoutQuestions(service), service.holdouts
 

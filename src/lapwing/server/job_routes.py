@@ -13,6 +13,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import Problem, may_raise
 from lapwing.server.question_routes import Key
 from lapwing.server.responses import described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 Everybody = Annotated[bool, Query(description="Also those of others; takes the right `audit`.")]
@@ -35,7 +36,7 @@ class QueuedQuestion(TypedDict):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["questions"])
+    router = new_router(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
 
     def document(job: Job) -> QueuedQuestion:

@@ -26,6 +26,7 @@ from lapwing.server.bodies import Body
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import LINES, described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -136,7 +137,7 @@ class AlertRequest(Body):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1/datasets/{dataset}/monitors", tags=["monitors"])
+    router = new_router(prefix="/v1/datasets/{dataset}/monitors", tags=["monitors"])
     reader, curator = Depends(service.callers.demand("read")), Depends(service.callers.demand("admin"))
     streams = [0]
 

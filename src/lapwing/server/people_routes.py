@@ -23,6 +23,7 @@ from lapwing.server.directory import issued, token_document
 from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
 from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 HOUR: Final = 3600
@@ -113,7 +114,7 @@ class Me(BaseModel):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1")
+    router = new_router(prefix="/v1")
     people, callers, failed_logins = service.people, service.callers, service.failed_logins
     factors = people.second_factors
     anybody = Depends(callers.caller)

@@ -12,6 +12,7 @@ from lapwing.server.dataset_routes import DatasetBody
 from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 Path = Annotated[Text, Field(max_length=4096)]
@@ -44,7 +45,7 @@ class DraftBody(FileBody):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["admin"])
+    router = new_router(prefix="/v1", tags=["admin"])
     preparation = service.preparation
     curator = Depends(service.callers.demand("admin"))
     faults = may_raise(InvalidParameter, CatalogError, DataFault)

@@ -27,6 +27,7 @@ from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 from lapwing.session_tables import session_document
 
@@ -111,7 +112,7 @@ class BoughtAnswer(TypedDict):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["questions"])
+    router = new_router(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
 
     async def visible(caller: Caller, dataset: str) -> ServedDataset:

@@ -13,6 +13,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import BoughtAnswer
 from lapwing.server.responses import described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.saved import SavedItem
 from lapwing.server.service import Service
 
@@ -88,7 +89,7 @@ class SharedDocument(TypedDict):
 
 def routes(service: Service) -> APIRouter:
     """Return the routes."""
-    router = APIRouter(prefix="/v1", tags=["saved"])
+    router = new_router(prefix="/v1", tags=["saved"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
     saved = service.saved
 

@@ -17,6 +17,7 @@ from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import hung_up
 from lapwing.server.responses import ARROW, described_by, json_response
+from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 
 MOST_ROWS: Final = 1_000_000
@@ -43,7 +44,7 @@ class SynthesisBody(Body):
 
 def routes(service: Service) -> APIRouter:
     """Return the route."""
-    router = APIRouter(prefix="/v1", tags=["questions"])
+    router = new_router(prefix="/v1", tags=["questions"])
     asker = Depends(service.callers.demand("ask"))
 
     @router.post(
