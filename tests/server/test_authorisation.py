@@ -43,6 +43,11 @@ MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("POST", "/v1/datasets/{dataset}/explain"): ("/v1/datasets/open/explain", QUESTION, SEES),
     ("POST", "/v1/datasets/{dataset}/query"): ("/v1/datasets/open/query", QUESTION, {**SEES, "audrey": FORBIDDEN}),
     ("POST", "/v1/datasets/{dataset}/batch"): ("/v1/datasets/open/batch", BATCH, {**SEES, "audrey": FORBIDDEN}),
+    ("POST", "/v1/datasets/{dataset}/synthesize"): (
+        "/v1/datasets/open/synthesize",
+        {"columns": ["none", "no other"], "epsilon": 0.1},
+        {**SEES, "alice": UNPROCESSABLE, "audrey": FORBIDDEN, "carol": UNPROCESSABLE},
+    ),
     ("POST", "/v1/datasets/{dataset}/queries"): (
         "/v1/datasets/open/queries",
         QUESTION,
