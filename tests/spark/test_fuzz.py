@@ -20,7 +20,7 @@ from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.cluster import Cluster
 from tests.query import test_fuzz as one_table
 from tests.query import test_linked_fuzz as linked
-from tests.support.effort import only
+from tests.support.effort import is_long, only
 from tests.support.engines import spark
 from tests.support.engines.spark_worlds import SparkTables
 from tests.support.query import shop
@@ -106,7 +106,8 @@ def case(seed: int, text: str) -> Case:
 
 
 def test_neighbours_are_no_further_apart_than_is_charged_for(worlds: Place) -> None:
-    assert {found(case(*numbered), worlds)[1] for numbered in enumerate(QUESTIONS)} == {"answered"}
+    asked = list(enumerate(QUESTIONS))[:: 1 if is_long() else 2]
+    assert {found(case(*numbered), worlds)[1] for numbered in asked} == {"answered"}
 
 
 @pytest.mark.long
