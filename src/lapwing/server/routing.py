@@ -6,6 +6,7 @@ response. Of eighty routes that takes longer than all the rest of a start, and m
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from threading import Lock
 from typing import Any, Final, final
 
 from fastapi import APIRouter
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from lapwing.server import problems
 
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {"4XX": problems.DESCRIBED, "5XX": problems.DESCRIBED}
+_BUILDING: Final = Lock()
 
 
 @final
@@ -34,10 +36,11 @@ class PostponedRoute(APIRoute):
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
 
     def build(self) -> None:
-        """Build all of it, unless it is; two threads may do so at once, and make the same."""
-        if not self.is_built:
-            super().__init__(self.path, self.endpoint, **self._options)
-            self.is_built = True
+        """Build all of it, unless it is; one thread at a time: a half-built route would have no guards."""
+        with _BUILDING:
+            if not self.is_built:
+                super().__init__(self.path, self.endpoint, **self._options)
+                self.is_built = True
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
