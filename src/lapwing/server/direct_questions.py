@@ -55,7 +55,8 @@ class DirectQuestions:
         question = _question(scope, message)
         if question is None:
             return await self._routed(scope, _again(message, receive), send)
-        scope["route"], request = _ROUTE, Request(scope, receive)
+        scope["route"], scope["path_params"] = _ROUTE, {"dataset": path[1]}  # by which rights at a data set are found
+        request = Request(scope, receive)
         try:
             caller, served = await self._found(request, path[1])
             response = await answered(self._service, caller, served, *question, request)
