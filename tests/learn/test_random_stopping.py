@@ -208,24 +208,45 @@ def test_gaussian_candidates_are_refused_in_pure_ledgers(tmp_path: Path) -> None
         assert not session.history()
 
 
-def test_a_try_that_fails_says_nothing(tmp_path: Path) -> None:
-    """Even one that does not count: else the failure would say how many do."""
-    calls = []
+def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelection:
+    """Fit with three tries, of which some fail; the others score 5, 9 and 30."""
+    calls = itertools.count()
 
-    def fails(*_: Any) -> int:
-        calls.append(1)
-        if len(calls) == 3:
+    def scored(*_: Any) -> int:
+        call = next(calls)
+        if call in failures:
             raise ValueError("a secret")
-        return 0
+        return (5, 9, 30)[call] * GRID
 
+    model = ModelSelection(candidates=[GaussianNB()], tries=3)
     with (
-        opened(tmp_path, people(5)) as session,
-        patch.object(Tries, "drawn", lambda *_: 1),
-        patch("lapwing.learn.model_selection.score_of", fails),
+        opened(tmp_path, people(5), epsilon=10**6, measure="pure", delta=0) as session,
+        patch.object(Tries, "drawn", lambda *_: counting),
+        patch.object(DiscreteLaplace, "release", lambda _, value, *__: value),
+        patch("lapwing.learn.model_selection.score_of", scored),
     ):
-        with pytest.raises(EngineFault) as raised:
-            ModelSelection(candidates=[GaussianNB()], tries=3).fit(session, "visits", ["age"], "ill", epsilon=1)
-        assert len(session.history()) == 1
+        try:
+            model.fit(session, "visits", ["age"], "ill", epsilon=10**5)
+        finally:
+            assert next(calls) == 3  # no round is left out
+            assert len(session.history()) == 1
+    return model
+
+
+@pytest.mark.parametrize(
+    ("failures", "counting", "best"), [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)]
+)
+def test_a_try_that_fails_is_the_worst(tmp_path: Path, failures: set[int], counting: int, best: int) -> None:
+    """Planted: a fault for any that fails. It would tell of tries that do not count, at no price."""
+    assert failing(tmp_path, failures, counting=counting).score_ == best
+
+
+@pytest.mark.parametrize(("failures", "counting"), [({0}, 1), ({0, 1}, 2), ({0, 1, 2}, 3)])
+def test_where_all_that_count_fail_there_is_a_fault_that_says_nothing(
+    tmp_path: Path, failures: set[int], counting: int
+) -> None:
+    with pytest.raises(EngineFault) as raised:
+        failing(tmp_path, failures, counting=counting)
     assert "secret" not in str(raised.value)
     assert raised.value.__context__ is None
 

@@ -24,12 +24,12 @@ grow with b: so it is at least ∫ f′(1 − g(a) − G(y)) dg(a). Hence, with 
     P(best in S) − e^ε·P*(best in S) ≤ ∫_0^1 max_y [f′(1 − a − y) − e^ε·g′(a)·f′(1 − g(a) − G(y))]₊ da.
 Put a = Φ(z), y = Φ(w), so that ln g′(a) = zh′ − h′²/2. As (1 − e^−t)₊ ≤ t₊, the bracket is at most f′(1 − a − y) times
 (ln f′(1 − B_0) − ln f′(1 − B_h′) + h′²/2 − zh′ − ch′)₊, and the difference of logarithms is ∫_0^h′ ψ(1 − B_θ)·dB_θ,
-at most h′·r. So all of it is at most h′·L(c).
+at most h′·r. (ψ is 0 where B_θ > 1; there B has grown from at most 1, so r ≥ 0.) So all of it is at most h′·L(c).
 
 *The Gaussian.* δ_m(tm), the curve of m-GDP, is at least m·e^(−m²/8)·Ψ(t) for t ≥ 0: its derivative in m is
 φ(t − m/2)·(1 − t·R(t + m/2)), R(x) = Φ(−x)/φ(x), which falls; and φ(t − m/2) ≥ e^(−m²/8)·φ(t). At m = κh′, t = c/κ it
-is at least h′·κ·e^(−κ²h²/8)·Ψ(c/κ) ≥ h′·L(c). So the curve is above for all ε ≥ 0, in this direction and, z mirrored,
-in the other, and therefore for all ε. ∎
+is at least h′·κ·e^(−κ²h²/8)·Ψ(c/κ) ≥ h′·L(c). So the curve is above for all ε ≥ 0, and with Q and Q* exchanged too, as
+G is the inverse of g; a symmetric trade-off is given by its δ at all ε ≥ 0 (there Proposition 2.12). ∎
 
 `factor_up` finds such a κ. L is convex in c, its chords are compared with tangents of the right side, and beyond the
 last c it falls faster. Integrals are sums over cells of the largest value that the parts have in each; what doubles

@@ -6,6 +6,9 @@ is drawn, at most M; of the first N tries the model with the best score is relea
 others. The whole price is charged before. Whatever N is, M rounds are run, and in each all candidates are trained and
 scored, of which one counts: so the time says neither N nor which candidates were drawn.
 
+A try that fails is worse than all that do not, and releases that it failed: so there is a fault only if all N failed. A
+fault for any that fails would tell of all M rounds, which no theorem here pays for.
+
 The law of N is P(N = n) ∝ C(n + η − 1, n) for 1 ≤ n ≤ M; for η = 0 it is ∝ 1/n (the limit), for η = 1 uniform.
 
 Theorem, with Laplace noise. What is released is (2 + η)·ε₁-DP, for every M. Proof. Let Q be the law of a try, ordered
@@ -28,7 +31,7 @@ argued above.
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
@@ -151,7 +154,7 @@ def best_of(
     Args: epsilon: the price of everything; choice: the part of a try's loss that its score takes.
     Raises: InvalidParameter for a candidate that is refused, in a pure ledger also one that has no pure loss;
         BudgetExhausted (nothing charged);
-        EngineFault (charged).
+        EngineFault (charged), if all tries that count fail.
     """
     if tries.most * len(candidates) > MOST_TRAINED:
         raise InvalidParameter(
@@ -174,19 +177,31 @@ def best_of(
         best: tuple[int, int, Any] | None = None
         for round_ in range(tries.most):
             drawn = int(uniform_integers(len(candidates), 1, access.entropy)[0])
-            models = [copy.deepcopy(candidate) for candidate in candidates]
-            for model in models:
-                train(model, _unrecorded(session, part), training)
-            scores = np.array([score(model, units) for model in models], dtype=np.int64)
+            tried = [
+                _tried(one, units, lambda copied: train(copied, _unrecorded(session, part), training), score)
+                for one in candidates
+            ]
+            scores = np.array([0 if one is None else one[1] for one in tried], dtype=np.int64)
             noisy = [int(one) for one in noise.release(scores, access.entropy)]
-            if round_ < counting and (best is None or noisy[drawn] > best[0]):
-                best = noisy[drawn], drawn, models[drawn]
+            counts = tried[drawn] if round_ < counting else None
+            if counts is not None and (best is None or noisy[drawn] > best[0]):
+                best = noisy[drawn], drawn, counts[0]
         found = best
     except Exception:
         found = None
     if found is None:  # out here, so that no message of what reads rows is dragged along
         raise EngineFault(FAILED)
     return Best(place=found[1], model=found[2], score=found[0] / GRID, cost=charged)
+
+
+def _tried(candidate: Any, units: "UnitRows", train: Callable[[Any], None], score: Scored) -> tuple[Any, int] | None:
+    """Return a trained copy of a candidate with its score, or None if it fails."""
+    try:
+        model = copy.deepcopy(candidate)
+        train(model)
+        return model, score(model, units)
+    except Exception:
+        return None
 
 
 def _noise(part: PureDP | GaussianDP, sensitivity: Sensitivity) -> DiscreteLaplace | RoundedGaussian:
