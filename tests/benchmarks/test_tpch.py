@@ -74,6 +74,7 @@ def test_all_but_two_are_answered(worlds: dict[str, Any], plain: duckdb.DuckDBPy
     assert refused == REFUSED
 
 
+@pytest.mark.long
 def test_totals_of_which_two_units_share_the_rows_are_answered(worlds: dict[str, Any]) -> None:
     for asked in tpch.questions(SHARED):
         ((value,),) = (row.values() for row in worlds[asked.unit].answer(asked.text))

@@ -318,6 +318,7 @@ CONTRAST = """
 """
 
 
+@pytest.mark.long
 def test_a_page_that_is_hard_to_read_is_caught(browser: Browser, served: Any) -> None:
     page = opened(browser, served, CLOSED)
     page.wait("document.querySelector('section')")

@@ -16,6 +16,7 @@ def _right(found: Any) -> dict[tuple[str, str], float]:
     return {(row["model"], row["attack"]): row["right"] for row in found.rows}
 
 
+@pytest.mark.long
 def test_a_model_without_privacy_gives_its_people_away_and_ours_does_not() -> None:
     found = lab.run("membership", short=True)
     assert found.holds

@@ -14,6 +14,7 @@ import lapwing as lw
 from lapwing.learn import AdditiveModel, DecisionTree, KMeans, LogisticRegression, noisy_sums, unit_rows
 from lapwing.learn.noisy_sums import Releases
 from lapwing.learn.unit_rows import UnitRows
+from tests.support.effort import one_in
 from tests.support.learn.people import Row, Seen, farthest, lost, opened, people, watched
 
 FEATURES = ["age", "pay", "plan"]
@@ -65,7 +66,7 @@ def runs(folder: Path, fit: Fit, **more: Any) -> tuple[Seen, Seen, list[Any]]:
     return first, second, models
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", one_in(2, ESTIMATORS))
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
 def test_one_person_moves_a_release_by_its_bound_at_most(tmp_path: Path, name: str, neighbouring: str) -> None:
     first, second, models = runs(tmp_path, ESTIMATORS[name], neighbouring=neighbouring)

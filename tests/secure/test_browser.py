@@ -341,6 +341,7 @@ def test_the_page_asks_says_who_could_see_and_sends(tmp_path: Path, browser: Bro
     relay.close()
 
 
+@pytest.mark.long
 @needs_chromium
 def test_a_task_that_lies_is_refused_on_the_page(tmp_path: Path, browser: Browser) -> None:
     task, _ = write_task(tmp_path, ports=free_ports(), least=2)

@@ -22,6 +22,7 @@ def ask(port: int, method: str, path: str, data: bytes | None = None) -> tuple[i
         return answer.status, dict(headers), answer.read()
 
 
+@pytest.mark.long
 def test_a_page_its_reports_and_their_estimate_beside_questions(tmp_path: Path) -> None:
     write_visits(tmp_path)
     (tmp_path / "task.json").write_text(json.dumps(COIN.document))

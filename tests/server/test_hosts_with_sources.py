@@ -99,6 +99,7 @@ def _budget(folder: Path) -> str:
         return json.dumps(str(session.budget(history=False).spent))
 
 
+@pytest.mark.long
 def test_two_services_answer_from_one_version_or_say_that_they_do_not(
     tmp_path: Path, postgres: str, shared_postgres: Postgres
 ) -> None:

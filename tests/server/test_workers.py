@@ -131,6 +131,7 @@ def check_killed(folder: Path, ledger: str | None = None) -> None:
         assert len(running.wait_for("worker started", 3)) == 3
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_replaced_and_charges_no_key_twice(tmp_path: Path) -> None:
     check_killed(tmp_path)
 
