@@ -109,8 +109,8 @@ def test_sensitivities_are_those_of_all_data_that_are_so_far_away(monkeypatch: p
 
 def test_local_sensitivity_in_smooths_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(median, "smooth", lambda values, beta: max(1.0, float(median.local(values))))
-    # Its twenty random neighbours show the step mostly, and those of four runs as good as always.
-    wrong = {name for _ in range(4) for name in failed(lab.run("median", repetitions=2_000))}
+    # The random neighbours of one run miss the step once in a thousand times.
+    wrong = {name for _ in range(2) for name in failed(lab.run("median", repetitions=5_000))}
     assert "loss of answers of 0, smooth sensitivity" in wrong
     assert "largest step of ln S between neighbours" in wrong
 
