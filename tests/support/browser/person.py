@@ -105,6 +105,7 @@ class Person:
 
     def presses(self, text: str) -> None:
         """Press a button or follow a link, with the mouse."""
+        self._until("document.readyState === 'complete'")  # an editor that comes later moves what is below it
         self._until(f"(() => {{ const name = {json.dumps(text)}; {PRESSED} }})()")
         x, y = self.page.run(f"const name = {json.dumps(text)}; {PRESSED}")
         for kind in ("mousePressed", "mouseReleased"):
