@@ -109,7 +109,7 @@ def test_sensitivities_are_those_of_all_data_that_are_so_far_away(monkeypatch: p
 
 def test_local_sensitivity_in_smooths_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(median, "smooth", lambda values, beta: max(1.0, float(median.local(values))))
-    # The random neighbours of one run miss the step once in a thousand times.
+    # The random neighbours of one run miss the step once in a hundred times.
     wrong = {name for _ in range(2) for name in failed(lab.run("median", repetitions=5_000))}
     assert "loss of answers of 0, smooth sensitivity" in wrong
     assert "largest step of ln S between neighbours" in wrong
