@@ -4,12 +4,10 @@ Answers inside others, batches, noisy numbers in conditions, choices, and the ot
 planted bug is found by a question of every form, or the replay of that form proves nothing.
 """
 
-import os
 import random
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -31,17 +29,6 @@ from tests.support.strategies import PERSONS, catalog_in, newcomers, tables
 
 PRICE = {"epsilon": 1}
 WITH_KEYS = {"epsilon": 2, "delta": Fraction(1, 10**4)}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in memory where there is one: each replay opens two ledgers, which sync to disk."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path_factory.mktemp("replay")
-        return
-    with TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 def described(folder: Path, measure: str = "gdp", neighbouring: str = "add_remove") -> Catalog:

@@ -5,14 +5,12 @@ not, as their noise is not added by what is recorded: those are for `test_linked
 question.
 """
 
-import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -34,17 +32,6 @@ PAIRS, MEETINGS, TOGETHER = numbers(4, CASES // 100), numbers(2, CASES // 200), 
 """The numbers of pairs of data sets, and of those where units meet; how many questions are replayed on each, in the
 short run and in the long one."""
 MEASURES = ("gdp", "pure", "zcdp")
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in memory where there is one: each replay opens two ledgers, which sync to disk."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path_factory.mktemp("replay")
-        return
-    with TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 def described(folder: Path, seed: int, of: ModuleType = shop) -> Catalog:

@@ -3,13 +3,10 @@
 Each planted bug is one that a real system has had; a replay that does not see it proves nothing.
 """
 
-import os
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -44,17 +41,6 @@ def shuffled(rows: list[Row], seed: int) -> list[Row]:
 
 def without(rows: list[Row], person: int) -> list[Row]:
     return [row for row in rows if row["person"] != person]
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in memory where there is one: each replay opens two ledgers, which sync to disk."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path_factory.mktemp("replay")
-        return
-    with TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
 
 
 def catalogs(folder: Path, **changes: Any) -> Catalog:

@@ -5,7 +5,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from lapwing.server.console.acting import act
-from lapwing.server.console.inside import Refusal
+from lapwing.server.console.rights import RightsForms, days_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit
 from lapwing.server.problems import Problem
@@ -26,7 +26,7 @@ async def add(visit: Visit) -> Response:
     """Add an account."""
     form = visit.form
     body: dict[str, Any] = {name: form.get(name, "").strip() for name in ("name", "owner")}
-    body |= {"role": form.get("role", "analyst"), "days": _days(form.get("days", DAYS))}
+    body |= {"role": form.get("role", "analyst"), "days": days_of(form.get("days", DAYS))}
     if form.get("team"):
         body["team"] = form["team"]
     change = visit.api.send("POST", "accounts", body=body)
@@ -48,45 +48,11 @@ async def change(visit: Visit) -> Response:
     name, form = visit.part("name"), visit.form
     body: dict[str, Any] = {"owner": form["owner"].strip()} if form.get("owner") else {}
     if form.get("days"):
-        body["days"] = _days(form["days"])
+        body["days"] = days_of(form["days"])
     if "active" in form:
         body["active"] = form["active"] == "yes"
     changing = visit.api.send("PATCH", "accounts", name, body=body)
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_account)
-
-
-async def give_role(visit: Visit) -> Response:
-    """Make it the curator or auditor of a data set, or no longer."""
-    name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
-    method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
-    giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
-    return await act(visit, giving, f"{HERE}/{segment(name)}?done=changed", show_account)
-
-
-async def make_token(visit: Visit) -> Response:
-    """Make a token for it, and show it."""
-    name, form = visit.part("name"), visit.form
-    body: dict[str, Any] = {"label": form.get("label", ""), "days": _days(form.get("days", "30"))}
-    scopes = [scope for scope in ("read", "ask", "audit", "admin") if scope in form]
-    if scopes:
-        body["scopes"] = scopes
-    try:
-        reply = await visit.api.send("POST", "people", name, "tokens", body=body)
-    except Refusal as refusal:
-        return await show_account(visit, refusal.document)
-    return await show_account(visit, issued=reply.document)
-
-
-async def end_token(visit: Visit) -> Response:
-    """End a token of it."""
-    name = visit.part("name")
-    ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))
-    return await act(visit, ending, f"{HERE}/{segment(name)}?done=ended", show_account)
-
-
-def _days(text: str) -> int:
-    """Return a number of days, 0 for what is none, which is refused."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 PAGES: Final = (
@@ -94,7 +60,5 @@ PAGES: Final = (
     Page(method="POST", path=HERE, handle=add),
     Page(method="GET", path=ACCOUNT, handle=show_account, query=("done",)),
     Page(method="POST", path=ACCOUNT, handle=change),
-    Page(method="POST", path=f"{ACCOUNT}/role", handle=give_role),
-    Page(method="POST", path=f"{ACCOUNT}/token", handle=make_token),
-    Page(method="POST", path=f"{ACCOUNT}/end-token", handle=end_token),
+    *RightsForms(HERE, show_account).pages,
 )

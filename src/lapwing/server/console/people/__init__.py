@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.acting import act
 from lapwing.server.console.inside import Refusal
+from lapwing.server.console.rights import RightsForms
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit
 from lapwing.server.problems import Problem, problem
@@ -13,7 +14,6 @@ from lapwing.server.problems import Problem, problem
 HERE: Final = "/console/people"
 PERSON: Final = f"{HERE}/{{name}}"
 MOST: Final = 200
-DAYS: Final = "30"
 
 
 async def show(visit: Visit, refused: Problem | None = None) -> Response:
@@ -64,41 +64,11 @@ async def change(visit: Visit) -> Response:
     return await act(visit, changing, f"{HERE}/{segment(name)}?done=changed", show_person)
 
 
-async def give_role(visit: Visit) -> Response:
-    """Make somebody the curator or auditor of a data set, or no longer."""
-    name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
-    method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
-    giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
-    return await act(visit, giving, f"{HERE}/{segment(name)}?done=changed", show_person)
-
-
 async def remove_second_factor(visit: Visit) -> Response:
     """Switch somebody's second factor off, who cannot."""
     name = visit.part("name")
     removing = visit.api.send("DELETE", "people", name, "second-factor")
     return await act(visit, removing, f"{HERE}/{segment(name)}?done=removed", show_person)
-
-
-async def make_token(visit: Visit) -> Response:
-    """Make a token for somebody, and show it."""
-    name, form = visit.part("name"), visit.form
-    days = form.get("days", DAYS)
-    body = {"label": form.get("label", ""), "days": int(days) if days.isascii() and days.isdigit() else 0}
-    scopes = [scope for scope in ("read", "ask", "audit", "admin") if scope in form]
-    if scopes:
-        body["scopes"] = scopes
-    try:
-        reply = await visit.api.send("POST", "people", name, "tokens", body=body)
-    except Refusal as refusal:
-        return await show_person(visit, refusal.document)
-    return await show_person(visit, issued=reply.document)
-
-
-async def end_token(visit: Visit) -> Response:
-    """End a token of somebody."""
-    name = visit.part("name")
-    ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))
-    return await act(visit, ending, f"{HERE}/{segment(name)}?done=ended", show_person)
 
 
 async def _person(visit: Visit, name: str) -> Any:
@@ -122,8 +92,6 @@ PAGES: Final = (
     Page(method="POST", path=HERE, handle=add),
     Page(method="GET", path=PERSON, handle=show_person, query=("done",)),
     Page(method="POST", path=PERSON, handle=change),
-    Page(method="POST", path=f"{PERSON}/role", handle=give_role),
     Page(method="POST", path=f"{PERSON}/second-factor", handle=remove_second_factor),
-    Page(method="POST", path=f"{PERSON}/token", handle=make_token),
-    Page(method="POST", path=f"{PERSON}/end-token", handle=end_token),
+    *RightsForms(HERE, show_person).pages,
 )

@@ -1,0 +1,72 @@
+"""Forms on the page of a person and on that of a service account: tokens, and roles at data sets."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, final
+
+from starlette.responses import Response
+
+from lapwing.server.console.acting import act
+from lapwing.server.console.inside import Refusal
+from lapwing.server.console.templates import segment
+from lapwing.server.console.visits import Page, Visit
+from lapwing.server.problems import Problem
+
+DAYS: Final = "30"
+
+
+class PageOfName(Protocol):
+    """What shows the page of a name."""
+
+    async def __call__(self, visit: Visit, refused: Problem | None = None, issued: Any = None) -> Response:
+        """Show it, with a refusal, or with a token that was made just now."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RightsForms:
+    """The forms of one kind of names. Args: here: the page above theirs; show: their own page."""
+
+    here: str
+    show: PageOfName
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """Return where the forms are sent."""
+        of_name = f"{self.here}/{{name}}"
+        return (
+            Page(method="POST", path=f"{of_name}/role", handle=self.give_role),
+            Page(method="POST", path=f"{of_name}/token", handle=self.make_token),
+            Page(method="POST", path=f"{of_name}/end-token", handle=self.end_token),
+        )
+
+    async def give_role(self, visit: Visit) -> Response:
+        """Make a name the curator or auditor of a data set, or no longer."""
+        name, dataset, role = visit.part("name"), visit.form.get("dataset", ""), visit.form.get("role")
+        method, body = ("PUT", {"role": role}) if role else ("DELETE", None)
+        giving = visit.api.send(method, "people", name, "datasets", dataset, body=body)
+        return await act(visit, giving, f"{self.here}/{segment(name)}?done=changed", self.show)
+
+    async def make_token(self, visit: Visit) -> Response:
+        """Make a token, and show it this once."""
+        name, form = visit.part("name"), visit.form
+        body: dict[str, Any] = {"label": form.get("label", ""), "days": days_of(form.get("days", DAYS))}
+        scopes = [scope for scope in ("read", "ask", "audit", "admin") if scope in form]
+        if scopes:
+            body["scopes"] = scopes
+        try:
+            reply = await visit.api.send("POST", "people", name, "tokens", body=body)
+        except Refusal as refusal:
+            return await self.show(visit, refusal.document)
+        return await self.show(visit, issued=reply.document)
+
+    async def end_token(self, visit: Visit) -> Response:
+        """End a token."""
+        name = visit.part("name")
+        ending = visit.api.send("DELETE", "people", name, "tokens", visit.form.get("token", ""))
+        return await act(visit, ending, f"{self.here}/{segment(name)}?done=ended", self.show)
+
+
+def days_of(text: str) -> int:
+    """Return a number of days, 0 for what is none, which is refused."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
