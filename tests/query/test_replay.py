@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
 from lapwing.query import choices, stability
+from lapwing.query.aggregates import sums
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.score_stability import ScoreBound
@@ -30,7 +32,17 @@ from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples
 from tests.support.replay import Row, compare
-from tests.support.strategies import PERSONS, PUBLIC, catalog_in, newcomers, questions, rankings, tables, thresholds
+from tests.support.strategies import (
+    PERSONS,
+    PUBLIC,
+    catalog_in,
+    means,
+    newcomers,
+    questions,
+    rankings,
+    tables,
+    thresholds,
+)
 
 PRICE = {"epsilon": 1}
 
@@ -115,6 +127,19 @@ def test_another_unit_where_the_largest_group_or_the_first_threshold_is_chosen(
     rest = without(rows, PERSONS[0])
     neighbour = rest if neighbouring == "add_remove" else [*rest, *others]
     assert compare(catalog, rows, shuffled(neighbour, 1), question, PRICE) == []
+
+
+KNOWN: dict[str, Any] = {"neighbouring": "replace_one", "rows_per_unit": 1, "people": 3}
+
+
+@examples(3, 200)
+@given(rows=tables, others=newcomers, question=means(), measure=st.sampled_from(["gdp", "pure", "zcdp"]))
+def test_another_unit_where_the_number_of_people_is_known(
+    folders: Path, rows: list[Row], others: list[Row], question: str, measure: str
+) -> None:
+    catalog = catalogs(folders, measure=measure, **KNOWN)
+    neighbour = shuffled([*without(rows, PERSONS[0]), *others], 1)
+    assert compare(catalog, [*rows, *others[:1]], neighbour, question, PRICE) == []
 
 
 # ---- planted bugs: relations -----------------------------------------------------------------------------------------
@@ -249,6 +274,38 @@ def test_days_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monkeypa
     tree = stability._tree
     monkeypatch.setattr(stability, "_tree", lambda measure, _rows, *rest: tree(measure, 1, *rest))
     assert any("DISTRIBUTION" in violation for violation in found(folders, DAYS, DATED))
+
+
+# ---- planted bugs: a known number of people --------------------------------------------------------------------------
+
+POLLED = [row(1, age=110), *(row(p, age=p) for p in range(2, 9))]
+ANOTHER = [row(1, age=0), *POLLED[1:]]
+
+
+def test_a_mean_that_moves_as_if_people_came_and_went_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Around the middle of the bounds, one who is replaced moves a sum by twice what one who comes does."""
+    question = "SELECT AVG(age) AS m FROM visits"
+    assert found(folders, POLLED, question, ANOTHER, **KNOWN) == []
+    bounds = stability.sensitivity_bounds
+    monkeypatch.setattr(
+        stability,
+        "sensitivity_bounds",
+        lambda *facts, **more: bounds(*facts, **more | {"neighbouring": "add_remove"}),
+    )
+    assert any("moved by [110]" in one for one in found(folders, POLLED, question, ANOTHER, **KNOWN))
+
+
+def test_a_number_of_people_that_is_counted_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a WHERE stands, the rows are not everybody's, and how many they are is no constant."""
+    question = "SELECT AVG(age) AS m FROM visits WHERE age > 50"
+    assert found(folders, POLLED, question, ANOTHER, **KNOWN) == []
+
+    def counted(total: Any, scope: Any) -> int:
+        rows = pq.read_table(catalogs(folders, **KNOWN).folder / "visits.parquet").to_pylist()
+        return sum(1 for one in rows if one["age"] > 50) + 1
+
+    monkeypatch.setattr(sums, "_known_people", counted)
+    assert found(folders, POLLED, question, ANOTHER, **KNOWN)
 
 
 # ---- planted bugs: the largest groups --------------------------------------------------------------------------------

@@ -30,11 +30,12 @@ neighbouring = "{neighbouring}"
 source = "visits.parquet"
 privacy_unit = "{unit}"
 {rows}
+{people}
 
 [tables.visits.columns]
 plan = {{ type = "string", values = ["a", "b", "it's"]{other} }}
 member = {{ type = "boolean" }}
-age = {{ type = "integer", lower = 0, upper = 110 }}
+age = {{ type = "integer", lower = 0, upper = 110{age} }}
 cost = {{ type = "float", lower = -10, upper = 100 }}
 score = {{ type = "integer" }}
 note = {{ type = "string" }}
@@ -69,8 +70,9 @@ def catalog_in(
     unit: str = "person",
     rows_per_unit: int = 2,
     other: bool = False,
+    people: int | None = None,
 ) -> Catalog:
-    """Write a catalog into a folder and load it."""
+    """Write a catalog into a folder and load it; where it says how many people there are, none lacks an age."""
     path = folder / "lapwing.toml"
     codes = {"plan": ["a", "a", "b", None], "factor": [0, 30, 30, 110]}
     pq.write_table(pa.table(codes), folder / "codes.parquet")
@@ -84,6 +86,8 @@ def catalog_in(
             neighbouring=neighbouring,
             unit=unit,
             rows="" if unit == "row" else f"max_rows_per_unit = {rows_per_unit}",
+            people=f"people = {people}" if people else "",
+            age=", nullable = false" if people else "",
             other=', other = "rest"' if other else "",
         )
     )
@@ -257,6 +261,19 @@ def thresholds(draw: Any) -> str:
     chosen = draw(st.lists(st.sampled_from(numbers), unique=True, min_size=3))
     compared = [f"{number} {draw(st.sampled_from(['<', '>=']))} {draw(st.integers(-5, 60))}" for number in chosen]
     return f"SELECT ABOVE_THRESHOLD({', '.join(compared)}) AS first FROM visits"
+
+
+@st.composite
+def means(draw: Any) -> str:
+    """Means over everybody, of a number that nobody lacks, and such as only look like them."""
+    whole = ["age", "COALESCE(pay, 7)", "CASE WHEN member THEN 1 ELSE 0 END", "member = (note = 'x') OR age > 30"]
+    number = draw(st.sampled_from([*whole, "CASE WHEN age > 30 THEN 1 ELSE 0 END", "pay", "age - 40"]))
+    where = draw(st.sampled_from(["", "", "", " WHERE member", " WHERE age < 30 OR plan = 'a'"]))
+    only = draw(st.sampled_from(["", "", "", " FILTER (WHERE note IS NOT NULL)"]))
+    beside = draw(st.sampled_from(["", "", ", COUNT(*) AS n", ", SUM(age) AS s", ", VAR_POP(age) AS v"]))
+    keys = draw(st.sampled_from(["", "", "", "", "member"]))
+    grouped = f" GROUP BY {keys}" if keys else ""
+    return f"SELECT {keys}{', ' if keys else ''}AVG({number}){only} AS m{beside} FROM visits{where}{grouped}"
 
 
 @st.composite

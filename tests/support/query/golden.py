@@ -7,8 +7,11 @@ cleaned, kept, answer   the layers of the SQL. An answer stands on `cleaned` and
                         cleaning.sql and bounding.sql show, so it is shown alone.
 search                  the same of the search for a bound that the question leaves open.
 pass i of n             the cleaned layer of one of several passes.
+asked i of n            the answer's layer of one of several questions, which are asked in the place of one.
+plain                   the question in the words of plain DuckDB, where it has other ones: written by hand.
 spark, spark cleaned,   the same in Spark's SQL, of every question about Parquet files; or why Spark does not answer it.
-spark kept, spark refused
+spark kept, spark refused,
+spark asked i of n
 refused                 the refusal, in the files called <rule>__refused.sql.
 
 `LAPWING_WRITE_GOLDEN=1 pytest tests/query/test_golden.py` writes the sections of all files anew, for a person to read.
@@ -30,13 +33,17 @@ from lapwing.engines.spark.files import described
 from lapwing.engines.spark.listing import listed
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
+from lapwing.query.composition import plans_asked
+from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.public_rows import PublicFacts
 from tests.support.query import rendering
 from tests.support.query.clean import FIXTURES
 
 _SECTION = re.compile(
-    r"-- (cleaned|kept|answer|search|refused|pass (\d+) of (\d+)|spark|spark (cleaned|kept|refused))$"
+    r"-- (plain|cleaned|kept|answer|search|refused|pass (\d+) of (\d+)|spark|spark (cleaned|kept|refused)"
+    r"|(spark )?asked (\d+) of (\d+))$"
 )
+NOTHING_READ = "No row is read."
 # One column a line: a cleaned layer is long.
 _COLUMN = re.compile(r'( AS (?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|\w+),) ')
 
@@ -96,16 +103,18 @@ def _entry(file: Path, comment: str, lines: list[str]) -> Entry:
 
 def written(entry: Entry, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> dict[str, str]:
     """Return what the sections of an entry should hold."""
-    own = [name for name in entry.sections if not name.startswith("spark")]
-    found = {name: _section(name, entry.question, catalog, facts, sources) for name in own}
+    by_hand = {name: text for name, text in entry.sections.items() if name == "plain"}
+    own = [name for name in entry.sections if not name.startswith("spark") and name not in by_hand]
+    found = by_hand | {name: _section(name, entry.question, catalog, facts, sources) for name in own}
     return found if "refused" in own else found | _on_spark(own, entry.question, catalog, facts)
 
 
 def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sources: dict[str, Location]) -> str:
     if name == "refused":
         return _refusal(question, catalog, facts)
-    plan = bind(question, catalog, facts)
-    bound = plan.searches[0].question if name == "search" else plan.question
+    bound = _bound(name, bind(question, catalog, facts))
+    if not bound.measures:
+        return NOTHING_READ
     source, unit = sources[bound.table.name], literals.unit_name(bound.table)
     layers = {
         "cleaned": cleaned.cleaned(bound.table, source, Pass()),
@@ -115,7 +124,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     whole = rendering.render(bound, {bound.table.name: source})
     if not whole.startswith(prefix):
         raise ValueError(f"the layers of the SQL are not cleaned, kept and answer: {whole}")
-    layers["answer"] = layers["search"] = whole[len(prefix) :]
+    layers["answer"] = layers["search"] = layers[name if name.startswith("asked") else "answer"] = whole[len(prefix) :]
     if name.startswith("pass"):
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
@@ -124,24 +133,44 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"
     text = layers[name].replace(folder, "")
-    return _COLUMN.sub(r"\1\n  ", text) if name not in ("answer", "search") else text
+    return _COLUMN.sub(r"\1\n  ", text) if name in ("cleaned", "kept") or name.startswith("pass") else text
 
 
-def _on_spark(names: list[str], question: str, catalog: Catalog, facts: PublicFacts) -> dict[str, str]:
+def _bound(name: str, plan: Plan) -> Question:
+    """Return the question that a section is about; one of several is found by its place, and all have a section."""
+    if name == "search":
+        return plan.searches[0].question
+    if not name.startswith("asked"):
+        return plan.question
+    _, place, _, of = name.split()
+    asked = list(dict.fromkeys(one.question for one in plans_asked(plan)))
+    if len(asked) != int(of):
+        raise ValueError(f"{len(asked)} questions are asked, and the section says {of}")
+    return asked[int(place) - 1]
+
+
+def _on_spark(names: list[str], text: str, catalog: Catalog, facts: PublicFacts) -> dict[str, str]:
     """Return the sections of Spark that belong to those of DuckDB."""
     try:
-        plan = bind(question, replace(catalog, engine="spark", cluster=LOCAL), facts, capabilities=CAPABILITIES)
+        plan = bind(text, replace(catalog, engine="spark", cluster=LOCAL), facts, capabilities=CAPABILITIES)
     except QueryRefused as refused:
         return {"spark refused": str(refused)}
-    bound = plan.searches[0].question if "search" in names else plan.question
-    if not all(table.source.endswith(".parquet") for table in bound.tables):
+    questions = {name: _bound(name, plan) for name in names}
+    if not all(table.source.endswith(".parquet") for question in questions.values() for table in question.tables):
         return {}
-    found = {}
-    if "answer" in names or "search" in names:
-        asked = spark_queries.answer(bound) if bound.numbers else spark_queries.leaves(bound, bound.distributions[0])
-        found["spark"] = asked
+    found = {f"spark {name}": _printed(bound) for name, bound in questions.items() if name.startswith("asked")}
+    for name in ("answer", "search"):
+        found |= {"spark": _printed(questions[name])} if name in questions else {}
+    bound = next(iter(questions.values()))
     layers = _layers_on_spark(bound.table, catalog.folder) if {"cleaned", "kept"} & {*names} else {}
     return found | {f"spark {name}": text for name, text in layers.items() if name in names}
+
+
+def _printed(bound: Question) -> str:
+    """Return the last layer of a question in Spark's SQL."""
+    if not bound.measures:
+        return NOTHING_READ
+    return spark_queries.answer(bound) if bound.numbers else spark_queries.leaves(bound, bound.distributions[0])
 
 
 def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:

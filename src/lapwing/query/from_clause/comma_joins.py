@@ -27,7 +27,7 @@ from lapwing.query.from_clause.equalities import sides_of
 from lapwing.query.from_clause.public_joins import bind_join
 from lapwing.query.from_clause.scope import Binder, Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.shared_joins import bind_shared_join, meet
-from lapwing.query.from_clause.unit_joins import compares_units, connects, unlinked
+from lapwing.query.from_clause.unit_joins import compares_units, connects, not_of_one_unit
 
 Joined = tuple[exp.Join, Input | PublicInput]
 ConditionBinder = Callable[[exp.Expression, Input], Input]
@@ -76,8 +76,7 @@ def _unconnected(
     if isinstance(other, Input):
         ours, theirs = rows_of(bound, scope), rows_of(other, scope)
         if any(sides_of(part, ours, theirs) is not None for part in conditions):
-            reason, ways = unlinked(bound, other, scope)
-            return scope.nowhere.refusal(join.this, reason, ways)
+            return not_of_one_unit(join.this, "inner", bound, other, scope)
     name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
     reason = f"Nothing says what rows of '{name}' are joined with"
     return scope.nowhere.refusal(join.this, reason, "Compare its columns with those of the other tables.")

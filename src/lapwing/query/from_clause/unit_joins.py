@@ -58,16 +58,27 @@ def bind_unit_join(
     Raises: QueryRefused if none does, or the rows are not of the same units.
     """
     rows = rows_of(bound, scope)
-    alone = any(table_of(side.selection.relation).unit_is_row for side in (bound, other))
-    remedy = f" {TO_MEET}" if kind == "inner" and not alone else ""
-    check_units(node, bound, other, rows, remedy)
+    check_units(node, bound, other, rows, _to_meet(kind, bound, other))
     theirs = rows_of(other, scope)
     rest = [part for part in conditions if not compares_units(part, rows, theirs)]
     pairs, others = separated(rest, rows, theirs)
     if len(rest) == len(conditions) and not is_linked(pairs, bound, other, scope):
-        reason, ways = unlinked(bound, other, scope)
-        raise rows.refusal(node, reason, ways + remedy)
+        raise not_of_one_unit(node, kind, bound, other, scope)
     return paired(kind, bound, other, pairs, others, scope)
+
+
+def not_of_one_unit(node: exp.Expression, kind: UnitJoinKind, bound: Input, other: Input, scope: Scope) -> QueryRefused:
+    """Return the refusal of a join of which nothing says that its rows are of one unit."""
+    rows, further = rows_of(bound, scope), _to_meet(kind, bound, other)
+    check_units(node, bound, other, rows, further)
+    reason, ways = unlinked(bound, other, scope)
+    return rows.refusal(node, reason, ways + further)
+
+
+def _to_meet(kind: UnitJoinKind, bound: Input, other: Input) -> str:
+    """Return the remedy that rows of different units meet, in an inner join of rows that are no units themselves."""
+    alone = any(table_of(side.selection.relation).unit_is_row for side in (bound, other))
+    return f" {TO_MEET}" if kind == "inner" and not alone else ""
 
 
 def connects(bound: Input, other: Input, conditions: Sequence[exp.Expression], scope: Scope) -> bool:
