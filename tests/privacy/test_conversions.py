@@ -11,7 +11,14 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import dyadic_unit
-from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_concentrated, pure_profile
+from lapwing.privacy import (
+    concentrated_profile,
+    conversions,
+    gaussian_epsilon,
+    gaussian_profile,
+    pure_concentrated,
+    pure_profile,
+)
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support import zoo
 from tests.support.effort import one_in
@@ -47,7 +54,7 @@ def test_delta_of_each_measure(amount: Fraction, epsilon: Fraction) -> None:
 @pytest.mark.parametrize("delta", one_in(2, DELTAS))
 def test_epsilon_of_each_measure(amount: Fraction, delta: Fraction) -> None:
     for convert, delta_at in (
-        (gaussian_profile.gdp_epsilon_up, oracle.gdp_delta),
+        (gaussian_epsilon.gdp_epsilon_up, oracle.gdp_delta),
         (concentrated_profile.zcdp_epsilon_up, oracle.zcdp_delta),
     ):
         epsilon = real(convert(amount, delta))
@@ -72,16 +79,16 @@ def check_epsilon_is_enough(convert: Convert) -> None:
 
 
 def test_the_stated_epsilon_is_enough() -> None:
-    check_epsilon_is_enough(gaussian_profile.gdp_epsilon_up)
+    check_epsilon_is_enough(gaussian_epsilon.gdp_epsilon_up)
 
 
 def test_twin_a_bisection_that_returns_its_lower_end_is_caught() -> None:
     def rounded_down(amount: Fraction, delta: Fraction) -> Fraction:
-        epsilon = gaussian_profile.gdp_epsilon_up(amount, delta)
+        epsilon = gaussian_epsilon.gdp_epsilon_up(amount, delta)
         return epsilon - dyadic_unit(epsilon, 60) if epsilon else epsilon
 
     def to_nearest_float(amount: Fraction, delta: Fraction) -> Fraction:
-        return Fraction(float(gaussian_profile.gdp_epsilon_up(amount, delta)))
+        return Fraction(float(gaussian_epsilon.gdp_epsilon_up(amount, delta)))
 
     for twin in (rounded_down, to_nearest_float):
         with pytest.raises(AssertionError):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy import laplace_divergence, laplace_implies
+from lapwing.privacy import continuous_laplace, laplace_divergence, laplace_implies
 from lapwing.privacy.conversions import gdp_from_pure_up
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
@@ -98,7 +98,7 @@ def test_mu_of_the_discrete_laplace() -> None:
     "twin",
     [
         lambda rate, distance: laplace_implies.gdp_from_discrete_laplace_up(rate, distance) * Fraction(99, 100),
-        lambda rate, distance: laplace_implies.gdp_from_laplace_up(rate * distance),
+        lambda rate, distance: continuous_laplace.gdp_from_laplace_up(rate * distance),
     ],
     ids=["less", "continuous"],
 )
@@ -110,7 +110,7 @@ def test_twins_of_mu_are_caught(twin: Rho) -> None:
 @pytest.mark.parametrize("distance", RATES)
 def test_mu_of_the_laplace(distance: Fraction) -> None:
     """It is met where the two errors are equal, and covers δ(ε) = 1 − e^((ε−x)/2) everywhere."""
-    mu_squared, x = laplace_implies.gdp_from_laplace_up(distance), real(distance)
+    mu_squared, x = continuous_laplace.gdp_from_laplace_up(distance), real(distance)
     exact = -2 * oracle.quantile(mp.exp(-x / 2) / 2)
     assert exact**2 * (1 - mpf(10) ** -20) <= real(mu_squared) <= exact**2 * (1 + mpf(10) ** -15)
     for part in range(20):
@@ -122,7 +122,7 @@ def test_mu_of_the_laplace(distance: Fraction) -> None:
 def test_never_more_than_what_pure_implies(rate: Fraction, distance: int) -> None:
     slack = 1 + Fraction(1, 10**15)
     for kind, pure in (("gdp", gdp_from_pure_up), ("zcdp", zcdp_from_pure_up)):
-        assert laplace_implies.laplace_loss(rate, kind).amount <= pure(rate) * slack
+        assert continuous_laplace.laplace_loss(rate, kind).amount <= pure(rate) * slack
         assert laplace_implies.discrete_laplace_loss(rate, distance, kind).amount <= pure(rate * distance) * slack
 
 
@@ -140,14 +140,14 @@ def test_a_vector_never_loses_more(rate: Fraction, first: int, second: int) -> N
 def test_ends() -> None:
     loss: Loss = laplace_implies.discrete_laplace_loss(Fraction(1, 10), 0, "gdp")
     assert loss.amount == 0
-    assert laplace_implies.laplace_loss(Fraction(0), "zcdp").amount == 0
-    assert laplace_implies.laplace_loss(Fraction(2), "pure") == PureDP(2)
+    assert continuous_laplace.laplace_loss(Fraction(0), "zcdp").amount == 0
+    assert continuous_laplace.laplace_loss(Fraction(2), "pure") == PureDP(2)
     for rate in (Fraction(1, 10**60), Fraction(10**4), Fraction(10**60)):
         for kind in ("gdp", "zcdp"):
-            assert 0 < laplace_implies.laplace_loss(rate, kind).amount <= 5 * rate
+            assert 0 < continuous_laplace.laplace_loss(rate, kind).amount <= 5 * rate
             assert 0 < laplace_implies.discrete_laplace_loss(rate, 3, kind).amount <= 25 * rate
     with pytest.raises(InvalidParameter, match="measure is"):
-        laplace_implies.laplace_loss(Fraction(1), "renyi")
+        continuous_laplace.laplace_loss(Fraction(1), "renyi")
 
 
 # Provenance: k Laplace answers at ε each, δ = 1e-6, by x + e^(−x) − 1 and by the privacy loss distribution of
@@ -157,10 +157,10 @@ def test_ends() -> None:
     [(100, 0.1, 5.125, 4.693), (1000, 0.1, 20.127, 18.950), (100, 0.01, 0.429, 0.391), (100, 1, 80.122, 71.546)],
 )
 def test_known_values(times: int, epsilon: float, total: float, by_distribution: float) -> None:
-    each = laplace_implies.laplace_loss(Fraction(str(epsilon)), "zcdp")
+    each = continuous_laplace.laplace_loss(Fraction(str(epsilon)), "zcdp")
     stated = (times * each).to_epsilon(delta=1e-6)
     assert stated == pytest.approx(total, abs=6e-4)
     assert stated > by_distribution
-    assert (times * laplace_implies.laplace_loss(Fraction(str(epsilon)), "gdp")).to_epsilon(
+    assert (times * continuous_laplace.laplace_loss(Fraction(str(epsilon)), "gdp")).to_epsilon(
         delta=1e-6
     ) > by_distribution

@@ -13,7 +13,7 @@ import pytest
 from lapwing.privacy import bounded_range
 from lapwing.privacy.advanced_composition import advanced_rho_down
 from lapwing.privacy.combined_pairs import SubsampledPair
-from lapwing.privacy.laplace_implies import laplace_loss
+from lapwing.privacy.continuous_laplace import laplace_loss
 from lapwing.privacy.loss_distribution import compose
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
 from lapwing.privacy.pairs import GaussianPair, LaplacePair, Pair, RandomizedResponsePair

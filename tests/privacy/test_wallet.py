@@ -16,9 +16,9 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import DiscreteLaplace, Sensitivity
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.combined_pairs import MixturePair, SubsampledPair
+from lapwing.privacy.continuous_laplace import laplace_loss
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
 from lapwing.privacy.filters import Account, charge, fits
-from lapwing.privacy.laplace_implies import laplace_loss
 from lapwing.privacy.loss_distribution import compose
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.pairs import (

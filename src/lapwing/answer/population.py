@@ -49,7 +49,8 @@ from lapwing.mechanisms.parameters import whole_number
 from lapwing.query.derivation import intervals, rationals
 from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.columns import constant, of_numbers
+from lapwing.query.derivation.columns import constant
+from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
 from lapwing.query.derivation.derived import (

@@ -14,7 +14,7 @@ from typing import ClassVar, Self, final
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import square_root_up
 from lapwing.exact.floats import float_up
-from lapwing.privacy import concentrated_profile, conversions, gaussian_profile, pure_profile
+from lapwing.privacy import concentrated_profile, conversions, gaussian_epsilon, gaussian_profile, pure_profile
 from lapwing.privacy.amount_texts import literal, short
 from lapwing.privacy.amounts import Number, count, exact, grid_up, non_negative, probability, read, share, written
 
@@ -192,7 +192,7 @@ class GaussianDP(AdditiveLoss):
 
     def to_epsilon(self, *, delta: Number) -> float:
         """Return the ε of this loss at δ, rounded up."""
-        return float_up(gaussian_profile.gdp_epsilon_up(self.amount, probability(delta, "delta")))
+        return float_up(gaussian_epsilon.gdp_epsilon_up(self.amount, probability(delta, "delta")))
 
     def __repr__(self) -> str:
         root = square_root_up(self.amount)

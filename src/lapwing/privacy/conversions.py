@@ -6,7 +6,8 @@ post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^�
 
 Each formula is written once, with its source: what ε, μ and ρ mean in (ε, δ) in `pure_profile`, `gaussian_profile` and
 `concentrated_profile`, what ε means in ρ in `pure_concentrated`, what bounded range implies in `bounded_range`, what
-Laplace noise implies beyond its ε in `laplace_implies` and `laplace_divergence`, groups in `groups`.
+Laplace noise implies beyond its ε in `laplace_implies`, `continuous_laplace` and `laplace_divergence`, and groups in
+`groups`.
 """
 
 from collections.abc import Callable

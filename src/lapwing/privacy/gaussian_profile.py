@@ -1,4 +1,4 @@
-"""What μ-Gaussian differential privacy means in (ε, δ): its privacy profile, exactly, and the profile's inverses.
+"""What μ-Gaussian differential privacy means in (ε, δ): its privacy profile, exactly, and the largest μ within it.
 
 Arguments are exact and results certified: `_up` is never below the true value, `_down` never above it. The profile is
 evaluated in ball arithmetic; an inverse is searched on a grid of rationals, where only a point that the profile is
@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from lapwing.exact.bounds import (
     Ball,
-    dyadic_unit,
     dyadic_up,
     enclose_tightly,
     normal_cdf_ball,
@@ -20,21 +19,22 @@ from lapwing.exact.bounds import (
     square_root_up,
 )
 from lapwing.privacy.amounts import GRID
-from lapwing.privacy.search import largest, minus_log, smallest
+from lapwing.privacy.search import largest, minus_log
 
 _BITS = 64
-_SEARCH_BITS = 160
+SEARCH_BITS = 160
 _NEGLIGIBLE = Fraction(1, 1 << 16384)
 _SENSIBLE = 10**12
 
 
-def _gdp_delta_ball(mu: Ball, epsilon: Ball) -> Ball:
+def gdp_delta_ball(mu: Ball, epsilon: Ball) -> Ball:
+    """Return δ_μ(ε) as a ball; see `gdp_delta_up`."""
     far = epsilon / mu
     return normal_cdf_ball(mu / 2 - far) - epsilon.exp() * normal_cdf_ball(-mu / 2 - far)
 
 
 def _gdp_delta_of_square_ball(mu_squared: Ball, epsilon: Ball) -> Ball:
-    return _gdp_delta_ball(mu_squared.sqrt(), epsilon)
+    return gdp_delta_ball(mu_squared.sqrt(), epsilon)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -61,48 +61,24 @@ def gdp_delta_up(mu_squared: Fraction, epsilon: Fraction, bits: int = _BITS) -> 
 
 
 @lru_cache(maxsize=1 << 12)
-def gdp_epsilon_up(mu_squared: Fraction, delta: Fraction) -> Fraction:
-    """Return the ε for which μ-GDP is (ε, δ)-DP, for 0 < δ < 1: the inverse of δ_μ, to 60 binary digits."""
-
-    def holds(epsilon: Fraction) -> bool:
-        # Points of a search are not asked twice: they go around the cache, not into it.
-        return gdp_delta_up.__wrapped__(mu_squared, epsilon, _SEARCH_BITS) <= delta
-
-    if holds(Fraction(0)):
-        return Fraction(0)
-    mu = square_root_up(mu_squared)
-    start = mu_squared / 2 + mu * _normal_tail(delta)
-    guess = _newton(_epsilon_step_ball, start, mu, delta)
-    unit = dyadic_unit(guess, 60)
-    return smallest(lambda n: holds(n * unit), guess=math.ceil(guess / unit)) * unit
-
-
-@lru_cache(maxsize=1 << 12)
 def gdp_mu_squared_down(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest μ² on GRID for which μ-GDP is (ε, δ)-DP, for ε ≥ 0, 0 < δ < 1 (0 if there is none)."""
-    tail = _normal_tail(delta)
+    tail = normal_tail(delta)
     start = 2 * epsilon / (tail + square_root_up(tail**2 + 2 * epsilon)) if epsilon else Fraction(0)
-    guess = _newton(_mu_step_ball, max(start, 5 * delta / 2), epsilon, delta)
-    return GRID * largest(
-        lambda n: gdp_delta_up.__wrapped__(n * GRID, epsilon, _SEARCH_BITS) <= delta,
+    guess = newton(_mu_step_ball, max(start, 5 * delta / 2), epsilon, delta)
+    return GRID * largest(  # points of a search are not asked twice: they go around the cache, not into it
+        lambda n: gdp_delta_up.__wrapped__(n * GRID, epsilon, SEARCH_BITS) <= delta,
         guess=math.floor(guess**2 / GRID),
     )
 
 
-def _epsilon_step_ball(epsilon: Ball, mu: Ball, delta: Ball) -> Ball:
-    # Newton's method on log δ_μ(ε), which is concave and falls with slope −e^ε·Φ(−ε/μ − μ/2)/δ_μ(ε).
-    here = _gdp_delta_ball(mu, epsilon)
-    slope = epsilon.exp() * normal_cdf_ball(-epsilon / mu - mu / 2)
-    return epsilon + (here / delta).log() * here / slope
-
-
 def _mu_step_ball(mu: Ball, epsilon: Ball, delta: Ball) -> Ball:
     # Newton's method on log δ_μ(ε), which rises in μ with slope φ(ε/μ − μ/2)/δ_μ(ε).
-    here = _gdp_delta_ball(mu, epsilon)
+    here = gdp_delta_ball(mu, epsilon)
     return mu - (here / delta).log() * here / normal_pdf_ball(epsilon / mu - mu / 2)
 
 
-def _newton(step: Callable[..., Ball], start: Fraction, *arguments: Fraction) -> Fraction:
+def newton(step: Callable[..., Ball], start: Fraction, *arguments: Fraction) -> Fraction:
     """Return a guess near the fixed point of a step; where the step cannot be evaluated, the last point before."""
     point = start
     for _ in range(64):
@@ -117,6 +93,6 @@ def _newton(step: Callable[..., Ball], start: Fraction, *arguments: Fraction) ->
     return point
 
 
-def _normal_tail(delta: Fraction) -> Fraction:
+def normal_tail(delta: Fraction) -> Fraction:
     """Return about √(2·ln(1/δ)), which is above the standard normal's quantile at δ."""
     return Fraction(math.sqrt(2 * minus_log(delta)))

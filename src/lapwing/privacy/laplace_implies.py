@@ -2,7 +2,7 @@
 
 A vector that moves by at most `distance` in L1, in scales of the noise, has the loss of one number that moves that
 far: for the discrete Laplace in μ, or of as many numbers that move by 1 each. What it has in ρ is in
-`laplace_divergence`.
+`laplace_divergence`. The loss of the discrete Laplace is below, that of the continuous one in `continuous_laplace`.
 
 In μ. For −Φ⁻¹(a) − Φ⁻¹(b) with a·b = κ: ln Φ is concave, so ln κ ≤ 2·ln Φ((Φ⁻¹(a) + Φ⁻¹(b))/2), and the value is at
 most −2Φ⁻¹(√κ). Trade-off functions of Laplace noise consist of points (a, b) with a·b = κ and of chords between such
@@ -23,23 +23,11 @@ from functools import lru_cache
 
 from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, normal_two_sided_quantile_ball
 from lapwing.privacy.conversions import gdp_from_pure_up
-from lapwing.privacy.laplace_divergence import zcdp_from_discrete_laplace_up, zcdp_from_laplace_up
+from lapwing.privacy.laplace_divergence import zcdp_from_discrete_laplace_up
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 
 _BITS = 64
 _SENSIBLE = 10**4
-
-
-@lru_cache(maxsize=1 << 10)
-def gdp_from_laplace_up(distance: Fraction) -> Fraction:
-    """Return the μ² of Laplace noise, μ = −2Φ⁻¹(e^(−x/2)/2) for x = L1 sensitivity over scale, rounded up.
-
-    The least possible for one number. For x > 10⁴ it is 4x, which is more, as e^(−x/2)/2 = Φ(−μ/2) ≤ e^(−μ²/8)/2.
-    """
-    if distance == 0 or distance > _SENSIBLE:
-        return 4 * distance
-    bounds = enclose_tightly(lambda x: 4 * normal_two_sided_quantile_ball((-x / 2).exp()) ** 2, distance, bits=_BITS)
-    return dyadic_up(bounds.upper, _BITS)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -58,18 +46,6 @@ def gdp_from_discrete_laplace_up(rate: Fraction, distance: int) -> Fraction:
     together = enclose_tightly(square, rate, Fraction(distance), bits=_BITS).upper
     apart = enclose_tightly(square, rate, Fraction(1), bits=_BITS).upper
     return dyadic_up(max(together, distance * apart), _BITS)
-
-
-def laplace_loss(distance: Fraction, kind: str) -> Loss:
-    """Return the loss of Laplace noise in pure, gdp or zcdp, for an L1 sensitivity in scales of the noise.
-
-    Raises: InvalidParameter for another kind.
-    """
-    if kind == GaussianDP.kind:
-        return GaussianDP.from_mu_squared(gdp_from_laplace_up(distance))
-    if kind == ZeroConcentratedDP.kind:
-        return ZeroConcentratedDP(zcdp_from_laplace_up(distance))
-    return PureDP(distance).to_kind(kind)
 
 
 def discrete_laplace_loss(rate: Fraction, distance: int, kind: str) -> Loss:

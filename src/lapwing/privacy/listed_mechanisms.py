@@ -14,8 +14,9 @@ from lapwing.privacy.additive import MEASURES
 from lapwing.privacy.amplification import subsampled
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.combined_pairs import SubsampledPair
+from lapwing.privacy.continuous_laplace import laplace_loss
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair, DiscreteLaplacePair
-from lapwing.privacy.laplace_implies import discrete_laplace_loss, laplace_loss
+from lapwing.privacy.laplace_implies import discrete_laplace_loss
 from lapwing.privacy.measures import ApproxDP, GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.neighbours import replaced
 from lapwing.privacy.pairs import (

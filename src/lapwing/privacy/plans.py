@@ -9,8 +9,9 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.privacy.amounts import Number, count, exact, probability
 from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.continuous_laplace import laplace_loss
 from lapwing.privacy.conversions import pure_epsilon_down
-from lapwing.privacy.laplace_implies import discrete_laplace_loss, laplace_loss
+from lapwing.privacy.laplace_implies import discrete_laplace_loss
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from lapwing.privacy.search import smallest
 

@@ -28,9 +28,9 @@ from lapwing.query.derivation.columns import (
     as_truths,
     constant,
     mask_of,
-    of_values,
     some,
 )
+from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.comparing import choose
 from lapwing.query.derivation.intervals import Interval
 from lapwing.query.derivation.rationals import either

@@ -4,20 +4,20 @@ A column has one entry a cell, or a single one that stands for all.
 
 Numbers are fractions, many at once: integers over integers times one scale, tops/bottoms·scale, bottoms positive.
 Integers are int64 as long as they surely fit, and beyond that Python's own, of any size; so nothing ever wraps or
-rounds. What is computed from them is in `rationals`; how columns sort and are told apart, in `comparing`.
+rounds. What is computed from them is in `rationals`; how columns are made of values, in `columns_of_values`; how they
+sort and are told apart, in `comparing`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
 from typing import Any, Final, cast, final
 from typing import Literal as Choice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.exact.arrays import IntArray, integer_array
+from lapwing.exact.arrays import IntArray
 from lapwing.query.expressions.expression import Constant
 
 BoolArray = NDArray[np.bool_]
@@ -189,18 +189,6 @@ def constant(value: Fraction | None) -> Rationals:
     return Rationals(tops=np.full(1, sign, dtype=np.int64), scale=abs(value) if value else Fraction(1))
 
 
-def of_numbers(values: Sequence[Fraction | None]) -> Rationals:
-    """Return a column of fractions."""
-    fractions = [Fraction(0) if value is None else value for value in values]
-    denominators = {value.denominator for value in fractions}
-    common = lcm(*denominators) if len(denominators) <= 64 else 0
-    null = np.array([value is None for value in values], dtype=np.bool_)
-    tops = integer_array([v.numerator * (common // v.denominator) if common else v.numerator for v in fractions])
-    bottoms = None if common else integer_array([value.denominator for value in fractions])
-    scale = Fraction(1, common) if common else Fraction(1)
-    return Rationals(tops=tops, bottoms=bottoms, scale=scale, null=null if null.any() else None)
-
-
 def of_labels(values: Sequence[Value]) -> Labels:
     """Return a column of labels, each held once."""
     distinct: dict[Value, int] = {}
@@ -208,31 +196,9 @@ def of_labels(values: Sequence[Value]) -> Labels:
     return Labels(places=np.array(places, dtype=np.int64), labels=tuple(distinct))
 
 
-def of_values(values: Sequence[Value], shape: Shape) -> Column:
-    """Return a column of a type from its entries."""
-    if shape in NUMERIC:
-        return of_numbers(cast(Sequence[Fraction | None], values))
-    if shape == "boolean":
-        truths = np.array([value is True for value in values], dtype=np.bool_)
-        return Truths(truths=truths, null=some(np.array([value is None for value in values], dtype=np.bool_)))
-    return of_labels(values)
-
-
-def taken_or_null(column: Column, places: IndexArray, shape: Shape) -> Column:
-    """Return the entries at some places of an expanded column, NULL for places below 0."""
-    if not column.size:
-        return of_values([None] * len(places), shape)
-    taken, missing = column.taken(np.maximum(places, 0)), np.asarray(places < 0, dtype=np.bool_)
-    if not missing.any():
-        return taken
-    if isinstance(taken, Labels):
-        return replace(taken, places=np.where(missing, -1, taken.places))
-    return replace(taken, null=some(mask_of(taken.null) | missing))
-
-
 def as_numbers(column: Column) -> Rationals:
     """Return a numeric column as it is, and one of NULL alone as rationals."""
-    return column if isinstance(column, Rationals) else of_numbers([None])
+    return column if isinstance(column, Rationals) else constant(None)
 
 
 def as_truths(column: Column) -> Truths:

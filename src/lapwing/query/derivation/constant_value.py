@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-from lapwing.query.derivation.columns import Column, Shape, constant, of_labels, of_values
+from lapwing.query.derivation.columns import Column, Shape, constant, of_labels
+from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.derived import Derived, NoisyCells, Part
 from lapwing.query.derivation.intervals import Interval, exactly
 from lapwing.query.expressions.expression import Constant

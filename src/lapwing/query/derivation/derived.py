@@ -21,8 +21,8 @@ from lapwing.query.derivation.columns import (
     Shape,
     as_shape,
     constant,
-    of_values,
 )
+from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.intervals import Ends, Interval, exactly
 from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic

@@ -15,7 +15,8 @@ from lapwing.exact import bounds
 from lapwing.exact.bounds import Enclosure, square_root_up
 from lapwing.exact.floats import float_near
 from lapwing.query.derivation import rationals
-from lapwing.query.derivation.columns import Rationals, of_numbers, some
+from lapwing.query.derivation.columns import Rationals, some
+from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.rationals import either
 
 End = Fraction | float

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.query.derivation import elementary, rationals
-from lapwing.query.derivation.columns import BoolArray, Column, FloatArray, Rationals, constant, of_numbers
+from lapwing.query.derivation.columns import BoolArray, Column, FloatArray, Rationals, constant
+from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.elementary import End
 
 INTERVAL_CONFIDENCE: Final = Fraction(95, 100)

@@ -15,7 +15,8 @@ from typing import Literal as Choice
 import numpy as np
 
 from lapwing.exact.arrays import integer_array, largest
-from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of, of_numbers, taken_or_null
+from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shape, mask_of
+from lapwing.query.derivation.columns_of_values import of_numbers, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
 from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, Part, values_in
