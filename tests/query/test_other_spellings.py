@@ -1,5 +1,6 @@
 """Other spellings are the plan of the words that are known, and nothing is lost on the way."""
 
+from dataclasses import replace
 from itertools import product
 
 import duckdb
@@ -21,6 +22,12 @@ PLANS = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan ORDER BY n LIMIT 2
 SLOPE = f"COVAR_POP(cost, age) FILTER ({BOTH}) / VAR_POP(age) FILTER ({BOTH})"
 PUBLIC = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) note, COUNT(*) AS n FROM"
 GROUPS = PUBLIC.replace("note", "plan")
+SUM = "SUM(weight, contribution_bounds_per_row => (0, 9){})"
+JSON, LOW, HIGH = (
+    SUM.format(", report_format => 'JSON'"),
+    f"DP_INTERVAL_LOW({SUM.format('')})",
+    f"DP_INTERVAL_HIGH({SUM.format('')})",
+)
 PAIRS = [
     (
         f"{GROUPS} visits RIGHT OUTER JOIN (SELECT DISTINCT plan FROM codes) USING (plan) GROUP BY plan",
@@ -52,6 +59,24 @@ PAIRS = [
     (
         "SELECT APPROX_TOP_K(plan, 3) FROM visits",
         "SELECT plan AS value, COUNT(*) AS count FROM visits GROUP BY plan ORDER BY COUNT(*) DESC LIMIT 3",
+    ),
+    (
+        "SELECT 1 AS one, plan, COUNT(*) AS n, TRUE AS yes FROM visits GROUP BY 1, 2, 4",
+        "SELECT 1 AS one, plan, COUNT(*) AS n, TRUE AS yes FROM visits GROUP BY plan",
+    ),
+    (
+        f"SELECT {JSON}.result.noise_confidence_interval, {JSON}.result.noise_confidence_interval AS i FROM visits",
+        f'SELECT {LOW} AS "noise_confidence_interval.lower_bound", {HIGH} AS "noise_confidence_interval.upper_bound", '
+        f'{LOW} AS "i.lower_bound", {HIGH} AS "i.upper_bound" FROM visits',
+    ),
+    (
+        "SELECT plan, COUNT(*).value.int_value AS n, COUNT(*).value.noise_confidence_interval.upper_bound AS high "
+        "FROM visits GROUP BY plan",
+        "SELECT plan, COUNT(*) AS n, DP_INTERVAL_HIGH(COUNT(*)) AS high FROM visits GROUP BY plan",
+    ),
+    (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-220) COUNT(*) AS n FROM visits",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 0) COUNT(*) AS n FROM visits",
     ),
     ("SELECT VAR(age) AS v, STD(age) AS s FROM visits", "SELECT VAR_SAMP(age) AS v, STDDEV_SAMP(age) AS s FROM visits"),
     (
@@ -202,6 +227,21 @@ def test_the_refusal_of_the_last_reading_is_shown(world: World) -> None:
         world.plan("SELECT VAR(weight) AS v FROM visits")
     with pytest.raises(QueryRefused, match=r"There is no column 'wieght'.*Did you mean 'weight'"):
         world.plan("SELECT VAR(wieght) AS v FROM visits")
+
+
+ALL = "(SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan)"
+SETS = "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan FROM visits INTERSECT SELECT DISTINCT plan FROM adults)"
+
+
+def test_parentheses_around_a_question_are_left_out(world: World) -> None:
+    assert world.plan(f"({ALL})") == world.plan(ALL[1:-1])
+    assert world.plan(f"{ALL} ORDER BY n LIMIT 2") == world.plan(f"SELECT * FROM {ALL} ORDER BY n LIMIT 2")
+    below = world.plan(f"{ALL[1:-1]} UNION ALL {ALL[1:-1]} ORDER BY n")
+    assert world.plan(f"({ALL} UNION ALL {ALL}) ORDER BY n") == below
+
+
+def test_limit_is_over_the_one_row_of_a_count(world: World) -> None:
+    assert world.plan(f"{SETS} LIMIT 9") == replace(world.plan(SETS), limit=9)
 
 
 def test_what_is_answered_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,19 @@
 """Answers joined to public tables: computed from released rows and public ones, at no further price."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlglot import exp
 
 import lapwing as lw
-from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates import public_answers
 from lapwing.query.composition import plans_asked
+from lapwing.query.from_clause.scope import PublicInput, Scope
+from lapwing.query.relations.public_rows import PublicRows
 
 CATALOG = """
 [dataset]
@@ -53,6 +55,8 @@ OVER = [
     "SELECT x.site, y.region, n FROM a x, sites y WHERE x.n > 500 OR y.site = 'w' ORDER BY x.site, y.site",
     "SELECT a.site, COUNT(*) AS k, MAX(beds) AS m FROM a JOIN sites t ON t.site >= a.site GROUP BY a.site ORDER BY 1",
     "SELECT a.site, a.n, t.region FROM a JOIN b ON a.n < b.n JOIN sites t ON a.site = t.site ORDER BY a.site",
+    "SELECT b.n, s.region FROM b CROSS JOIN sites s ORDER BY region",  # two rows are alike in what is named
+    "SELECT b.n, s.region FROM b, sites s WHERE s.beds > 15 AND region <> 'east' ORDER BY region",
 ]
 
 
@@ -120,10 +124,11 @@ def test_public_rows_alone_and_such_as_cannot_be_told_apart_are_refused(
         session.explain("SELECT site, region FROM sites", epsilon=1)
     with pytest.raises(QueryRefused):
         session.explain("SELECT x.site FROM sites x JOIN sites y USING (site)", epsilon=1)
-    for named in ("a.*, note FROM a", "a.site, b.region FROM a"):
-        text = f"WITH a AS (SELECT COUNT(*) AS site FROM visits) SELECT {named} CROSS JOIN sites b"
-        with pytest.raises(QueryRefused, match="NULL in a column that the question names, or rows that are the same"):
-            session.explain(text.replace("AS site", "AS m").replace("a.site", "m"), epsilon=1)
+    text = "WITH a AS (SELECT COUNT(*) AS m FROM visits) SELECT a.*, note FROM a CROSS JOIN sites b"
+    with pytest.raises(
+        QueryRefused, match="NULL in a column that the question names, or rows that nothing tells apart"
+    ):
+        session.explain(text, epsilon=1)
     monkeypatch.setattr(public_answers, "MOST_PUBLIC", 3)
     with pytest.raises(QueryRefused, match="more than 3 rows, and is joined to answers"):
         session.explain(f"WITH a AS ({A}) {OVER[0]}", epsilon=1)
@@ -132,8 +137,29 @@ def test_public_rows_alone_and_such_as_cannot_be_told_apart_are_refused(
 def test_rows_that_are_lost_are_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: rows that are the same in what is named are joined as one."""
     over = "SELECT b.n, s.region FROM b CROSS JOIN sites s ORDER BY region"
-    monkeypatch.setattr(PublicData, "multiplicity", lambda *_: 0)
+    monkeypatch.setattr(public_answers, "_apart", lambda *_: ())
+    with pytest.raises(QueryRefused, match="nothing tells apart"):
+        session.explain(f"WITH b AS ({B}) {over}", epsilon=0.5)
+    monkeypatch.setattr(public_answers, "_are_all", lambda *_: True)
     assert answered(session, over) != of_sql(session, over)
+
+
+def test_of_many_public_rows_those_that_where_keeps_are_joined(
+    session: lw.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = "SELECT b.n, s.region FROM b, sites AS s WHERE s.beds > 15 AND b.n > 0 ORDER BY region"
+    expected = of_sql(session, over)
+    monkeypatch.setattr(public_answers, "MOST_PUBLIC", 3)
+    assert answered(session, over) == expected
+    with pytest.raises(QueryRefused, match="more than 3 rows"):  # where a join keeps rows that WHERE is not asked of
+        session.explain(f"WITH b AS ({B}) {over.replace('b, sites AS s', 'b LEFT JOIN sites AS s ON b.n > 0')}")
+    chosen = public_answers._chosen  # planted: what is about an answer is asked of public rows, and one is lost
+
+    def fewer(found: PublicInput, conditions: Sequence[exp.Expression], within: Scope) -> PublicRows:
+        return chosen(found, [*conditions, exp.GT(this=exp.column("beds"), expression=exp.Literal.number(25))], within)
+
+    monkeypatch.setattr(public_answers, "_chosen", fewer)
+    assert answered(session, over) != expected
 
 
 def test_answers_of_numbers_are_divided_by_public_ones_in_every_row(session: lw.Session) -> None:

@@ -26,7 +26,7 @@ _SIDE: Final = "side of the set"
 
 def with_distinct_rows(select: exp.Expression) -> exp.Expression | None:
     """Return a SELECT that counts distinct rows as one of distinct values; None if it does nothing of that kind."""
-    if not has_only(select, "expressions", "from_") or len(select.expressions) != 1:
+    if not has_only(select, "expressions", "from_", "limit") or len(select.expressions) != 1:  # LIMIT is over one row
         return None
     (item,) = select.expressions
     count = item.this if type(item) is exp.Alias else item

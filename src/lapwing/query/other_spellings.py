@@ -12,9 +12,17 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.query.clause_spellings import (
+    as_limit,
+    grouped,
+    with_named_parentheses,
+    without_parentheses,
+    without_schema,
+)
 from lapwing.query.distinct_rows import with_distinct_rows
 from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
 from lapwing.query.most_common import with_most_common
+from lapwing.query.report_fields import field_of_report, with_intervals
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -29,7 +37,7 @@ def respelled(select: exp.Select, kept: Collection[int], dataset: str = "") -> e
     Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one;
         dataset: its name, which may stand before that of a table as a schema does.
     """
-    schemas = partial(_without_schema, schemas=(*_SCHEMAS, dataset.lower()))
+    schemas = partial(without_schema, schemas=(*_SCHEMAS, dataset.lower()))
     spellings: Mapping[type[exp.Expression], Spelling] = {**_SPELLINGS, exp.Table: schemas, exp.Column: schemas}
     new, changed = select.copy(), False
     for node in list(new.find_all(*spellings, bfs=False)):
@@ -209,71 +217,6 @@ def _member(node: exp.Expression) -> exp.Expression | None:
     return None if any_of is None else exp.Paren(this=any_of)
 
 
-# ---- tables and clauses ----------------------------------------------------------------------------------------------
-
-
-def _without_schema(node: exp.Expression, schemas: Collection[str]) -> exp.Expression | None:
-    schema = node.args.get("db")
-    if node.args.get("catalog") or not isinstance(schema, exp.Identifier) or schema.name.lower() not in schemas:
-        return None
-    node.set("db", None)
-    return node
-
-
-def _without_parentheses(node: exp.Expression) -> exp.Expression | None:
-    """Write FROM (a JOIN b) JOIN c as FROM a JOIN b JOIN c, which is what it means."""
-    select, inner = node.parent, node.this
-    if type(inner) is exp.Table:
-        return None
-    while type(inner) is exp.Subquery and has_only(inner, "this"):
-        inner = inner.this
-    if type(inner) is not exp.Table or not inner.args.get("joins") or not isinstance(select, exp.Select):
-        return None
-    table = inner.copy()
-    joins, others = table.args.pop("joins"), select.args.get("joins") or []
-    if not isinstance(joins, list) or not isinstance(others, list):
-        return None
-    select.set("joins", [*joins, *others])
-    node.set("this", table)
-    return node
-
-
-def _named_parentheses(node: exp.Expression) -> exp.Expression | None:
-    """Write (SELECT * FROM a JOIN b …) AS c for (a JOIN b …) AS c, and a AS c for (a) AS c."""
-    table, alias = node.this, node.args.get("alias")
-    if type(table) is not exp.Table or alias is None or not has_only(node, "this", "alias"):
-        return None
-    new = table.copy()
-    joins = new.args.pop("joins", None)
-    if joins:
-        return exp.Subquery(
-            this=exp.Select(expressions=[exp.Star()], from_=exp.From(this=new), joins=joins), alias=alias
-        )
-    if new.args.get("alias") is not None:
-        return None
-    new.set("alias", alias)
-    return new
-
-
-def _limit(node: exp.Expression) -> exp.Expression | None:
-    """Write LIMIT 3 for FETCH FIRST 3 ROWS ONLY."""
-    options = node.args.get("limit_options")
-    plain = has_only(node, "direction", "count", "limit_options") and (options is None or has_only(options, "rows"))
-    return exp.Limit(expression=node.args["count"].copy()) if plain and node.args.get("count") is not None else None
-
-
-def _grouped(node: exp.Expression) -> exp.Expression | None:
-    """Write GROUP BY ROLLUP (a, b) for GROUP BY a, b WITH ROLLUP."""
-    for name in ("rollup", "cube"):
-        written = node.args.get(name)
-        if isinstance(written, list) and len(written) == 1 and has_only(written[0]) and node.expressions:
-            if not has_only(node, "expressions", name):
-                return None
-            keys = [key.copy() for key in node.expressions]
-            return exp.Group(expressions=[type(written[0])(expressions=keys)])
-    return None
-
-
 _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Anonymous: _named,
     exp.ApproxDistinct: _approximate_count,
@@ -283,6 +226,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Avg: _average,
     exp.Bracket: _quantile,
     exp.Count: _count,
+    exp.Dot: field_of_report,
     exp.RegrSlope: _regression(lambda _y, _x, pairs: pairs.slope),
     exp.RegrIntercept: _regression(lambda _y, _x, pairs: pairs.intercept),
     exp.RegrR2: _regression(lambda y, x, _pairs: _squared_correlation(y, x)),
@@ -291,9 +235,11 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.RegrAvgy: _regression(lambda y, _x, pairs: pairs.mean(y)),
     exp.EQ: _equality,
     exp.In: _member,
-    exp.From: _without_parentheses,
-    exp.Subquery: _named_parentheses,
-    exp.Select: lambda select: with_listed_values(select) or with_most_common(select) or with_distinct_rows(select),
-    exp.Fetch: _limit,
-    exp.Group: _grouped,
+    exp.From: without_parentheses,
+    exp.Subquery: with_named_parentheses,
+    exp.Select: lambda select: (
+        with_listed_values(select) or with_most_common(select) or with_distinct_rows(select) or with_intervals(select)
+    ),
+    exp.Fetch: as_limit,
+    exp.Group: grouped,
 }

@@ -190,11 +190,13 @@ class _Composer:
             self._looked_at[id(query)] = answer
         return self._looked_at[id(query)]
 
-    def _plan_of(self, item: _Item, select: exp.Select) -> Plan:
+    def _plan_of(self, item: _Item, select: exp.Select, conditions: Sequence[exp.Expression]) -> Plan:
         if item.public is None:
             return self._source(with_named(item.query, item.outside))
-        named = None if item.columns else named_in(select)
-        return public_answer(item.public, named, item.node or item.query, self._within)
+        public, named = item.public, None if item.columns else named_in(select)
+        public = replace(public, source=replace(public.source, name=item.name or public.source.name))
+        about = [] if item.columns else conditions
+        return public_answer(public, named, item.node or item.query, self._within, about)
 
     def _source(self, query: exp.Expression) -> Plan:
         if isinstance(query, exp.Union):
@@ -262,7 +264,7 @@ class _Composer:
         plain = all(_kind(clause) == "inner" for clause in clauses if clause is not None)
         equalities = conjuncts(where.this, self._rows) if plain and where is not None else []
         for item, clause in zip(items, clauses, strict=False):
-            place = names.add(self._plan_of(item, select), item.name, item.columns, item.query)
+            place = names.add(self._plan_of(item, select, equalities), item.name, item.columns, item.query)
             if clause is not None:
                 joins.append(self._join(clause, place, names, equalities))
         joins += self._scalars(select, names)

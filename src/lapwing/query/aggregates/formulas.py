@@ -27,6 +27,9 @@ _NOTHING = ConstantValue(value="", shape="text")
 _ONE = ConstantValue(value=Fraction(1), shape="integer")
 _WHOLE = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
 _REAL = {exp.DType.FLOAT, exp.DType.DOUBLE}
+_TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR}
+MOST_CHARACTERS: Final = 1_000_000
+"""How far a place in a text may be."""
 _SIDES: Final[Mapping[str, Side]] = {"DP_INTERVAL_LOW": "low", "DP_INTERVAL_HIGH": "high"}
 
 
@@ -98,6 +101,26 @@ def _joined(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
     return reduce(lambda left, right: compute("concatenate", left, right), map(_present, parts))
 
 
+def _cut(function: str, *constants: str) -> Formula:
+    """Return what binds SUBSTRING, LEFT and RIGHT, whose places and lengths are constants."""
+
+    def handler(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
+        rows.only(node, "this", *constants)
+        places = [child for name in constants if (child := node.args.get(name)) is not None]
+        numbers = [
+            _constant(place, rows, bind) if isinstance(place, exp.Literal | exp.Neg) else None for place in places
+        ]
+        least = [-MOST_CHARACTERS if name == "start" else 0 for name in constants]
+        for number, low in zip(numbers, least, strict=False):
+            value = number.value if isinstance(number, ConstantValue) else None
+            if not isinstance(value, Fraction) or value.denominator != 1 or not low <= value <= MOST_CHARACTERS:
+                reason = f"{function.upper()} over the answer takes whole constants"
+                raise rows.refusal(node, reason, f"Write numbers between {low:,} and {MOST_CHARACTERS:,}.")
+        return compute(function, bind(node.this), *(number for number in numbers if number is not None))
+
+    return handler
+
+
 def _present(part: Derived) -> Derived:
     return part if isinstance(part, ConstantValue) and part.value is not None else compute("coalesce", part, _NOTHING)
 
@@ -113,6 +136,8 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         zero = ConstantValue(value=Fraction(0), shape="integer")
         otherwise = ConstantValue(value=None, shape="null")
         value = compute("case", value, _ONE, compute("not", value), zero, otherwise)
+    if target.this in _TEXTS:
+        return compute("written", value)
     if value.shape in NUMERIC and target.this in _REAL:
         return compute("divide", value, _ONE)
     if value.shape in NUMERIC and target.this in _WHOLE:
@@ -122,7 +147,7 @@ def _cast(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
         scale = Fraction(str(listed[1].this.this)) if len(listed) == 2 else Fraction(0 if listed else 3)
         return compute("round", value, ConstantValue(value=scale, shape="integer"))
     reason = f"A cast of {value.shape} to {target.sql()[:40]} is not answered over the answer"
-    raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER or DECIMAL(10, 2).")
+    raise rows.refusal(node, reason, "Cast numbers to DOUBLE, INTEGER, DECIMAL(10, 2) or VARCHAR.")
 
 
 def _subtract(node: exp.Expression, rows: RowScope, bind: Bind) -> Derived:
@@ -196,6 +221,10 @@ FORMULAS: Final[Mapping[type[exp.Expression], Formula]] = {
     exp.Nullif: _apply("null_if", "this", "expression"),
     exp.Upper: _apply("upper", "this"),
     exp.Lower: _apply("lower", "this"),
+    exp.Length: _apply("length", "this"),
+    exp.Substring: _cut("substring", "start", "length"),
+    exp.Left: _cut("left", "expression"),
+    exp.Right: _cut("right", "expression"),
     exp.DPipe: _apply("concatenate", "this", "expression", ignored=("safe",)),
     exp.Mod: _apply("modulo", "this", "expression"),
     exp.Pow: _apply("power", "this", "expression"),

@@ -153,6 +153,27 @@ def _in(parts: Sequence[Column], _shape: Shape) -> Column:
     return Truths(truths=truths, null=null)
 
 
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+def _part(text: str, start: Fraction, length: Fraction | None = None) -> str:
+    """Return the characters of a text at places from `start` on, which counts from 1, or from the end if negative."""
+    first = int(start) if start >= 0 else len(text) + int(start) + 1
+    end = None if length is None else max(1, first + int(length)) - 1
+    return text[max(1, first) - 1 : end]
+
+
+def _last(text: str, number: Fraction) -> str:
+    return text[max(0, len(text) - int(number)) :]
+
+
+def _written(value: Any) -> str:
+    """Write what has one exact text: whole numbers, conditions, dates, and texts themselves."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)  # whole numbers are Fractions, which are written without a denominator; dates are as in ISO
+
+
 # ---- choice ----------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +246,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "concatenate": Function(column=_each(operator.add)),
     "upper": Function(column=_each(str.upper)),
     "lower": Function(column=_each(str.lower)),
+    "substring": Function(column=_each(_part)),
+    "left": Function(column=_each(lambda text, number: text[: int(number)])),
+    "right": Function(column=_each(_last)),
+    "length": Function(column=_each(lambda text: Fraction(len(text)))),
+    "written": Function(column=_each(_written)),
     # What they are of lies in the calendar: a quantile is inside the bounds of its argument. Ends stay numbers.
     "date_at": Function(column=_each(lambda number: days.date_at(int(number))), interval=_same),
     "moment_at": Function(  # to the nearest microsecond, half up

@@ -295,6 +295,17 @@ def _text(function: str, arguments: Sequence[Derived]) -> Shape:
     return "text"
 
 
+def _text_or_number(function: str, arguments: Sequence[Derived]) -> Shape:
+    _text(function, arguments[:1])
+    return "integer" if function == "length" else "text"
+
+
+def _written(_function: str, arguments: Sequence[Derived]) -> Shape:
+    reason = "A cast to text is answered for whole numbers, conditions, dates and texts"
+    _require(("integer", "boolean", "date", "text", "null"), reason, arguments, "Write CAST(FLOOR(x) AS VARCHAR).")
+    return "text"
+
+
 def _of_numbers(shape: Shape) -> "_Rule":
     def rule(function: str, arguments: Sequence[Derived]) -> Shape:
         _numeric(function, arguments)
@@ -324,6 +335,8 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "between", "in"), _comparison),
     **dict.fromkeys(("and", "or", "not"), _condition),
     **dict.fromkeys(("concatenate", "upper", "lower"), _text),
+    **dict.fromkeys(("substring", "left", "right", "length"), _text_or_number),
+    "written": _written,
     "sign": _of_numbers("integer"),
     "date_at": _of_numbers("date"),
     "moment_at": _of_numbers("timestamp"),

@@ -193,7 +193,7 @@ def _require_one_select(tokens: list[Token], text: str) -> None:
     if not tokens:
         raise QueryRefused("The text holds no question", remedy=ALLOWED)
     first, *others = tokens
-    if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM):
+    if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN):
         raise not_a_question(first, text)
     if len(others) > 1 and others[0].text.upper() == "TOP" and others[1].token_type == TokenType.NUMBER:
         top_as_limit(tokens, text)

@@ -175,8 +175,11 @@ def _positions(pairs: Sequence[_Pair]) -> dict[str, Position]:
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 
-def _number(tokens: Item) -> Fraction | None:
-    """Return the number that the tokens spell, digits with an optional sign; None if they spell anything else."""
+def _number(tokens: Item, exponents: int = _LONGEST_NUMBER) -> Fraction | None:
+    """Return the number that the tokens spell, digits with an optional sign; None if they spell anything else.
+
+    Args: exponents: how many powers of ten it may be away from 1.
+    """
     kinds = [token.token_type for token in tokens]
     signs = int(kinds[:1] in ([TokenType.DASH], [TokenType.PLUS]))
     digits = tokens[signs:]
@@ -189,7 +192,7 @@ def _number(tokens: Item) -> Fraction | None:
         value = Decimal(written)
     except ArithmeticError:
         return None
-    if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
+    if not value.is_finite() or abs(value.adjusted()) > exponents:
         return None
     return -Fraction(value) if kinds[0] == TokenType.DASH else Fraction(value)
 
@@ -202,10 +205,10 @@ def _positive(pair: _Pair) -> Fraction:
 
 
 def _chance(pair: _Pair) -> Fraction:
-    number = _number(pair.value)
-    if number is None or (number and not SMALLEST <= number < 1):
-        raise pair.refused("0, or a number from 1e-30 to below 1", "1e-6")
-    return number
+    number = _number(pair.value, exponents=1_000)
+    if number is None or not 0 <= number < 1:
+        raise pair.refused("a number from 0 to below 1", "1e-6")
+    return number if number >= SMALLEST else Fraction(0)  # which promises more
 
 
 def _whole(pair: _Pair) -> int:

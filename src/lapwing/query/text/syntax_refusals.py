@@ -29,7 +29,7 @@ def not_a_question(first: Token, text: str) -> QueryRefused:
 
 
 _OF_ALL = ("with_", "order", "limit", "offset")
-"""Clauses after UNION ALL, which are over all of it."""
+"""Clauses after UNION ALL or parentheses, which are over all of it."""
 
 
 def one_select(statement: object) -> exp.Select:
@@ -37,9 +37,12 @@ def one_select(statement: object) -> exp.Select:
 
     Raises: QueryRefused if it is anything else.
     """
-    if isinstance(statement, exp.Union):
+    while isinstance(statement, exp.Subquery) and statement.is_wrapper:  # a whole question in parentheses
+        statement = statement.this
+    if isinstance(statement, exp.Union | exp.Subquery):
         clauses = {name: clause for name in _OF_ALL if (clause := statement.args.pop(name, None)) is not None}
-        select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=statement)))
+        inside = statement if isinstance(statement, exp.Subquery) else exp.Subquery(this=statement)
+        select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inside))
         for name, clause in clauses.items():
             select.set(name, clause)
         return select
