@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bill_of_materials import Package, read_lock, require_complete, requirements_of
 
+from tests.distribution.test_bare_environment import EXAMPLES
 from tests.support.docs.pages import DOCS, ROOT
 
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -36,6 +37,10 @@ def test_the_service_runs_what_is_on_the_bill() -> None:
 def test_the_page_names_every_extra() -> None:
     assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)
     assert set(re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE)) == set(PROJECT["optional-dependencies"])
+
+
+def test_every_extra_has_an_example_of_what_lacks_it() -> None:
+    assert set(PROJECT["optional-dependencies"]) == {*EXAMPLES, "shell"}
 
 
 def test_whoever_names_the_services_extras_names_them_all() -> None:

@@ -107,7 +107,7 @@ SMALL = {
 
 @pytest.fixture
 def cluster_of_two(tmp_path: Path) -> Iterator[Standalone]:
-    pytest.importorskip("pyspark")
+    spark.skip_where_missing()
     (tmp_path / "cluster").mkdir()
     with standalone(tmp_path / "cluster") as running:
         yield running

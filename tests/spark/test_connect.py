@@ -1,10 +1,12 @@
 """Spark Connect: a server that somebody else started is verified before it is asked, and answers as any master does."""
 
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,7 +17,8 @@ from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.settings import CLOSED
 from lapwing.errors import CatalogError
 from tests.spark.test_cluster import SMALL, TEXT, answers, asking, on_duckdb, write
-from tests.support.engines.standalone import connect_server, free_port
+from tests.support.engines import spark
+from tests.support.engines.standalone import ConnectServer, connect_server, free_port
 
 
 @pytest.mark.parametrize(
@@ -105,10 +108,10 @@ HOST = """
 @pytest.mark.long
 def test_a_server_gives_the_same_integers(tmp_path: Path) -> None:
     """The third time from rows that it keeps. What it wrote holds no value: there is no logger in it."""
-    pytest.importorskip("grpc")
+    spark.skip_where_missing("grpc")
     write(tmp_path, 100_000)
-    with connect_server(tmp_path, CLOSED_SERVER) as port:
-        found = answers(asking(tmp_path, f"sc://127.0.0.1:{port}", 1000, {}, 3))
+    with connect_server(tmp_path, CLOSED_SERVER) as server:
+        found = answers(asking(tmp_path, f"sc://127.0.0.1:{server.port}", 1000, {}, 3))
     assert found == [on_duckdb(tmp_path, 1000)] * 3
     assert "trips" not in (tmp_path / "connect.log").read_text()
 
@@ -116,7 +119,7 @@ def test_a_server_gives_the_same_integers(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_server_that_is_started_anew_is_asked_again(tmp_path: Path) -> None:
     """A session outlives the server's: whatever it kept there is made again, and no question is charged twice."""
-    pytest.importorskip("grpc")
+    spark.skip_where_missing("grpc")
     write(tmp_path, 20_000)
     port = free_port()
     catalog = tmp_path / "lapwing.toml"
@@ -152,9 +155,81 @@ def test_a_server_that_is_started_anew_is_asked_again(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_server_with_a_page_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    pytest.importorskip("grpc")
+    spark.skip_where_missing("grpc")
     write(tmp_path, 1_000)
-    with connect_server(tmp_path, CLOSED_SERVER | {"spark.ui.enabled": "true", "spark.ui.port": "0"}) as port:
-        asked = asking(tmp_path, f"sc://127.0.0.1:{port}", 1000, {})
+    with connect_server(tmp_path, CLOSED_SERVER | {"spark.ui.enabled": "true", "spark.ui.port": "0"}) as server:
+        asked = asking(tmp_path, f"sc://127.0.0.1:{server.port}", 1000, {})
         _, errors = asked.communicate(timeout=500)
     assert "start it with --conf spark.ui.enabled=false" in errors
+
+
+# ---- what takes too long ---------------------------------------------------------------------------------------------
+
+FOR_HOURS = """
+    import sys
+    import lapwing as lw
+    from lapwing.engines.spark import queries
+    from lapwing.errors import EngineFault
+
+    catalog, seconds, planted = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
+    with lw.connect(catalog) as session:
+        cluster = session._engine._cluster
+        cluster._seconds = seconds
+        if planted:
+            type(cluster._session).interruptTag = lambda _session, _tag: []
+        queries.answer = lambda _question: "SELECT COUNT(*) FROM range(100000000000000) WHERE id % 7 = 3"
+        print("ready", flush=True)
+        try:
+            session.sql("SELECT COUNT(*) FROM trips", epsilon=1)
+        except (EngineFault, lw.Interrupted) as error:
+            print(type(error).__name__, *[row.unanswered for row in session.budget().history])
+"""
+
+
+def works(server: ConnectServer) -> bool:
+    """Tell whether a server does more, for three seconds, than one that nobody asks."""
+    before = server.worked()
+    time.sleep(3)
+    return server.worked() - before > 0.5
+
+
+def comes_to(state: bool, server: ConnectServer) -> bool:
+    """Tell whether a server comes to work, or to rest: what was cancelled ends with its task, and is compiled still."""
+    return any(works(server) is state for _ in range(20))
+
+
+@contextmanager
+def asking_for_hours(folder: Path, port: int, name: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Ask a question that takes hours, of a ledger of its own."""
+    catalog = folder / f"{name}.toml"
+    text = TEXT.format(engine="spark", cluster=f'cluster = "sc://127.0.0.1:{port}"', most=5)
+    catalog.write_text(text.replace("trips.db", f"{name}.db"))
+    command = [sys.executable, "-c", dedent(FOR_HOURS), str(catalog), *arguments]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as host:
+        try:
+            assert host.stdout is not None
+            assert host.stdout.readline() == "ready\n"
+            yield host
+        finally:
+            host.kill()
+
+
+@pytest.mark.long
+def test_what_takes_too_long_is_cancelled_on_a_server(tmp_path: Path) -> None:
+    """By the time limit and by Ctrl-C, and stays paid; with the planted fault, of no cancelling, the job goes on."""
+    spark.skip_where_missing("grpc")
+    write(tmp_path, 1_000)
+    with connect_server(tmp_path, CLOSED_SERVER) as server:
+        with asking_for_hours(tmp_path, server.port, "limit", "2") as host:
+            assert host.communicate(timeout=300) == ("EngineFault fault\n", "")
+        assert comes_to(False, server)
+        with asking_for_hours(tmp_path, server.port, "stopped", "3600") as host:
+            assert comes_to(True, server)
+            host.send_signal(signal.SIGINT)
+            assert host.communicate(timeout=300) == ("Interrupted interrupt\n", "")
+        assert comes_to(False, server)
+        with asking_for_hours(tmp_path, server.port, "planted", "2", "planted") as host:
+            assert comes_to(True, server)
+            host.send_signal(signal.SIGINT)
+            assert all(works(server) for _ in range(3))
+            assert host.poll() is None

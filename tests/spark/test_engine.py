@@ -289,6 +289,7 @@ def test_how_many_partitions_there_are_is_the_operators_word(cluster: Cluster) -
 
 @pytest.mark.long
 def test_where_the_operator_says_nothing_partitions_grow_with_the_rows() -> None:
+    spark.skip_where_missing()
     script = """
         from lapwing.engines.spark.cluster import Cluster
 
@@ -309,6 +310,7 @@ def test_where_the_operator_says_nothing_partitions_grow_with_the_rows() -> None
 @pytest.mark.long
 def test_settings_that_change_what_sql_means_are_refused() -> None:
     """In a process of its own, as an application has one set of them."""
+    spark.skip_where_missing()
     script = """
         from lapwing.engines.spark.cluster import Cluster
         from lapwing.errors import Fault

@@ -26,12 +26,17 @@ SMALL: Final[Mapping[str, str]] = {
 SECONDS: Final = 300.0
 
 
+def skip_where_missing(module: str = "pyspark") -> None:
+    """Skip a test where Spark, or its client, is not installed, or Java is not. Args: module: what is imported."""
+    pytest.importorskip(module)
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java")
+
+
 @contextmanager
 def application() -> Iterator[Cluster]:
     """Hold the application that all tests share; what they open beside it joins it."""
-    pytest.importorskip("pyspark")
-    if shutil.which("java") is None:
-        pytest.skip("there is no Java")
+    skip_where_missing()
     cluster = Cluster(MASTER, seconds=SECONDS, further=SMALL)
     cluster.open()
     try:

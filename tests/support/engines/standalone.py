@@ -33,6 +33,19 @@ class Standalone:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConnectServer:
+    """A running server of Spark Connect. Args: port: where it listens; process: its JVM."""
+
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+    def worked(self) -> float:
+        """Return the processor time that it has taken, in seconds."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _die_with_parent() -> None:
     """Have the kernel end this process with the one that started it, however that ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -88,8 +101,8 @@ def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Itera
 
 
 @contextmanager
-def connect_server(folder: Path, settings: Mapping[str, str], port: int | None = None) -> Iterator[int]:
-    """Run a server of Spark Connect in local mode, and give its port; what it writes goes to `connect.log`."""
+def connect_server(folder: Path, settings: Mapping[str, str], port: int | None = None) -> Iterator[ConnectServer]:
+    """Run a server of Spark Connect in local mode; what it writes goes to `connect.log`."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -112,7 +125,7 @@ def connect_server(folder: Path, settings: Mapping[str, str], port: int | None =
         )
     try:
         _until(lambda: _answers(port), "the Connect server")
-        yield port
+        yield ConnectServer(port=port, process=process)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -46,7 +46,8 @@ CLOSED: Final[Mapping[str, str]] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """What an application must not write of rows and queries."""
-_ERROR_LOGGER: Final = "SQLQueryContextLogger"
+_LOGGERS: Final = ("SQLQueryContextLogger", "pyspark.sql.connect.logging")
+"""PySpark's of errors, and that of the client of Spark Connect, which an environment variable opens."""
 
 
 def foreign(settings: Mapping[str, str]) -> list[str]:
@@ -59,12 +60,13 @@ def foreign(settings: Mapping[str, str]) -> list[str]:
 
 
 def shut_logger() -> None:
-    """Keep PySpark from writing the text of an error to stderr."""
+    """Keep PySpark from writing the text of an error, or of a query, to stderr."""
     from pyspark.logger import PySparkLogger
 
-    logger = PySparkLogger.getLogger(_ERROR_LOGGER)
-    logger.disabled = True
-    logger.addFilter(_nothing)
+    for name in _LOGGERS:
+        logger = PySparkLogger.getLogger(name)
+        logger.disabled = True
+        logger.addFilter(_nothing)
 
 
 def _nothing(_record: logging.LogRecord) -> bool:
