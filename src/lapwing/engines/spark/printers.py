@@ -35,6 +35,7 @@ from lapwing.engines.spark.literals import (
     wide,
     width,
 )
+from lapwing.engines.spark.patterns import like
 from lapwing.query.expressions.days import CALENDAR, FIXED
 from lapwing.query.expressions.expression import Literal, Operation
 from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
@@ -301,22 +302,7 @@ def _later(microseconds: str) -> Printer:
 
 
 def _like(node: Operation, arguments: Sequence[str]) -> str:
-    """Match a pattern, written anew with an escape character that it has nowhere else.
-
-    Without ESCAPE no character escapes another here, where in Spark a backslash does; and Spark raises where one
-    precedes a letter.
-    """
-    pattern = word(node, 1)
-    escape = word(node, 2) if len(node.arguments) > 2 else None
-    mark = next(c for c in "!#&~^|@" + "".join(map(chr, range(0x100, 0x1000))) if c not in pattern)
-    written, rest = "", iter(pattern)
-    for character in rest:
-        if character == escape:
-            literal = next(rest)
-            written += f"{mark}{literal}" if literal in "%_" else literal
-        else:
-            written += character
-    return f"({arguments[0]} LIKE {text(written)} ESCAPE '{mark}')"  # which must be a literal
+    return like(arguments[0], word(node, 1), word(node, 2) if len(node.arguments) > 2 else None)
 
 
 def _substring(node: Operation, arguments: Sequence[str]) -> str:
