@@ -132,6 +132,17 @@ def test_the_error_in_a_window_does_not_grow_with_the_horizon(window: int) -> No
     assert long <= fitted(window, None, Events(1), 3).error(Events(1)) * 1.35
 
 
+def test_the_error_of_all_ticks_is_their_root_mean_square() -> None:
+    events, n = Events(4, 1, 10), 40
+    matrix = fitted(n, None, events, 2, of_all=True)
+    b, c = (
+        toeplitz(list(v)) for v in (matrix.estimating.values(np.arange(n, dtype=float)), map(float, column(matrix)))
+    )
+    moved = np.linalg.norm(c[:, ::10].sum(axis=1))
+    assert matrix.error(events, of_all=True) == pytest.approx(np.sqrt(np.square(b).sum() / n) * moved, rel=1e-9)
+    assert matrix.error(events, of_all=True) < fitted(n, None, events, 2).error(events, of_all=True)
+
+
 def test_fresh_noise_is_best_for_single_ticks() -> None:
     assert fitted(100, 1, Events(5, 1), 4).decays == ()
     assert float(fitted(100, 1, Events(5, 1), 4).sensitivity_squared(Events(5, 1))) == pytest.approx(5)

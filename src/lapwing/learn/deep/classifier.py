@@ -4,7 +4,7 @@ Theory of operation. All steps are one list of mechanisms, Gaussian noise of σ 
 are charged before a row is read (`Session.reserve`): the ledger holds a (μ, δ) that is worse than the list. Each step
 draws a sample of units (`sampling`), adds up their clipped gradients in whole numbers (`unit_gradients`), adds noise
 (`correlated_noise`), and hands the sum, divided by the public size of a batch, to an optimizer, which sees nothing
-else.
+else. With `buffers` all steps are one Gaussian mechanism instead (`buffered_noise`), and its μ is charged.
 
 Guarantee: what was charged, for the catalog's neighbours. How large a Poisson batch was is private, and never shown;
 how long a step takes depends on it, as everything that reads rows in the process of whoever trains.
@@ -34,16 +34,17 @@ from lapwing.learn.columns import (
     column_in,
     matrix_of,
 )
-from lapwing.learn.deep.correlated_noise import MOST_BANDS, CorrelatedNoise
+from lapwing.learn.deep.correlated_noise import MOST_BANDS
 from lapwing.learn.deep.networks import Network, Weights, begun, dense, row_scores
-from lapwing.learn.deep.noise_search import noise_for
-from lapwing.learn.deep.sampling import RATE_PARTS, PoissonSample, Sampling, SubsetSample
+from lapwing.learn.deep.noise_search import sigma_for
+from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, Noise, PoissonSample, Sampling, SubsetSample
 from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, Places, summed, sums_of
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_whole
 from lapwing.learn.training import is_replaced, reserved_rows, target_reading
 from lapwing.learn.unit_rows import UnitRows
+from lapwing.mechanisms.continual.fitting import MOST_BUFFERS
 from lapwing.privacy.amounts import Number, share
-from lapwing.privacy.measures import GaussianDP, Loss
+from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.release.reserving import Reservation
 
 if TYPE_CHECKING:
@@ -57,13 +58,14 @@ class NetworkClassifier:
     """A neural network that tells the classes of a column.
 
     Guarantee: one (μ, δ), charged before a row is read, for the catalog's neighbours. It needs a gdp ledger with
-    `delta_keys`.
+    `delta_keys`; with `buffers` one μ or ρ, in a gdp or zcdp ledger.
     Args: network: `dense`, `convolutional` or one of one's own; people: about how many units there are, a public
         figure; batch: how many of them a step takes, on average where units are added or removed, exactly where one
         replaces another; steps: of the optimizer; clip: what a unit's gradient is shortened to, all her rows together;
         bands: over how many steps noise is correlated, where units are added or removed: then each unit is in every
-        bands-th step at most. optimizer: of optax; None takes Adam, with a rate of learning of 0.01. scaler,
-        categories: as `LinearRegression` has them.
+        bands-th step at most. buffers: with how many numbers a weight noise is correlated over all steps, 0 to 5: then
+        each unit is in every (people/batch)-th step, rounded, without chance, and batch is a mean. optimizer: of optax;
+        None takes Adam, with a rate of learning of 0.01. scaler, categories: as `LinearRegression` has them.
     """
 
     people: int
@@ -72,6 +74,7 @@ class NetworkClassifier:
     steps: int = 200
     clip: float = 1.0
     bands: int = 1
+    buffers: int = 0
     optimizer: optax.GradientTransformation | None = None
     scaler: "StandardScaler | None" = None
     categories: Sequence[str] = ()
@@ -91,23 +94,21 @@ class NetworkClassifier:
         target: str,
         *,
         epsilon: Number,
-        delta: Number,
+        delta: Number = 0,
         where: str | None = None,
         label: str = "fit a neural network",
     ) -> Self:
         """Train on samples of all units; each call is charged.
 
-        Args: epsilon: as a question's; all steps together cost at most that. delta: of the ledger's `delta_keys`.
+        Args: epsilon: as a question's; all steps together cost at most that. delta: of the ledger's `delta_keys`, which
+            samples need, and `buffers` do not.
         Raises: as `Session.reserve` and, for what cannot be used, InvalidParameter; nothing is charged then.
             EngineFault (charged).
         """
         price, failure = session.price(epsilon), share(delta, "delta")
-        if not isinstance(price, GaussianDP) or failure == 0:
-            raise InvalidParameter(
-                "Training on samples needs a gdp ledger and a delta above 0; LogisticRegression takes all units at "
-                "every step. Nothing was charged."
-            )
-        sample, steps = self._sample(replaced=is_replaced(session)), require_whole("steps", self.steps, most=10**6)
+        self._require_price(price, failure)
+        steps = require_whole("steps", self.steps, most=10**6)
+        sample = self._sample(steps, replaced=is_replaced(session))
         clip = require_number("clip", self.clip, open_end=True)
         what = target_reading(
             session, table, features, target, where=where, scaler=self.scaler, categories=self.categories
@@ -116,22 +117,45 @@ class NetworkClassifier:
         entropy = session._access().entropy
         key = jax.random.key(int.from_bytes(read_exactly(entropy, 4), "little"))
         weights = begun(self.network, key, len(found), len(classes))
-        sigma = noise_for(price.mu_squared, failure, steps, sample)
+        sigma = sigma_for(price, failure, steps, sample)
+        noise = sample.noise(sigma, BOUND, ravel_pytree(weights)[0].size)
         units, slots = reserved_rows(session, what, sample.listed(sigma, steps), label=label, delta=failure)
         self.cost_, self.delta_, self.sigma_ = slots.charged, slots.delta, sigma
         optimizer = optax.adam(0.01) if self.optimizer is None else self.optimizer
-        course = _Course(network=self.network, optimizer=optimizer, sample=sample, steps=steps, clip=clip, sigma=sigma)
-        weights = course.followed(weights, units, what.places, slots, entropy)
+        course = _Course(network=self.network, optimizer=optimizer, sample=sample, steps=steps, clip=clip)
+        weights = course.followed(weights, units, what.places, slots, noise, entropy)
         if weights is None:  # out here, so that no message of what reads rows is dragged along
             raise EngineFault(FAILED)
         self.weights_, self.features_, self.target_, self.classes_ = weights, found, target, classes
         return self
 
-    def _sample(self, *, replaced: bool) -> PoissonSample | SubsetSample:
+    def _require_price(self, price: Loss, failure: Fraction) -> None:
+        """Refuse a ledger or a delta that steps cannot be charged to."""
+        if self.buffers and (isinstance(price, PureDP) or failure):
+            raise InvalidParameter(
+                "Training with buffers is one Gaussian mechanism: it needs a gdp or zcdp ledger, and no delta. Nothing "
+                "was charged."
+            )
+        if not self.buffers and (not isinstance(price, GaussianDP) or failure == 0):
+            raise InvalidParameter(
+                "Training on samples needs a gdp ledger and a delta above 0; with buffers it needs no delta, and "
+                "LogisticRegression takes all units at every step. Nothing was charged."
+            )
+
+    def _sample(self, steps: int, *, replaced: bool) -> PoissonSample | SubsetSample | CyclicSample:
         """Return how steps take units. Raises: InvalidParameter."""
         people = require_whole("people", self.people, most=MOST_UNITS)
         batch = require_whole("batch", self.batch, most=people)
         bands = require_whole("bands", self.bands, most=MOST_BANDS)
+        buffers = require_whole("buffers", self.buffers, least=0, most=MOST_BUFFERS)
+        if buffers and bands > 1:
+            raise InvalidParameter(
+                f"bands is {bands} and buffers is {buffers}: noise is correlated in one way or in the other. Leave out "
+                "one of them. Nothing was charged."
+            )
+        if buffers:
+            spacing = round(Fraction(people, batch))
+            return CyclicSample(people=people, spacing=spacing, steps=steps, buffers=buffers, replaced=replaced)
         if not replaced:
             if batch * bands > people:
                 raise InvalidParameter(
@@ -141,8 +165,8 @@ class NetworkClassifier:
             return PoissonSample(people=people, parts=max(1, batch * bands * RATE_PARTS // people), bands=bands)
         if bands > 1:
             raise InvalidParameter(
-                "Noise that is correlated over steps needs neighbours that are added or removed: for batches of a "
-                "fixed size nothing is proven here. Leave out bands. Nothing was charged."
+                "Bands need neighbours that are added or removed: for batches of a fixed size nothing is proven here. "
+                "Leave out bands, or give buffers instead. Nothing was charged."
             )
         return SubsetSample(people=people, size=batch)
 
@@ -179,29 +203,30 @@ class _Course:
     sample: Sampling
     steps: int
     clip: float
-    sigma: Fraction
 
     def followed(
-        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, entropy: Entropy = SYSTEM
+        self,
+        weights: Weights,
+        units: UnitRows,
+        places: int,
+        slots: Reservation,
+        noise: Noise,
+        entropy: Entropy = SYSTEM,
     ) -> Weights | None:
-        """Return trained weights, or None whatever went wrong."""
+        """Return trained weights, or None whatever went wrong. Args: noise: of these steps, from the first on."""
         try:
-            return self._followed(weights, units, places, slots, entropy)
+            return self._followed(weights, units, places, slots, noise, entropy)
         except Exception:
             return None
 
     def _followed(
-        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, entropy: Entropy
+        self, weights: Weights, units: UnitRows, places: int, slots: Reservation, noise: Noise, entropy: Entropy
     ) -> Weights:
         side_by_side, sums = Places.of(units, places), sums_of(self.network)
-        noise, unit = (
-            CorrelatedNoise.over(self.sample.bands, self.sigma * BOUND),
-            self.clip / (BOUND - 1) / self.sample.expected,
-        )
+        unit, as_weights = self.clip / (BOUND - 1) / self.sample.expected, ravel_pytree(weights)[1]
         state, drawn_from = self.optimizer.init(weights), self.sample.places(units.starts.size, entropy)
-        as_weights = ravel_pytree(weights)[1]
         for step in range(self.steps):
-            if step % self.sample.bands == 0:
+            if self.sample.begins(step):
                 slots.use()
             batch = self.sample.batch(drawn_from, step, entropy)
             exact = summed(sums, weights, side_by_side, batch, self.clip)

@@ -6,13 +6,25 @@ from functools import lru_cache
 from typing import Final
 
 from lapwing.errors import InvalidParameter
-from lapwing.learn.deep.sampling import PoissonSample, SubsetSample
+from lapwing.exact.bounds import square_root_up
+from lapwing.learn.deep.sampling import CyclicSample, PoissonSample, SubsetSample
 from lapwing.privacy.dominating_gaussian import gaussian_above
+from lapwing.privacy.measures import Loss, ZeroConcentratedDP
 from lapwing.privacy.statements import composed, uses_of
 
 _DIGITS: Final = 3
 _LEAST, _MOST = 0.3, 1e4
 _NEAR: Final = 0.99
+
+
+def sigma_for(
+    price: Loss, delta: Fraction, steps: int, sample: PoissonSample | SubsetSample | CyclicSample
+) -> Fraction:
+    """Return a σ, in clips, with which steps cost at most a price. For one mechanism it is clips/μ, rounded up."""
+    mu_squared = 2 * price.amount if isinstance(price, ZeroConcentratedDP) else price.amount
+    if isinstance(sample, CyclicSample):
+        return square_root_up(sample.clips**2 / mu_squared)
+    return noise_for(mu_squared, delta, steps, sample)
 
 
 @lru_cache(maxsize=32)

@@ -1,7 +1,7 @@
 """Which units a step takes: a Poisson sample where units are added or removed, a fixed number where one is replaced.
 
-Each way of sampling says what all steps are for an accountant, and draws. σ is the noise of a step over what one
-unit's clipped gradient can move it, by presence.
+Each way of sampling says what all steps are for an accountant, which noise they have, and draws. σ is the noise over
+what one unit's clipped gradient, or all of them, can move what it is added to, by presence.
 
 *Poisson samples.* Each unit is in a step's sample with a chance of parts/RATE_PARTS, by a draw of its own. With noise
 that is correlated over b steps (`correlated_noise`), each unit belongs to one of b groups, by another draw of its own,
@@ -24,6 +24,13 @@ filling places alike; a unit without rows leaves its place empty. Else let D hav
 and draw the units that are kept of D: if u is not among them, they are drawn with the same law from the others, so D*
 can keep the same; if it is, let D* keep what is in the place of u, or any of those that were left out, with equal
 chance. ∎ One place moves a sum by 2C at most, and is in a batch with the chance size/people.
+
+*Steps in turn*, for noise that is correlated over all steps (`buffered_noise` has the proof). Each unit belongs to one
+of as many groups as there are steps between two of hers, by a draw of its own, and step t takes all of group t modulo
+that number. Groups do not depend on rows. So with a unit more all others can have the same groups, and with one in the
+place of another this one can have hers: given the groups, what is released is μ-GDP, and so it is if they are shown as
+well, since their law is the same for both. Nothing is gained from groups being secret. No places are needed, and nobody
+is left out.
 """
 
 from dataclasses import dataclass
@@ -34,11 +41,22 @@ import numpy as np
 
 from lapwing.exact.entropy import Entropy, read_exactly
 from lapwing.exact.samplers import subset, uniform_integers
+from lapwing.learn.columns import Floats
+from lapwing.learn.deep.buffered_noise import BufferedNoise, Buffers
+from lapwing.learn.deep.correlated_noise import CorrelatedNoise
 from lapwing.learn.unit_rows import Integers
 from lapwing.privacy.listed_mechanisms import Neighbouring
 from lapwing.privacy.listing import Listed, listed
 
 RATE_PARTS: Final = 1 << 20
+
+
+class Noise(Protocol):
+    """Adds noise to the sums of steps, one after the other."""
+
+    def release(self, exact: Integers, entropy: Entropy, /) -> Floats:
+        """Return an estimate of a step's sum."""
+        ...
 
 
 class Sampling(Protocol):
@@ -64,9 +82,12 @@ class Sampling(Protocol):
         """How many clips neighbours move a sum by."""
         ...
 
-    @property
-    def bands(self) -> int:
-        """Over how many steps noise is correlated: one use of the mechanism is paid for so many."""
+    def begins(self, step: int) -> bool:
+        """Tell whether a step, counted from 0, is the first of those that one use of the mechanism pays for."""
+        ...
+
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+        """Return what adds noise to sums of so many weights, of gradients that are at most `bound` long."""
         ...
 
     def listed(self, sigma: Fraction, steps: int) -> Listed:
@@ -111,6 +132,14 @@ class PoissonSample:
         """Return the size of a batch on average."""
         return self.people * self.parts / RATE_PARTS / self.bands
 
+    def begins(self, step: int) -> bool:
+        """Tell whether a step is the first of a round of groups."""
+        return step % self.bands == 0
+
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+        """Return noise that is correlated over as many steps as there are bands."""
+        return CorrelatedNoise.over(self.bands, sigma * bound)
+
     def listed(self, sigma: Fraction, steps: int) -> Listed:
         """Return all steps as a list."""
         return listed("gaussian", -(-steps // self.bands), sigma=sigma, rate=self.rate)
@@ -134,11 +163,6 @@ class SubsetSample:
     size: int
 
     @property
-    def bands(self) -> int:
-        """Return how many steps share noise."""
-        return 1
-
-    @property
     def neighbouring(self) -> Neighbouring:
         """Return the relation that it is for."""
         return "replace_one"
@@ -158,6 +182,14 @@ class SubsetSample:
         """Return the size of a batch on average."""
         return float(self.size)
 
+    def begins(self, step: int) -> bool:
+        """Tell that every step is paid for by itself."""
+        return True
+
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+        """Return noise of its own for each step."""
+        return CorrelatedNoise.over(1, sigma * bound)
+
     def listed(self, sigma: Fraction, steps: int) -> Listed:
         """Return all steps as a list."""
         return listed("gaussian", steps, sigma=sigma, sensitivity=self.clips, size=self.size, population=self.people)
@@ -171,6 +203,71 @@ class SubsetSample:
         """Return the units of a step's batch."""
         drawn = places[subset(self.people, self.size, entropy)]
         return drawn[drawn >= 0]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclicSample:
+    """Each unit in every `spacing`-th of so many steps, with noise that is correlated over all of them.
+
+    Args: buffers: numbers that correlate it; replaced: whether neighbours replace a unit.
+    """
+
+    people: int
+    spacing: int
+    steps: int
+    buffers: int
+    replaced: bool
+
+    @property
+    def neighbouring(self) -> Neighbouring:
+        """Return the relation that it is for."""
+        return "replace_one" if self.replaced else "add_remove"
+
+    @property
+    def rate(self) -> Fraction:
+        """Return a unit's chance in a step's batch, if it can be in it."""
+        return Fraction(1)
+
+    @property
+    def clips(self) -> int:
+        """Return how many clips neighbours move a sum by."""
+        return 2 if self.replaced else 1
+
+    @property
+    def expected(self) -> float:
+        """Return the size of a batch on average."""
+        return self.people / self.spacing
+
+    def begins(self, step: int) -> bool:
+        """Tell whether a step is the first of all, which are paid for as one."""
+        return step == 0
+
+    def noise(self, sigma: Fraction, bound: int, weights: int) -> Noise:
+        """Return the noise of all steps; a sum of more than twice as many gradients as there are people is cut."""
+        return BufferedNoise.over(
+            Buffers.of(self.buffers, self.steps, self.spacing),
+            sigma,
+            bound=bound,
+            steps=self.steps,
+            spacing=self.spacing,
+            weights=weights,
+            most=2 * self.people,
+        )
+
+    def listed(self, sigma: Fraction, steps: int) -> Listed:
+        """Return all steps as a list: one mechanism, of no more steps than were said."""
+        if steps > self.steps:
+            raise ValueError(f"there are {self.steps} steps, not {steps}")
+        return listed("gaussian", sigma=sigma, sensitivity=self.clips, neighbouring=self.neighbouring)
+
+    def places(self, units: int, entropy: Entropy) -> Integers:
+        """Return the group of each unit."""
+        return uniform_integers(self.spacing, units, entropy).astype(np.int64)
+
+    def batch(self, places: Integers, step: int, entropy: Entropy) -> Integers:
+        """Return the units of a step's batch."""
+        return np.flatnonzero(places == step % self.spacing).astype(np.int64)
 
 
 def batch_of(units: int, parts: int, entropy: Entropy) -> Integers:

@@ -39,6 +39,7 @@ from lapwing.mechanisms.continual.parameters import require_ticks
 from lapwing.mechanisms.continual.participation import Participation
 
 BITS: Final = 60
+_SOME: Final = 1024
 
 
 @final
@@ -121,10 +122,19 @@ class BufferedToeplitz:
             total += float(shrinking.products(start, np.array([ticks - window]))[0])
         return total
 
-    def error(self, participation: Participation, *, roughly: bool = False) -> float:
-        """Return the standard deviation of the last estimate, for a loss of μ = 1 and events that change 1."""
+    @cached_property
+    def mean_weight(self) -> float:
+        """The mean of `weight` over ticks, for counts so far: of all ticks, or of _SOME evenly spaced ones."""
+        ticks = np.linspace(1, self.ticks, min(self.ticks, _SOME)).round()
+        return float(self.estimating.products(np.zeros_like(ticks), ticks).mean())
+
+    def error(self, participation: Participation, *, roughly: bool = False, of_all: bool = False) -> float:
+        """Return the standard deviation of the last estimate, for a loss of μ = 1 and events that change 1.
+
+        Args: of_all: for counts so far, to return its root mean square over all ticks instead.
+        """
         changed = participation.sensitivity_squared(self.inner, self.ticks, roughly=roughly)
-        return float(np.sqrt(changed * self.weight(self.ticks)))
+        return float(np.sqrt(changed * (self.mean_weight if of_all else self.weight(self.ticks))))
 
     # ---- products, tick by tick ----------------------------------------------------------------------------------
 

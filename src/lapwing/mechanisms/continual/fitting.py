@@ -1,10 +1,11 @@
-"""The matrix with few buffers whose last estimate has the least noise, found by descent.
+"""The matrix with few buffers whose estimates have the least noise, found by descent: the last, or all of them.
 
 Nothing here is a matter of privacy: whatever is found, `BufferedToeplitz` states exactly what it is and what it costs.
 
 The decays are x = 1/(1 + e^−u) with u_1 < u_2 < … so that each step stays a matrix; the search is over u_1 and the
 logarithms of the gaps. It begins with decays that are evenly spaced in the logarithm between 1/n and 1, as the best
-rational approximations of 1/√(1 − s) nearly are, and goes on by quasi-Newton steps (BFGS; Nocedal and Wright 2006,
+rational approximations of 1/√(1 − s) nearly are; where events are spaced, between 1/spacing and 1, as columns should be
+short by the next event. It goes on by quasi-Newton steps (BFGS; Nocedal and Wright 2006,
 Algorithm 6.1) with numerical gradients.
 """
 
@@ -31,12 +32,18 @@ _ENOUGH: Final = 1e-9
 
 
 @lru_cache(maxsize=64)
-def fitted(ticks: int, window: int | None, participation: Participation, buffers: int) -> BufferedToeplitz:
-    """Return the matrix of at most so many buffers with the least error, for counts so far or in a window."""
+def fitted(
+    ticks: int, window: int | None, participation: Participation, buffers: int, *, of_all: bool = False
+) -> BufferedToeplitz:
+    """Return the matrix of at most so many buffers with the least error, for counts so far or in a window.
+
+    Args: of_all: whether it is the root mean square over all ticks that is to be small, of counts so far, and not the
+        error at the last tick.
+    """
     best = BufferedToeplitz(ticks, window)
     for number in range(1, buffers + 1 if ticks > 1 and window != 1 else 1):
-        matrix = _descended(ticks, window, participation, number)
-        gained = best.error(participation) / matrix.error(participation) - 1
+        matrix = _descended(ticks, window, participation, number, of_all)
+        gained = best.error(participation, of_all=of_all) / matrix.error(participation, of_all=of_all) - 1
         if gained > 0:
             best = matrix
         if gained < _WORTH:
@@ -44,14 +51,16 @@ def fitted(ticks: int, window: int | None, participation: Participation, buffers
     return best
 
 
-def _descended(ticks: int, window: int | None, participation: Participation, buffers: int) -> BufferedToeplitz:
+def _descended(
+    ticks: int, window: int | None, participation: Participation, buffers: int, of_all: bool
+) -> BufferedToeplitz:
     def error(place: Floats) -> float:
         try:
-            return float(np.log(_matrix(ticks, window, place).error(participation, roughly=True)))
+            return float(np.log(_matrix(ticks, window, place).error(participation, roughly=True, of_all=of_all)))
         except (InvalidParameter, ZeroDivisionError, FloatingPointError):
             return np.inf
 
-    span = float(np.log(min(window or ticks, ticks) + 1))
+    span = float(np.log(min(window or ticks, ticks, *participation.gaps) + 1))
     even = -span + span * (np.arange(2 * buffers) + 0.5) / (2 * buffers) * 1.2
     start = np.concatenate(([even[0]], np.log(np.diff(even))))
     return _matrix(ticks, window, _least(error, start))
