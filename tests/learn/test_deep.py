@@ -257,8 +257,9 @@ def test_twin_noise_for_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
         check_price(poisson(9, Fraction(1)), 4, Fraction(1), lambda sigma: listed("gaussian", 4, sigma=sigma))
 
 
-def test_what_is_fit_is_charged_once(session: lw.Session) -> None:
-    model = NetworkClassifier(people=60, batch=20, steps=5, network=dense((4,)))
+@pytest.mark.parametrize("batch", only([0], [60, 20]))  # all of them are priced at once, samples take seconds
+def test_what_is_fit_is_charged_once(session: lw.Session, batch: int) -> None:
+    model = NetworkClassifier(people=60, batch=batch, steps=5, network=dense((4,)))
     model.fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
     budget, price = session.budget(), session.price(1)
     assert budget.spent == model.cost_
