@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from lapwing.errors import BudgetExhausted, EngineFault, Interrupted, InvalidPar
 from lapwing.release.spending import charge_once
 from lapwing.synthesis import SyntheticTable, asking, estimation, kept_table
 from lapwing.synthesis.choosing import weights_of
-from lapwing.synthesis.paid_marginals import PaidMarginals
+from lapwing.synthesis.paid_marginals import NoisyTable, PaidMarginals
 from lapwing.synthesis.reading import Reading, Tabulation
 from tests.support.learn.people import Row, opened, people
 from tests.support.synthesis.joint_model import JointModel
@@ -228,11 +228,12 @@ def test_mbi_fits_what_was_measured(tmp_path: Path) -> None:
 
 def test_an_optimizer_that_went_astray_begins_anew_and_then_says_so() -> None:
     model = object.__new__(estimation.GraphicalModel)
-    model._sizes, model._before, model._domain = (2, 2), object(), None
-    found = [({(0,): np.array([np.nan, 0])}, 5.0), ({(0,): np.array([0.0, 0.0])}, np.inf)]
+    model._sizes, model._before, model._domain = (2, 2), {(0,): np.zeros(2)}, None
+    table = NoisyTable(clique=(0,), counts=np.array([3, 4]), noise=Mock(standard_deviation=1.0))
+    found = [{(0,): np.array([np.nan, 0])}, {(0,): np.array([0.0, np.inf])}]
     with patch.object(estimation.GraphicalModel, "_estimated", side_effect=found), pytest.raises(ArithmeticError):
-        model.fit([])
-    assert model._before is None
+        model.fit([table])
+    assert model._before == {}
 
 
 @pytest.mark.long

@@ -65,7 +65,7 @@ def adaptively(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
     whole = paid.left - task.kept
     each, cheaper = whole / (ROUNDS * len(columns)), 4 if paid.quadratic else 2
     tables = [paid.measure((place,), each * MEASURING) for place in columns]
-    model = estimator.fit(tables)
+    model = estimator.approach(tables)
     weights = weights_of(task.workload)
     while (left := paid.left - task.kept) > 0:
         each = left if left < 2 * each else each
@@ -84,11 +84,11 @@ def adaptively(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
         clique = paid.choose(candidates, each * (1 - MEASURING))
         table = paid.measure(clique, each * MEASURING)
         tables.append(table)
-        before, model = model.marginal(clique), estimator.fit(tables)
+        before, model = model.marginal(clique), estimator.approach(tables)
         learned = float(np.abs(model.marginal(clique) - before).sum())
         if learned <= expected(table.noise, before.size):
             each *= cheaper
-    return Chosen(model=model, tables=tuple(tables))
+    return Chosen(model=estimator.fit(tables), tables=tuple(tables))
 
 
 def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen:
@@ -96,7 +96,7 @@ def along_a_tree(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chose
     columns = range(len(paid.sizes))
     third = (paid.left - task.kept) / 3
     tables = [paid.measure((place,), third / len(columns)) for place in columns]
-    alone = estimator.fit(tables)
+    alone = estimator.approach(tables)
     pairs = [pair for pair in combinations(columns, 2) if cells_of(paid.sizes, pair) <= task.most_cells]
     told = {pair: alone.marginal(pair) for pair in pairs}
     chosen, joined = list[Clique](), list(columns)
@@ -122,7 +122,7 @@ def all_at_once(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen
     tables = paid.measure_together(list(dict.fromkeys([*columns, *task.workload])), paid.left - task.kept)
     by_clique = {table.clique: table for table in tables}
     taken = list(columns)
-    model = estimator.fit([by_clique[clique] for clique in taken])
+    model = estimator.approach([by_clique[clique] for clique in taken])
     for number in range(PASSES):
         gaps = {
             clique: float(np.abs(table.counts - model.marginal(clique)).sum())
@@ -135,11 +135,9 @@ def all_at_once(paid: PaidMarginals, estimator: Estimator, task: Task) -> Chosen
         if not more:
             break
         taken += more
-        model = estimator.fit([by_clique[clique] for clique in taken])
+        model = estimator.approach([by_clique[clique] for clique in taken])
     held = [table for table in tables if _held(model, table.clique)]
-    if len(held) > len(taken):
-        model = estimator.fit(held)
-    return Chosen(model=model, tables=tables)
+    return Chosen(model=estimator.fit(held), tables=tables)
 
 
 def _fitting(

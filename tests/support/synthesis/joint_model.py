@@ -20,6 +20,9 @@ class JointModel:
         assert prod(sizes) < 10_000
         self.sizes = sizes
 
+    def approach(self, tables: Sequence[NoisyTable]) -> MarginalTree:
+        return self.fit(tables)
+
     def fit(self, tables: Sequence[NoisyTable]) -> MarginalTree:
         merged = together(tables)
         totals = [counts.sum() for counts, _ in merged.values()]
