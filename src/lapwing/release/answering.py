@@ -138,10 +138,8 @@ def _bounding(plan: Plan) -> tuple[str, ...]:
     """Say what is left out of each unit."""
     relation, said = plan.question.selection.relation, bound_of(plan.question.lineage)
     notes = [] if plan.question.table.unit_is_row else [f"{said} count; further rows do not exist for any question"]
-    if isinstance(relation, FirstGroups | FirstRows):
-        what = "groups" if isinstance(relation, FirstGroups) else "rows"
-        notes.append(f"at most {relation.most} {what} of each unit count, as this question limits it")
-    return tuple(notes)
+    limits = rare_notes.notes_on_limits(relation) if isinstance(relation, FirstGroups | FirstRows) else ()
+    return (*notes, *limits)
 
 
 def bound_of(tables: Sequence[Table]) -> str:

@@ -1,11 +1,11 @@
-"""Notes that few questions need: rows that units share, races to the top, private keys, ranks.
+"""Notes that few questions need: limits of their own, rows that units share, races to the top, private keys, ranks.
 
 Like all notes they are functions of the plan and its price.
 """
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Final, cast
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
@@ -18,6 +18,8 @@ from lapwing.query.measures import Measure
 from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.selections import KeySelectionQuote
 from lapwing.release.request import Release, Request
 
@@ -36,6 +38,16 @@ def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
         return selecting.mechanism.units_needed(CONFIDENCE)
     except InvalidParameter:
         return None
+
+
+def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
+    """Say to how many groups and rows of a unit a question limits itself."""
+    notes, limited = list[str](), cast(Relation, relation)
+    while isinstance(limited, FirstGroups | FirstRows):  # groups of rows, where both are limited
+        what = f"{'group' if isinstance(limited, FirstGroups) else 'row'}{'' if limited.most == 1 else 's'}"
+        notes.append(f"at most {limited.most} {what} of each unit count, as this question limits it")
+        limited = limited.source.relation
+    return tuple(notes)
 
 
 def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:

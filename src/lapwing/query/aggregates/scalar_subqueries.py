@@ -1,6 +1,6 @@
 """Subqueries that stand for one number beside the aggregates of a question: they and its own answer are sources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -53,6 +53,11 @@ def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
     if clause is not None:
         rows.only(clause, "expressions")
         groups = [chosen(node, select, rows).copy() for node in clause.expressions]
+    if (
+        said := outer.args.get("having")
+    ) is not None:  # which becomes WHERE, where names of the SELECT list are unknown
+        aliases = {item.alias.casefold(): item.this for item in outer.expressions if type(item) is exp.Alias}
+        _write_out(said, aliases, groups)
     for node in [*outer.expressions, *(part for name in _AFTER if (part := outer.args.get(name)) is not None)]:
         _take(node, groups, taken, outer)
     for name in (*_AFTER, "limit", "offset", "distinct"):
@@ -64,6 +69,16 @@ def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
         outer.set(name, None)
     outer.set("where", None if having is None else exp.Where(this=having.this))
     return AroundAnswer(inner, outer)
+
+
+def _write_out(node: exp.Expression, aliases: Mapping[str, exp.Expression], groups: Sequence[exp.Expression]) -> None:
+    """Write what the SELECT list calls by a name in the place of the name; a key of that name is the key."""
+    for child in list(node.iter_expressions()):
+        named = is_column(child) and not child.args.get("table") and child not in groups
+        if named and (meant := aliases.get(child.name.casefold())) is not None:
+            child.replace(exp.Paren(this=meant.copy()))
+        elif not isinstance(child, exp.Subquery | exp.AggFunc):
+            _write_out(child, aliases, groups)
 
 
 def _take(

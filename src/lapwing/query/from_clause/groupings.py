@@ -94,9 +94,8 @@ def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: C
         raise rows.refusal(
             clause or select,
             "A subquery that aggregates over the rows of different units is not answered",
-            f"Group by the privacy unit too: GROUP BY {unit}."
-            if unit
-            else "Group by a key that the catalog links, or join the table that has the unit.",
+            "Ask for it by itself, and write what it shows into this question. For a number of each unit, "
+            + (f"group by the unit too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
         )
     return groups
 

@@ -104,7 +104,8 @@ def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | Non
     second = None if join is None else _item(join.this, scope)
     if second is None:
         reason = f"'{name}' is a public table: no answer about it alone needs protection"
-        raise scope.nowhere.refusal(place, reason, "Begin FROM with a protected table and join the public one.")
+        remedy = "Begin FROM with a protected table and join the public one, or read the file and write a constant."
+        raise scope.nowhere.refusal(place, reason, remedy)
     if join is None or isinstance(second, PublicInput):
         reason = f"'{name}' and what is joined to it first are public tables"
         raise scope.nowhere.refusal(place, reason, "Begin FROM with the protected table and join the public ones.")
