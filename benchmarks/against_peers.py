@@ -8,9 +8,10 @@ bounds. Ours keeps the ledger that `lapwing init --questions 1` recommends. Peer
 the versions that `peers/environments.py` pins; one that does not run ends the benchmark. What a peer needs said by
 hand, or cannot answer, stands under the table.
 
-An answer's error is the mean over its cells; of private keys those count that have 50 people or more, and one that is
-not shown is off by all of its people. Printed are the mean of all repetitions, half of a 95 % interval around it in
-percent, and the median below.
+A question of one cell is asked REPETITIONS times (3,000 unless given), one of several public keys as many times fewer,
+as its errors are means over them. An answer's error is the mean over its cells; of private keys those count that have
+50 people or more, and one that is not shown is off by all of its people. Printed are the mean of all repetitions, half
+of a 95 % interval around it in percent, and the median below.
 """
 
 import statistics
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +37,7 @@ from lapwing.privacy.plans import cheapest
 
 EPSILON, DELTA = 1, 1e-6
 PEERS: Final = ("OpenDP", "PipelineDP", "SmartNoise")
-PEOPLE, ROWS, REPETITIONS = 1000, 3, 1000
+PEOPLE, ROWS, REPETITIONS = 1000, 3, 3000
 REGIONS, PLANS = list("abcde"), list("xyz")
 LOWER, UPPER = 0, 10_000
 COMMON = 50
@@ -121,7 +123,14 @@ def opened(folder: Path, kind: str) -> Iterator[lw.Session]:
         yield session
 
 
-def ours(folder: Path, kind: str, repetitions: int) -> dict[str, list[Cells]]:
+def times(repetitions: int) -> dict[str, int]:
+    """Return how often each shape is asked: less, the more cells of public keys it has."""
+    values = {"region": len(REGIONS), "plan": len(PLANS)}
+    cells = {name: prod(values.get(key, 1) for key in keys) for name, (keys, _) in SHAPES.items()}
+    return {name: -(-repetitions // many) for name, many in cells.items()}
+
+
+def ours(folder: Path, kind: str, repetitions: dict[str, int]) -> dict[str, list[Cells]]:
     """Return our answers: every repetition's WHERE lets all rows pass and makes it another question."""
     every: dict[str, list[Cells]] = {}
     with opened(folder, kind) as session:
@@ -130,7 +139,7 @@ def ours(folder: Path, kind: str, repetitions: int) -> dict[str, list[Cells]]:
             grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
             asked = f"SELECT {', '.join((*keys, f'{aggregate} AS n'))} FROM visits WHERE cost >= -{{}}{grouped}"
             every[name] = []
-            for number in range(repetitions):
+            for number in range(repetitions[name]):
                 rows = session.sql(asked.format(number), epsilon=EPSILON, delta=delta).rows()
                 every[name].append({"|".join(str(row[key]) for key in keys): value_of(row["n"]) for row in rows})
     return every
@@ -191,9 +200,9 @@ def main() -> None:
         make(folder)
         facts = {"data": str(folder / "visits.csv"), "bounds": [LOWER, UPPER], "rows_per_person": ROWS}
         request = facts | {"regions": REGIONS, "plans": PLANS, "epsilon": EPSILON, "delta": DELTA}
-        request |= {"repetitions": repetitions}
+        request |= {"repetitions": times(repetitions)}
         asked = {peer: pool.submit(ask, peer, f"{peer.lower()}_errors.py", request) for peer in PEERS}
-        every = {f"Lapwing ({kind})": ours(folder, kind, repetitions)}
+        every = {f"Lapwing ({kind})": ours(folder, kind, times(repetitions))}
         every |= {peer: answers.result() for peer, answers in asked.items()}
         true = truths(folder)
     refused = [f"{peer} {said}" for peer, shapes in every.items() for said in shapes.values() if isinstance(said, str)]
@@ -203,7 +212,7 @@ def main() -> None:
     }
     lines = [line(shape, sample) for shape, sample in samples.items()]
     markdown = "--markdown" in sys.argv
-    print(f"{PEOPLE:,} people, at most {ROWS} rows each; epsilon {EPSILON}; {repetitions:,} repetitions\n")
+    print(f"{PEOPLE:,} people, at most {ROWS} rows each; epsilon {EPSILON}; {repetitions:,} repetitions of one cell\n")
     show([["mean", *every, "to the best peer"], *(cells for cells, _ in lines)], markdown=markdown)
     print()
     medians = [

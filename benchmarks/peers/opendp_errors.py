@@ -112,4 +112,4 @@ def shapes() -> dict[str, Callable[[], dict[str, float]]]:
 
 if __name__ == "__main__":
     asked = shapes()
-    print(json.dumps({name: [ask() for _ in range(REQUEST["repetitions"])] for name, ask in asked.items()}))
+    print(json.dumps({name: [ask() for _ in range(REQUEST["repetitions"][name])] for name, ask in asked.items()}))

@@ -86,4 +86,4 @@ if __name__ == "__main__":
     random.seed()
     np.random.seed()  # which rows it samples; its noise has a source of its own
     every = shapes()
-    print(json.dumps({name: [ask() for _ in range(REQUEST["repetitions"])] for name, ask in every.items()}))
+    print(json.dumps({name: [ask() for _ in range(REQUEST["repetitions"][name])] for name, ask in every.items()}))

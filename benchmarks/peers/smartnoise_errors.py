@@ -45,7 +45,7 @@ def reader(private: bool, epsilon: float, delta: float) -> Any:
     return snsql.from_df(DATA, privacy=snsql.Privacy(epsilon=epsilon, delta=delta), metadata=metadata)
 
 
-def answers(keys: list[str], aggregate: str) -> list[dict[str, float]] | str:
+def answers(repetitions: int, keys: list[str], aggregate: str) -> list[dict[str, float]] | str:
     """Return the answers of all repetitions, or why there are none."""
     private = "shop" in keys
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -55,9 +55,9 @@ def answers(keys: list[str], aggregate: str) -> list[dict[str, float]] | str:
     except ValueError as error:
         return f"refuses {aggregate}: {error}"[:120]
     asked = reader(private, REQUEST["epsilon"] / float(epsilon), 1e-6 * REQUEST["delta"] / float(delta))
-    every = [asked.execute(question)[1:] for _ in range(REQUEST["repetitions"])]
+    every = [asked.execute(question)[1:] for _ in range(repetitions)]
     return [{"|".join(row[:-1]): float(row[-1]) for row in rows} for rows in every]
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: answers(*shape) for name, shape in SHAPES.items()}))
+    print(json.dumps({name: answers(REQUEST["repetitions"][name], *shape) for name, shape in SHAPES.items()}))
