@@ -10,7 +10,8 @@ import duckdb
 import pytest
 
 from lapwing.query.derivation import answer_functions
-from lapwing.query.derivation.columns import constant, of_values
+from lapwing.query.derivation.columns import constant
+from lapwing.query.derivation.columns_of_values import of_values
 
 TEXTS = ["", "a", "it's", "naïve", "日本語テキスト", None]
 PLACES = [-9, -2, -1, 0, 1, 2, 5, 99]
