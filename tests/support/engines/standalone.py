@@ -70,6 +70,7 @@ def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Itera
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
         "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYSPARK_PYTHON": sys.executable,
     }
     running: list[subprocess.Popen[bytes]] = []
@@ -95,9 +96,7 @@ def standalone(folder: Path, *, workers: int = 2, memory: str = "700m") -> Itera
         yield Standalone(master=master, workers=ours, folder=folder / "work")
     finally:
         for process in reversed(running):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
 
 
 @contextmanager
@@ -127,9 +126,15 @@ def connect_server(folder: Path, settings: Mapping[str, str], port: int | None =
         _until(lambda: _answers(port), "the Connect server")
         yield ConnectServer(port=port, process=process)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a process with its group: asked first, as then it clears away its folders of its own."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(20)
 
 
 def _answers(port: int) -> bool:
