@@ -10,14 +10,19 @@ Tumult Analytics answers count and mean by key on the Spark that it asks for, in
 same memory and number of partitions, and its own cached view of ten rows a person. Both are asked warm, once every
 question's kind has been asked before, and what either takes to start is left out.
 
-    python benchmarks/spark.py [ROWS …]
+With --standalone a cluster of one master and two workers of a core each is started on this machine, each executor with
+LAPWING_SPARK_MEMORY (1500m), and Spark is asked there alone. The greatest resident memory of an executor is that of the
+whole process, of which the setting bounds the heap.
+
+    python benchmarks/spark.py [--standalone] [ROWS …]
 """
 
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +32,10 @@ import pyarrow.parquet as pq
 from peers.environments import ask
 
 import lapwing as lw
-from lapwing.engines.spark.cluster import Cluster
+from lapwing.engines.spark.cluster import LOCAL, Cluster
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' cluster
+from tests.support.engines.standalone import standalone
 
 ROWS = (1_000_000, 10_000_000)
 BESIDE_TUMULT = 1_000_000
@@ -70,14 +78,31 @@ def make(folder: Path, rows: int) -> None:
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of the JVM that it started."""
+    """Return the processor time of this process and of the JVMs that it started."""
     ticks, own = os.sysconf("SC_CLK_TCK"), os.times()
     total = own.user + own.system
-    for child in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
-        for process in child.read_text().split():
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-            total += (int(fields[11]) + int(fields[12])) / ticks
+    for process in started_by(os.getpid()):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+        total += (int(fields[11]) + int(fields[12])) / ticks
     return total
+
+
+def started_by(process: int) -> Iterator[int]:
+    """Yield the processes that a process started, and those that they did."""
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in map(int, children.read_text().split()):
+            yield child
+            yield from started_by(child)
+
+
+def memory_of_executors() -> list[str]:
+    """Return the greatest resident memory that executors of a cluster have had, in MB."""
+    found = []
+    for process in started_by(os.getpid()):
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
+            (line,) = [one for one in Path(f"/proc/{process}/status").read_text().splitlines() if "VmHWM" in one]
+            found.append(f"{int(line.split()[1]) / 1024:,.0f} MB")
+    return found
 
 
 def timed(action: Callable[[], object]) -> tuple[float, float]:
@@ -87,9 +112,9 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - clock, processor_seconds() - worked
 
 
-def measure(folder: Path, engine: str) -> list[tuple[float, float]]:
+def measure(folder: Path, engine: str, master: str = LOCAL) -> list[tuple[float, float]]:
     """Return what it takes to open and accept, to answer the first question, and a later one."""
-    cluster = 'cluster = "local[*]"' if engine == "spark" else ""
+    cluster = f'cluster = "{master}"' if engine == "spark" else ""
     (folder / f"{engine}.toml").write_text(TEXT.format(engine=engine, cluster=cluster, keys=KEYS))
     sessions: list[lw.Session] = []
     opened = timed(lambda: sessions.append(lw.connect(folder / f"{engine}.toml")))
@@ -120,25 +145,58 @@ def beside_tumult(folder: Path) -> None:
         )
 
 
+PHASES = ("accepting", "cold", "warm")
+
+
+def beside_duckdb(folder: Path, rows: int) -> None:
+    """Print a line for each phase, of both engines, and the ratio; and of some rows Tumult's."""
+    spark, duckdb = (measure(folder, engine) for engine in ("spark", "duckdb"))
+    if rows == BESIDE_TUMULT:
+        beside_tumult(folder)
+    print(f"{rows:,} rows")
+    for name, (ours, work), (theirs, their_work) in zip(PHASES, spark, duckdb, strict=True):
+        both = f"Spark {ours:7.2f} s ({work:6.1f} of the processors)   DuckDB {theirs:6.2f} s ({their_work:5.1f})"
+        print(f"  {name:10} {both}   {ours / theirs:5.1f} times as long")
+
+
+def on_workers(folder: Path, rows: int, master: str) -> None:
+    """Print a line for each phase, and what executors took."""
+    print(f"{rows:,} rows on two workers")
+    for name, (clock, work) in zip(PHASES, measure(folder, "spark", master), strict=True):
+        print(f"  {name:10} {clock:7.2f} s ({work:6.1f} of the processors)", flush=True)
+
+
+@contextmanager
+def started(master: str, further: dict[str, str]) -> Iterator[None]:
+    """Hold the application that all sessions share, so that its start is measured apart."""
+    cluster = Cluster(master, seconds=3600, further=further)
+    clock, worked = timed(cluster.open)
+    print(f"Spark's start with {MEMORY}: {clock:.1f} s, {worked:.1f} processor seconds", flush=True)
+    try:
+        yield
+    finally:
+        cluster.close()
+
+
 def main() -> None:
     """Print a line for every size and engine, and the ratios."""
-    from lapwing.engines.spark import cluster
-
-    started = Cluster(cluster.LOCAL, seconds=600, further={"spark.driver.memory": MEMORY})
-    clock, worked = timed(started.open)
-    print(f"Spark's start with {MEMORY}: {clock:.1f} s, {worked:.1f} processor seconds")
-    for rows in [int(text) for text in sys.argv[1:]] or ROWS:
-        with tempfile.TemporaryDirectory() as folder:
+    words = [word for word in sys.argv[1:] if word != "--standalone"]
+    sizes = [int(word) for word in words] or ROWS
+    if len(words) == len(sys.argv[1:]):
+        with started(LOCAL, {"spark.driver.memory": MEMORY}):
+            for rows in sizes:
+                with tempfile.TemporaryDirectory() as folder:
+                    make(Path(folder) / "visits", rows)
+                    beside_duckdb(Path(folder), rows)
+        return
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    for rows in sizes:
+        with tempfile.TemporaryDirectory() as folder, standalone(Path(folder), memory="2g") as cluster:
             make(Path(folder) / "visits", rows)
-            spark, duckdb = (measure(Path(folder), engine) for engine in ("spark", "duckdb"))
-            if rows == BESIDE_TUMULT:
-                beside_tumult(Path(folder))
-        print(f"{rows:,} rows")
-        for place, name in enumerate(("accepting", "cold", "warm")):
-            (ours, work), (theirs, their_work) = spark[place], duckdb[place]
-            both = f"Spark {ours:7.2f} s ({work:6.1f} of the processors)   DuckDB {theirs:6.2f} s ({their_work:5.1f})"
-            print(f"  {name:10} {both}   {ours / theirs:5.1f} times as long")
-    started.close()
+            ours = {"spark.driver.memory": "1g", "spark.executor.memory": MEMORY, "spark.executor.cores": "1"}
+            with started(cluster.master, ours | {"spark.driver.host": "127.0.0.1"}):
+                on_workers(Path(folder), rows, cluster.master)
+                print(f"  resident   {', '.join(memory_of_executors())}")
 
 
 if __name__ == "__main__":
