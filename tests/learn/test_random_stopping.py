@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM
-from lapwing.learn import DecisionTree, GaussianNB, LinearRegression, ModelSelection, random_stopping
+from lapwing.learn import DecisionTree, GaussianNB, LinearRegression, ModelSelection, paid_before, random_stopping
 from lapwing.learn.gaussian_tries import factor_up
 from lapwing.learn.random_stopping import Tries
 from lapwing.learn.unit_rows import GRID
@@ -102,7 +102,7 @@ def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts
     """Each try spends its part at most, training and score together; the ledger sees one charge."""
     spent: list[Loss] = []
     scored: list[Loss] = []
-    charge, noise_of = random_stopping._PaidBefore.charge_all, random_stopping._noise
+    charge, noise_of = paid_before._PaidBefore.charge_all, random_stopping._noise
 
     def charged(self: Any, requests: Any, *more: Any) -> Any:
         found = charge(self, requests, *more)
@@ -119,7 +119,7 @@ def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts
     candidate: Any = GaussianNB() if pure else DecisionTree(depth=1)  # which has Gaussian noise alone
     with (
         opened(tmp_path, people(40), **facts) as session,
-        patch.object(random_stopping._PaidBefore, "charge_all", charged),
+        patch.object(paid_before._PaidBefore, "charge_all", charged),
         patch.object(random_stopping, "_noise", noise),
     ):
         model = ModelSelection(candidates=[candidate, candidate], tries=3, eta=1, choice=Fraction(1, 4))
@@ -253,7 +253,7 @@ def test_where_all_that_count_fail_there_is_a_fault_that_says_nothing(
 
 def test_a_try_cannot_spend_more_than_its_part() -> None:
     nothing: Any = None
-    paid = random_stopping._PaidBefore(nothing, lw.PureDP(1), ends=False)
+    paid = paid_before._PaidBefore(nothing, lw.PureDP(1), ends=False)
     for loss in (lw.PureDP(2), lw.GaussianDP(Fraction(1, 2))):
         request = type("Charge", (), {"loss": loss, "delta": 0})
         with pytest.raises(InvalidParameter, match="more than it was given"):

@@ -75,15 +75,6 @@ def test_too_little_is_seen_before_anything_is_charged(tmp_path: Path) -> None:
         assert session.budget().spent.amount == 0
 
 
-def test_a_candidate_that_is_refused_says_what_stays_paid(tmp_path: Path) -> None:
-    with opened(tmp_path, people(5)) as session:
-        model = ModelSelection(candidates=[LogisticRegression(), DecisionTree(depth=99)])
-        with pytest.raises(InvalidParameter, match=r"after 1 were trained, which stay paid: depth is 99") as raised:
-            model.fit(session, "visits", ["age"], "ill", epsilon=1)
-        assert "Nothing was charged" not in str(raised.value)
-        assert len(session.history()) == 1
-
-
 def test_a_person_moves_scores_by_their_rows_and_all_in_one_direction(tmp_path: Path) -> None:
     extreme: list[Row] = [{"person": "x", "age": 100, "pay": 200.0, "plan": "c", "ill": True}] * ROWS_PER_PERSON
     fitted: list[Any] = [LinearRegression(), AdditiveModel(rounds=1, bins=2)]

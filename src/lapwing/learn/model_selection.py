@@ -9,10 +9,12 @@ there are, only on how it is drawn how often one of them is tried.
 Guarantee: the losses of training and of the choice add up to the price at most. A person with K rows moves every score
 by 0 to K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). A
 prediction is a function of its row and of released models: what estimators compute of a row has the same bits whichever
-others are there.
+others are there. Candidates of one's own have to keep to that, and must not keep state that changes across their
+copies, or outside of them: `candidates` says what of this is enforced.
 Source: McSherry and Talwar 2007.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, final
 
 from lapwing.engines import FAILED
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, QueryRefused
+from lapwing.learn.candidates import require_ready
+from lapwing.learn.paid_before import paid_session
 from lapwing.learn.parameters import changed, parameters, require_fit
 from lapwing.learn.random_stopping import Tries, best_of
 from lapwing.learn.scoring import columns_of, right_rows, scaled_errors
@@ -86,7 +90,8 @@ class ModelSelection:
     ) -> Self:
         """Train all candidates and choose one; each call is charged.
 
-        Raises: as the candidates' `fit`; BudgetExhausted if the whole price is not there (nothing is charged then).
+        Raises: InvalidParameter for a candidate that fails whatever the rows are, and BudgetExhausted if the whole
+            price is not there (nothing is charged then); else as the candidates' `fit`.
         """
         choice = Fraction(str(self.choice)) if isinstance(self.choice, float) else Fraction(self.choice)
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES or not 0 < choice < 1:
@@ -99,6 +104,14 @@ class ModelSelection:
             raise BudgetExhausted(f"'{label}' costs more than is left of the budget. Nothing was charged.")
         part = whole.from_amount(whole.amount * (1 - choice) / len(self.candidates))
         each = epsilon_for(session, part, epsilon, "There are too many candidates for this epsilon.")
+        ends = paid_session(session, session.catalog.budget, whole, ends=True)
+        for place, candidate in enumerate(self.candidates):
+            require_ready(
+                place,
+                candidate,
+                lambda one: one.fit(ends, table, features, target, epsilon=each, where=where, label=label),
+                tried="trained",
+            )
         for place, candidate in enumerate(self.candidates):
             try:
                 candidate.fit(session, table, features, target, epsilon=each, where=where, label=label)
@@ -164,7 +177,8 @@ def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, n
     scores = None
     try:
         data = columns_of(units, what, names)
-        scores = [score_of(candidate.predict(data), units.target, what) for candidate in candidates]
+        # By copies, so that nothing of the rows is kept by what is released.
+        scores = [score_of(copy.deepcopy(one).predict(data), units.target, what) for one in candidates]
     except Exception:
         scores = None
     if scores is None:

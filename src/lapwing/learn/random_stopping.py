@@ -7,7 +7,8 @@ others. The whole price is charged before. Whatever N is, M rounds are run, and 
 scored, of which one counts: so the time says neither N nor which candidates were drawn.
 
 A try that fails is worse than all that do not, and releases that it failed: so there is a fault only if all N failed. A
-fault for any that fails would tell of all M rounds, which no theorem here pays for.
+fault for any that fails would tell of all M rounds, which no theorem here pays for. `candidates` has what is asked of
+candidates, and what of that is enforced.
 
 The law of N is P(N = n) ∝ C(n + η − 1, n) for 1 ≤ n ≤ M; for η = 0 it is ∝ 1/n (the limit), for η = 1 uniform.
 
@@ -34,7 +35,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import numpy as np
 
@@ -42,10 +43,11 @@ from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.exact.samplers import categorical, uniform_integers
+from lapwing.learn.candidates import require_ready
 from lapwing.learn.gaussian_tries import factor_up
+from lapwing.learn.paid_before import paid_session
 from lapwing.learn.training import charged_rows, epsilon_for
 from lapwing.learn.unit_rows import GRID
-from lapwing.ledger.entries import Charged
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -55,9 +57,6 @@ from lapwing.session import Session
 
 if TYPE_CHECKING:
     from lapwing.learn.unit_rows import Reading, UnitRows
-    from lapwing.ledger.entries import Charge
-    from lapwing.ledger.ledger import Ledger
-    from lapwing.ledger.state import State
 
 MOST_TRIES: Final = 1_000
 MOST_TRAINED: Final = 5_000
@@ -152,7 +151,8 @@ def best_of(
     """Return the best of a random number of tries, of copies of the candidates.
 
     Args: epsilon: the price of everything; choice: the part of a try's loss that its score takes.
-    Raises: InvalidParameter for a candidate that is refused, in a pure ledger also one that has no pure loss;
+    Raises: InvalidParameter for a candidate that is refused (`candidates`), in a pure ledger also one that has no pure
+        loss;
         BudgetExhausted (nothing charged);
         EngineFault (charged), if all tries that count fail.
     """
@@ -167,8 +167,11 @@ def best_of(
     if not part.amount:
         raise InvalidParameter("The price is too small to be divided among tries. Nothing was charged.")
     training = epsilon_for(_unrecorded(session, part), part, epsilon, "The price is too small for tries.")
+    to_be = f"tried with {'Laplace' if isinstance(part, PureDP) else 'Gaussian'} noise"
     for place, candidate in enumerate(candidates):
-        _require_trainable(place, candidate, session, train, part, training)
+        require_ready(
+            place, candidate, lambda one: train(one, _unrecorded(session, part, ends=True), training), tried=to_be
+        )
     units, _, charged = charged_rows(session, what, price, label=label)
     noise = _noise(one.from_amount(one.amount * choice), Sensitivity.from_l1(what.places * GRID))
     counting = tries.drawn(access.entropy)
@@ -199,7 +202,7 @@ def _tried(candidate: Any, units: "UnitRows", train: Callable[[Any], None], scor
     try:
         model = copy.deepcopy(candidate)
         train(model)
-        return model, score(model, units)
+        return model, score(copy.deepcopy(model), units)  # by another copy, so that nothing of the rows is kept
     except Exception:
         return None
 
@@ -211,76 +214,13 @@ def _noise(part: PureDP | GaussianDP, sensitivity: Sensitivity) -> DiscreteLapla
     return RoundedGaussian.for_loss(part, sensitivity)
 
 
-def _require_trainable(
-    place: int, candidate: Any, session: Session, train: Trained, part: Loss, training: Fraction
-) -> None:
-    """Train up to the first charge, which is where it ends: what is refused, is refused before."""
-    try:
-        train(copy.deepcopy(candidate), _unrecorded(session, part, ends=True), training)
-    except _WouldBeCharged:
-        return
-    except InvalidParameter as error:
-        said = str(error).removesuffix("Nothing was charged.").rstrip()
-        noise = "Laplace" if isinstance(part, PureDP) else "Gaussian"
-        raise InvalidParameter(
-            f"Candidate {place + 1} cannot be tried with {noise} noise: {said} Nothing was charged."
-        ) from None
-    raise InvalidParameter(f"Candidate {place + 1} was trained on nothing. Nothing was charged.")
-
-
 def _unrecorded(session: Session, part: Loss, *, ends: bool = False) -> Session:
-    """Return a session on the same data in which questions are answered out of what was charged already."""
-    access = session._access()
-    catalog = session.catalog
-    delta = Fraction(0) if isinstance(part, PureDP) else catalog.budget.delta
-    budget = replace(catalog.budget, measure=_KINDS[catalog.budget.measure], delta=delta, delta_keys=Fraction(0))
-    ledger = cast("Ledger", _PaidBefore(access.ledger.seen(), part, ends=ends))
-    return Session(
-        replace(catalog, budget=budget), access.engine, ledger, access.entropy, access.principal, access.public
+    """Return a session in which a try spends its part."""
+    budget = session.catalog.budget
+    delta = Fraction(0) if isinstance(part, PureDP) else budget.delta
+    return paid_session(
+        session,
+        replace(budget, measure=_KINDS[budget.measure], delta=delta, delta_keys=Fraction(0)),
+        part,
+        ends=ends,
     )
-
-
-class _WouldBeCharged(Exception):
-    """A candidate is ready to pay."""
-
-
-@final
-class _PaidBefore:
-    """What a try charges: it is paid already, up to a loss, and nothing of it is remembered.
-
-    It has of a ledger what questions ask of one. Nothing is stored: a second try must have fresh noise.
-    """
-
-    def __init__(self, state: "State", most: Loss, *, ends: bool) -> None:
-        self._state = state
-        self._left = most
-        self._ends = ends
-
-    def seen(self) -> "State":
-        return self._state
-
-    state = seen
-
-    def look_up(self, keys: Sequence[str]) -> "tuple[State, list[tuple[()]]]":
-        return self._state, [() for _ in keys]
-
-    def answers(self, key: str) -> tuple[()]:
-        return ()
-
-    def charge_all(
-        self, requests: "Sequence[Charge]", limits: object = None, since: int | None = None
-    ) -> tuple[Charged, ...]:
-        total = sum((request.loss.amount for request in requests), Fraction(0))
-        other = any(request.loss.kind != self._left.kind or request.delta for request in requests)
-        if other or total > self._left.amount:
-            raise InvalidParameter("It spends more than it was given.")
-        if self._ends:
-            raise _WouldBeCharged
-        self._left = self._left.from_amount(self._left.amount - total)
-        return tuple(Charged(sequence=-1, account=self._state.account) for _ in requests)
-
-    def record_answer(self, sequence: int, payload: str) -> None:
-        pass
-
-    def record_unanswered(self, sequences: Sequence[int], cause: str) -> bool:
-        return False
