@@ -113,7 +113,7 @@ class Locked(Silent):
     """A candidate that cannot be copied."""
 
     def __init__(self) -> None:
-        self.rows = (row for row in ())
+        self.rows = (place for place in range(3))
 
 
 FAULTY: dict[str, tuple[Any, str]] = {
