@@ -133,6 +133,24 @@ def test_a_true_number_in_a_condition_is_found(folders: Path, monkeypatch: pytes
     assert found(folders, CONSTANT)
 
 
+LIST = "SELECT COUNT(*) AS n FROM visits WHERE plan IN (SELECT plan FROM visits GROUP BY plan HAVING COUNT(*) > 2)"
+
+
+def test_a_true_list_in_a_condition_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(folders, LIST) == []
+    exact_values, true = vars(release_module)["exact_values"], []
+
+    def seen(question: Any, *rest: Any) -> Any:
+        true.append(exact_values(question, *rest))
+        return true[-1]
+
+    monkeypatch.setattr(release_module, "exact_values", seen)
+    monkeypatch.setattr(
+        searches, "rows_of", lambda *_: [(p,) for p, n in zip("abc", true[-1][0], strict=False) if n > 1]
+    )
+    assert found(folders, LIST)
+
+
 JOINED = (
     "SELECT floor, SUM(n) AS n FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) JOIN floors USING (plan) "
     "GROUP BY floor"

@@ -32,7 +32,9 @@ def calibrate_together(
     Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
-    if any(plan.asked != PriceRequest(weights=plan.asked.weights) for plan in (*plans, *leaves)):
+    if any(
+        plan.asked != PriceRequest(weights=plan.asked.weights, numbers=plan.asked.numbers) for plan in (*plans, *leaves)
+    ):
         raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
     loss = request(epsilon, budget)
     questions = _together(leaves)

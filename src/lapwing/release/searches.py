@@ -20,11 +20,13 @@ from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
 from lapwing.query.bind import bind
+from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.derived import MeasureValue as Shown
 from lapwing.query.joint_price import calibrate_found, share_of_searches
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.search import Search
+from lapwing.release.refusals import MOST_NAMED
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.restoring import stored_answer
@@ -74,6 +76,11 @@ def _answer(plan: Plan, release: Release) -> Answer:
 
 def _note_of_constant(plan: Plan, release: Release) -> str:
     answer, name = _answer(plan, release), plan.outputs[-1].name
+    if isinstance(plan.outputs[-1].value, KeyValue):
+        values = [row[name] for row in answer.rows()]
+        shown = ", ".join("NULL" if value is None else str(value) for value in values[:MOST_NAMED])
+        more = f" and {len(answer) - MOST_NAMED:,} more" if len(answer) > MOST_NAMED else ""
+        return f"the list of {name} that was asked for first, and stands in the condition, is {shown or 'empty'}{more}"
     if len(answer) != 1 or len(plan.outputs) > 1:
         return f"{name} was asked for first, for each group, and stands in the condition"
     low, high = answer.interval().get(name, (None, None))

@@ -69,6 +69,7 @@ def _public(chance: random.Random) -> str:
             f"SELECT c.plan, c.floor, n FROM {floors} AS c LEFT JOIN {inner} ON a.plan = c.plan AND n > floor - 9",
             f"SELECT a.plan, c.floor, n FROM {inner} FULL JOIN {floors} AS c ON a.plan = c.plan WHERE n > -3",
             f"SELECT a.plan, COUNT(*) AS k, MAX(floor) AS f FROM {inner}, {floors} AS c WHERE n < floor GROUP BY 1",
+            f"SELECT n, floor FROM {inner}, {floors} AS c WHERE floor < 20 AND n > -5 ORDER BY n, floor",
             f"SELECT n, floor, b.m FROM {inner} JOIN {floors} AS c USING (plan) "
             "JOIN (SELECT COUNT(*) AS m FROM visits) AS b ON floor < b.m ORDER BY n",
         )
@@ -76,15 +77,21 @@ def _public(chance: random.Random) -> str:
 
 
 def _constant(chance: random.Random) -> str:
-    """A noisy number in a condition, one for all rows or one for each plan."""
+    """A noisy number in a condition, one for all rows or one for each plan, or a list that an answer shows."""
     number = f"(SELECT {chance.choice(('AVG(age)', 'SUM(age) / 40', 'COUNT(*)'))} FROM visits{_where(chance)})"
     of_plan = "(SELECT AVG(w.age) FROM visits AS w WHERE w.plan = v.plan)"
+    of_floor = "(SELECT AVG(w.age) FROM visits AS w WHERE w.plan = f.plan)"
+    by, kept = chance.choice(("plan", "ROLLUP (plan)")), f"HAVING COUNT(*) > {chance.randint(-1, 3)}"
+    plans = f"{chance.choice(('IN', 'NOT IN'))} (SELECT plan FROM visits{_where(chance)} GROUP BY {by} {kept})"
     return chance.choice(
         (
             f"SELECT plan, COUNT(*) AS n, SUM(pay) AS s FROM visits WHERE age > {number} GROUP BY plan",
             f"SELECT COUNT_IF(age <= {number}) AS n FROM visits",
             f"SELECT plan, COUNT(*) AS n FROM visits AS v WHERE age > {of_plan} GROUP BY plan",
             f"SELECT COUNT(*) AS n FROM visits WHERE member AND age BETWEEN {number} AND 100",
+            f"SELECT member, COUNT(*) AS n, SUM(age) AS s FROM visits WHERE plan {plans} OR age > 70 GROUP BY member",
+            f"SELECT COUNT(DISTINCT person) FILTER (WHERE plan {plans}) AS n, COUNT(*) AS m FROM visits",
+            f"SELECT COUNT(*) AS n FROM visits AS v JOIN floors AS f USING (plan) WHERE age > {of_floor} AND floor < 9",
             f"SELECT n FROM (SELECT plan, COUNT(*) AS n FROM visits WHERE age > {number} GROUP BY plan) WHERE n > 1",
             f"SELECT x.n - y.n AS d FROM (SELECT COUNT(*) AS n FROM visits WHERE age > {number}) AS x, "
             f"(SELECT COUNT(*) AS n FROM visits{_where(chance)}) AS y",

@@ -78,7 +78,7 @@ def compose(
         first = items[0].query
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
         if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith((OVER_ANSWER, NESTED)):
-            return with_constants(parsed, whole, RowScope(text=text), known)
+            return with_constants(parsed, whole, within, known)
         try:
             return composer.all_of(items, parsed.select)
         except QueryRefused as again:  # of units: their rows may be joined to public ones
@@ -86,7 +86,7 @@ def compose(
                 raise
     split = around_answer(parsed.select, RowScope(text=text))
     if split is None:
-        return with_constants(parsed, whole, RowScope(text=text), known)
+        return with_constants(parsed, whole, within, known)
     return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
 
 

@@ -1,4 +1,4 @@
-"""A noisy number in a condition on rows: WHERE age > (SELECT AVG(age) FROM visits), also one for each group.
+"""A noisy number in a condition on rows: WHERE age > (SELECT AVG(age) FROM visits), also one for each group, or a list.
 
 The number is a question of its own. It is asked first; what was released is then written in its place, as the constant
 that it is from then on, and the question with that constant is asked as any other is.
@@ -20,13 +20,16 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
+from lapwing.query.aggregates.constant_lists import likely, members_in, written
+from lapwing.query.aggregates.outer_keys import compared_with_outer, restricted
 from lapwing.query.aggregates.scalar_subqueries import scalars_in
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
 from lapwing.query.derivation.derived import Derived, KeyValue
-from lapwing.query.expressions.rows import RowScope, is_column
+from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.scope import Scope
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.plain import of_query
@@ -44,30 +47,50 @@ _TYPICAL: Final[Mapping[Shape, object]] = {"date": date(2000, 1, 1), "timestamp"
 class _Number:
     """A subquery that stands for a number.
 
-    Args: query: what is asked; key: the column of the outer rows by whose values there are numbers, if there is one.
+    Args: query: what is asked; key: the column of the outer rows by whose values there are numbers, if there is one;
+        narrower: the same for those values alone that the outer rows can have, if a public table says which.
     """
 
     query: exp.Select
     key: exp.Expression | None
+    narrower: exp.Select | None = None
 
 
-def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowScope, known: Constants) -> Plan | None:
-    """Bind a question with numbers in its conditions that are to be asked for first; None if it has none.
+def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants) -> Plan | None:
+    """Bind a question with numbers or lists in its conditions that are to be asked for first; None if it has none.
 
     Args: whole: binds a question; known: the answers to those that were asked for. Others get a number in their place
-        that might be theirs, and are the plan's `constants`.
+        that might be theirs, or all values that the list may have, and are the plan's `constants`.
     Raises: QueryRefused if one of them is no question for a number.
     """
-    select = parsed.select.copy()
+    select, rows = parsed.select.copy(), RowScope(text=within.text)
+    alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
+
+    def asked_alone(query: exp.Select) -> Plan:
+        return whole(of_query(alone, query, rows.text))
+
     nodes = list(_conditions(select))
-    if not nodes:
+    members = list(members_in(select, asked_alone, rows))
+    if not nodes and not members:
         return None
     asked = []
-    alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
+    for member, plan in members:
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+            found = likely(plan)
+        values = [literal(value) for (value,) in found if value is not None]
+        member.replace(written(member, values, has_null=len(values) < len(found)))
+    if members:  # what the lists alone named is named no more
+        before = common_tables(select)
+        select.set("with_", None)
+        select = with_named(select, before)
     for node in nodes:
         rows.only(node, "this")
-        number = _number(node, select, rows)
-        plan = whole(of_query(alone, number.query, rows.text))
+        number = _number(node, select, within)
+        plan = asked_alone(number.query)
+        if number.narrower is not None and _groups(plan) is None:
+            plan = asked_alone(number.narrower)
         if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
             raise rows.refusal(node, "A number in a condition is that of one question", "Ask for it by itself first.")
         if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
@@ -79,9 +102,8 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], rows: RowSco
         node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
     outer = whole(of_query(parsed, select, rows.text))
     if outer.composition is not None:
-        raise rows.refusal(
-            nodes[0], "A question over answers takes no number in a condition on rows", "Ask for it first."
-        )
+        reason = "A question over answers takes no number in a condition on rows"
+        raise rows.refusal(nodes[0] if nodes else members[0][0], reason, "Ask for it first.")
     return replace(outer, constants=(*asked, *outer.constants))
 
 
@@ -106,17 +128,15 @@ def _anywhere(node: exp.Expression) -> Iterator[exp.Subquery]:
             yield from scalars_in(query.this)
 
 
-def _number(node: exp.Subquery, select: exp.Select, rows: RowScope) -> _Number:
+def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
     """Take a subquery apart: what it asks, and the column of the outer rows that it is compared with."""
-    query = bare(node.this).copy()
+    query, rows = bare(node.this).copy(), RowScope(text=within.text)
     if not isinstance(query, exp.Select) or not is_aggregated(query) or query.args.get("group") is not None:
         reason = "A subquery in the place of a number is not surely one row"
         raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).")
-    own = {str(table.alias_or_name).casefold() for table in query.find_all(exp.Table, exp.Subquery)}
-    outside = {str(table.alias_or_name).casefold() for table in _sources(select)} - own
     where = query.args.get("where")
     conditions = [] if where is None else conjuncts(where.this, rows)
-    compared = [(each, *pair) for each in conditions if (pair := _compared(each, outside)) is not None]
+    compared = [(each, *pair) for each in conditions if (pair := compared_with_outer(each, query, select, within))]
     if not compared:
         return _Number(with_named(query, common_tables(select)), None)
     if len(compared) > 1:
@@ -126,7 +146,9 @@ def _number(node: exp.Subquery, select: exp.Select, rows: RowScope) -> _Number:
     query.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
     query.set("expressions", [exp.alias_(inner.copy(), "key", quoted=True), *query.expressions])
     query.set("group", exp.Group(expressions=[inner.copy()]))
-    return _Number(with_named(query, common_tables(select)), outer)
+    narrower = restricted(query, inner, outer, select, within)
+    before = common_tables(select)
+    return _Number(with_named(query, before), outer, None if narrower is None else with_named(narrower, before))
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expression]:
@@ -134,17 +156,6 @@ def _sources(select: exp.Select) -> Iterator[exp.Expression]:
     if clause is not None:
         yield clause.this
     yield from (join.this for join in select.args.get("joins") or ())
-
-
-def _compared(condition: exp.Expression, outside: set[str]) -> tuple[exp.Expression, exp.Expression] | None:
-    """Return the column of the subquery and that of the outer rows, if a condition says that they are equal."""
-    if not isinstance(condition, exp.EQ):
-        return None
-    sides = (condition.args["this"], condition.args["expression"])
-    for inner, outer in (sides, sides[::-1]):
-        if is_column(inner) and is_column(outer) and outer.table.casefold() in outside and inner.table not in outside:
-            return inner, outer
-    return None
 
 
 # ---- what stands in their place -------------------------------------------------------------------------------------
@@ -155,12 +166,20 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     number = _middle(plan.outputs[-1].value)
     if len(plan.outputs) == 1:
         return [(number,)]
-    key = plan.question.keys[0]
-    several = len(plan.question.keys) > 1 or not isinstance(plan.outputs[0].value, KeyValue)
-    if several or key.private or len(key.domain) > MOST_GROUPS:
-        reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values"
+    values = _groups(plan)
+    if values is None:
+        reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
         raise rows.refusal(node, reason, "Declare its values, or join the answers.")
-    return [(value, number) for value in key.domain]
+    return [(value, number) for value in values]
+
+
+def _groups(plan: Plan) -> Sequence[object] | None:
+    """Return the values for each of which a plan shows a number; None if they are not public, or too many."""
+    keys = plan.question.keys
+    if len(keys) != 1 or not isinstance(plan.outputs[0].value, KeyValue):
+        return None
+    (key,) = keys
+    return None if key.private or key.other is not None or len(key.domain) > MOST_GROUPS else key.domain
 
 
 def _middle(value: Derived) -> object:
