@@ -5,6 +5,7 @@ the engine without noise, and of plain DuckDB with the comparison of units writt
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -71,6 +72,26 @@ kind = { type = "string", values = ["a", "b"] }
 who = "ck"
 """
 ROOMY = re.sub(r"max_rows_per_unit = [2-9]", "max_rows_per_unit = 1000", CATALOG)
+ITSELF = CATALOG.replace("[tables.returns]\n", '[tables.sales.references.sales]\nticket = "ticket"\n[tables.returns]\n')
+"""Sales refer to themselves by their ticket; in the data some tickets are of two buyers all the same."""
+OTHERS = {
+    "SELECT COUNT(*), SUM(a.paid) FROM sales a JOIN sales b ON a.ticket = b.ticket AND a.item <> b.item": (
+        "SELECT COUNT(*), SUM(a.paid) FROM sales a JOIN sales b ON a.buyer = b.buyer AND a.ticket = b.ticket "
+        "AND a.item <> b.item"
+    ),
+    "SELECT COUNT(*) FROM sales a WHERE EXISTS (SELECT 1 FROM sales b WHERE b.ticket = a.ticket AND b.item > a.item)": (
+        "SELECT COUNT(*) FROM sales a WHERE EXISTS (SELECT 1 FROM sales b WHERE b.buyer = a.buyer "
+        "AND b.ticket = a.ticket AND b.item > a.item)"
+    ),
+    "SELECT COUNT(*), SUM(paid) FROM sales WHERE NOT EXISTS (SELECT 1 FROM returns WHERE r_ticket = ticket)": (
+        "SELECT COUNT(*), SUM(paid) FROM sales WHERE NOT EXISTS (SELECT 1 FROM returns WHERE r_ticket = ticket "
+        "AND bringer = buyer)"
+    ),
+    "SELECT SUM(back) FROM sales, returns WHERE ticket = r_ticket AND paid > 9": (
+        "SELECT SUM(back) FROM sales, returns WHERE ticket = r_ticket AND bringer = buyer AND paid > 9"
+    ),
+}
+"""Questions where sales refer to themselves, and what they mean in plain SQL."""
 MEANT = {
     "SELECT COUNT(*), SUM(paid - back) FROM sales JOIN returns ON ticket = r_ticket AND item = r_item": (
         "buyer = bringer"
@@ -140,12 +161,12 @@ def without(unit: int, found: Tables) -> Tables:
     )
 
 
-def check_neighbours(folder: Path, found: Tables) -> None:
-    with World(folder / "all", CATALOG, found) as world:
-        plans = [world.plan(text) for text in MEANT]
+def check_neighbours(folder: Path, found: Tables, catalog: str = CATALOG, texts: Iterable[str] = MEANT) -> None:
+    with World(folder / "all", catalog, found) as world:
+        plans = [world.plan(text) for text in texts]
         whole = [world.exact(plan.question) for plan in plans]
     for unit in range(1, 6):
-        with World(folder / str(unit), CATALOG, without(unit, found)) as world:
+        with World(folder / str(unit), catalog, without(unit, found)) as world:
             for plan, cells in zip(plans, whole, strict=True):
                 other = world.exact(plan.question)
                 for place, candidates in enumerate(of_question(plan.question, "add_remove")):
@@ -196,6 +217,25 @@ def test_no_unit_moves_a_measure_by_more_than_is_claimed(tmp_path: Path, seed: i
     check_neighbours(tmp_path, tables(Random(seed)))
 
 
+def test_a_table_refers_to_itself_by_what_rows_of_one_unit_share(tmp_path: Path) -> None:
+    found = tables(Random(0), dirty=False)
+    roomy = re.sub(r"max_rows_per_unit = [2-9]", "max_rows_per_unit = 1000", ITSELF)
+    with World(tmp_path / "itself", roomy, found) as world:
+        for text, meant in OTHERS.items():
+            ((wanted,), (cell,)) = (plain(meant, found), world.exact(world.plan(text).question).values())
+            assert list(cell[: len(wanted)]) == [int(value or 0) for value in wanted], text
+    check_neighbours(tmp_path, tables(Random(1)), ITSELF, OTHERS)
+
+
+def test_nothing_is_supposed_of_rows_that_refer_to_each_other(tmp_path: Path) -> None:
+    """Neither that they are unique, nor how many a ticket has: a row meets as many as its unit has."""
+    text = next(iter(OTHERS))
+    with World(tmp_path, ITSELF, tables(Random(0))) as world:
+        assert world.plan(text).question.selection.rows_per_unit == 36
+    with World(tmp_path / "not", CATALOG, tables(Random(0))) as world, pytest.raises(QueryRefused, match="one unit"):
+        world.plan(text)
+
+
 def test_twin_rows_joined_across_units_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the comparison of units a return of one person reaches the sale of another, and both move it."""
     real = sql_relations._joined_by_unit
@@ -206,6 +246,8 @@ def test_twin_rows_joined_across_units_are_found(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sql_relations, "_joined_by_unit", lost)
     with pytest.raises(AssertionError):
         check_neighbours(tmp_path, tables(Random(0)))
+    with pytest.raises(AssertionError):
+        test_a_table_refers_to_itself_by_what_rows_of_one_unit_share(tmp_path / "itself")
 
 
 def test_a_sale_has_no_more_rows_than_returns_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +294,9 @@ WRONG = {
     ("[tables.returns.references.sales]", "[tables.returns.references.sale]"): (
         'tables.returns.references.sale: there is no protected table "sale"'
     ),
-    ("[tables.returns.references.sales]", "[tables.returns.references.returns]"): "is this table itself",
+    ("[tables.returns.references.sales]", "[tables.returns.references.returns]"): (
+        "is this table itself; write the same column on both sides"
+    ),
     ('r_ticket = "ticket"', 'r_ticket = "item"'): "a column is there more than once",
     ('r_ticket = "ticket"', 'r_ticket = "paid"'): "has bounds or a step",
     ('r_ticket = "ticket"', 'r_ticket = "tickets"'): 'there is no column "tickets"',

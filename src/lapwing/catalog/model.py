@@ -205,7 +205,7 @@ class Catalog:
                 key = tuple(sorted(there for _, there in other.link.on))
                 keys.setdefault(key, []).append(other.name)
         for reference in self.references:
-            if reference.to == table.name:
+            if reference.to == table.name and not reference.to_itself:
                 keys.setdefault(reference.key, []).append(reference.table)
         return keys
 

@@ -1,7 +1,8 @@
 """References: columns of one protected table that name a row of another one of the same units.
 
 A return names its sale by the receipt, and its customer by a column of its own. The column, or a link, says whose row
-it is; a reference says that questions may join returns with the sales that they name.
+it is; a reference says that questions may join returns with the sales that they name. A table may refer to itself:
+items of one order are of one customer, and questions may join them by the order.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ class Reference:
 
     Guarantee: none is needed. The engine compares the units of the rows that it joins, so that a row which names
         somebody else's row meets nothing. Premise, checked where data are accepted: no two rows with a unit of the
-        other table share the key. It bounds how many rows a join can give.
+        other table share the key. It bounds how many rows a join can give. Of a table that refers to itself nothing is
+        supposed: a row meets at most as many as its unit has.
 
     Args: table: whose rows name others. to: the table that they name. on: pairs of a column here and the column there
         that it equals.
@@ -33,6 +35,11 @@ class Reference:
     table: str
     to: str
     on: tuple[tuple[str, str], ...]
+
+    @property
+    def to_itself(self) -> bool:
+        """Whether rows that are alike in the columns are of one unit, and no row is named."""
+        return self.table == self.to
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -53,8 +60,8 @@ def check_references(catalog: "Catalog") -> None:
         if table is None or other is None:
             missing = named if table is not None else spelling.text(reference.table)
             refuse(place, f"there is no protected table {missing}; {REMEDY}")
-        if table is other:
-            refuse(place, f"{named} is this table itself; {REMEDY}")
+        if table is other and any(here != there for here, there in reference.on):
+            refuse(place, f"{named} is this table itself; write the same column on both sides")
         if table.unit_is_row or table.units != other.units:
             refuse(place, f"the units of {named} are not those of {spelling.text(table.name)}; {REMEDY}")
         if not reference.on:

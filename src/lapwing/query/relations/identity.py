@@ -18,10 +18,11 @@ A *reference* names a row of another table without saying that it is the same un
 the same: as the units are compared, they keep what is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.reference import Reference
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicRows
@@ -110,18 +111,34 @@ def same_unit(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Cat
 
 
 def refers(pairs: Iterable[tuple[Origin | None, Origin | None]], catalog: Catalog) -> bool:
-    """Tell whether columns that come from these are those of a reference, and the columns that it leads to."""
+    """Tell whether columns that come from these are those of a reference, and the columns that it leads to.
+
+    Of a table that refers to itself, as items do by their order, those columns alone are as good: a row that refers to
+    an item refers to all of its order.
+    """
     compared: dict[tuple[str, str, tuple[int, ...], tuple[int, ...]], set[tuple[str, str]]] = {}
     for left, right in pairs:
         if left is not None and right is not None:
             for one, other in ((left, right), (right, left)):
                 rows = (one.table.name, other.table.name, one.way, other.way)
                 compared.setdefault(rows, set()).add((one.column, other.column))
+    allowed = [(one.table, one.to, on) for one in catalog.references for on in _ways_of(one, catalog)]
     return any(
-        (table, to) == (reference.table, reference.to) and columns.issuperset(reference.on)
+        (table, to) == (here, there) and columns.issuperset(on)
         for (table, to, _, _), columns in compared.items()
-        for reference in catalog.references
+        for here, there, on in allowed
     )
+
+
+def _ways_of(reference: Reference, catalog: Catalog) -> Iterator[Sequence[tuple[str, str]]]:
+    """Yield the pairs of columns by which a reference may be compared."""
+    yield reference.on
+    for other in catalog.references:
+        if other.to_itself and other.to == reference.to:
+            alike = {there for _, there in other.on}
+            part = [pair for pair in reference.on if pair[1] in alike]
+            if len(part) == len(alike):
+                yield part
 
 
 def names_unit(origins: Iterable[Origin | None], catalog: Catalog) -> bool:
