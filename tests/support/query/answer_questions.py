@@ -92,6 +92,8 @@ def _constant(chance: random.Random) -> str:
             f"SELECT member, COUNT(*) AS n, SUM(age) AS s FROM visits WHERE plan {plans} OR age > 70 GROUP BY member",
             f"SELECT COUNT(DISTINCT person) FILTER (WHERE plan {plans}) AS n, COUNT(*) AS m FROM visits",
             f"SELECT COUNT(*) AS n FROM visits AS v JOIN floors AS f USING (plan) WHERE age > {of_floor} AND floor < 9",
+            "SELECT SUM(pay) AS s FROM visits AS v JOIN codes USING (plan) WHERE v.age > "
+            "(SELECT AVG(pay) FROM visits AS w WHERE w.age = factor)",
             f"SELECT n FROM (SELECT plan, COUNT(*) AS n FROM visits WHERE age > {number} GROUP BY plan) WHERE n > 1",
             f"SELECT x.n - y.n AS d FROM (SELECT COUNT(*) AS n FROM visits WHERE age > {number}) AS x, "
             f"(SELECT COUNT(*) AS n FROM visits{_where(chance)}) AS y",
