@@ -14,8 +14,10 @@ import pytest
 
 from lapwing.catalog.table import Column
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import cleaned, lockdown
-from tests.support.engines.tables import ask, catalog
+from lapwing.engines.duckdb import cleaned, lockdown, queries
+from lapwing.engines.duckdb.cleaned import WHOLE
+from lapwing.query.bind import bind
+from tests.support.engines.tables import ask, catalog, parquet
 
 NAN = float("nan")
 FLOATS = [[NAN, NAN, 1.0, 2.0], [NAN, NAN, 1.0, 2.0, None], [NAN, 1.0], [NAN, NAN]]
@@ -63,3 +65,20 @@ def test_an_engine_that_believes_them_is_found(optimizer: str, tmp_path: Path, m
 
     monkeypatch.setattr(cleaned, "_clean", of_any_length)
     assert any(believed(tmp_path))
+
+
+def test_filters_on_rows_that_are_read_twice_are_not_pushed_into_the_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that has them believes the footer, whichever optimizer it has them from."""
+    parquet(tmp_path, {"k": [1, 2, 2], "x": [1, 2, 3]})
+    found = catalog(tmp_path, dict.fromkeys(("k", "x"), '{ type = "integer", values = [1, 2] }'))
+    question = bind("SELECT k, COUNT(*) FROM t WHERE x > 1 GROUP BY ROLLUP (k)", found).question
+    filtered = []
+    for off in (lockdown.DISABLED_OPTIMIZERS, set(lockdown.DISABLED_OPTIMIZERS) - {"cte_filter_pusher"}):
+        monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", tuple(off))
+        engine = DuckDB(found)
+        ((_, plan),) = engine._fetch(f"EXPLAIN WITH {engine._direct(question, {}, WHOLE)} {queries.answer(question)}")
+        filtered.append("Filters" in plan)
+        engine.close()
+    assert filtered == [False, True]

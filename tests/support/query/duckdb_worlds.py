@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
+from lapwing.engines.duckdb import unit_masks
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, layer
 from lapwing.engines.duckdb.literals import identifier, unit_name
 from lapwing.engines.duckdb.public_data import PublicData
@@ -44,7 +45,10 @@ class DuckDBTables:
                 self.connection.execute(f"CREATE TABLE kept_{side}_{table.name} AS {kept}")
 
     def ask(self, question: Question, side: str, facts: PublicData, *, afresh: bool) -> Exact:
-        """Return what is found. Args: afresh: in the rows as they are, not as they were cleaned and kept."""
+        """Return what is found, and see that units are as many by masks.
+
+        Args: afresh: in the rows as they are, not as they were cleaned and kept.
+        """
         with_ = self.layers(question, side, facts, afresh=afresh)
 
         def fetch(query: str) -> Any:
@@ -53,7 +57,11 @@ class DuckDBTables:
         def columns(query: str, take: Callable[[pa.RecordBatchReader], Any]) -> Any:
             return take(self.connection.sql(query).to_arrow_reader())
 
-        return together([ask(question, lambda _: with_, fetch, columns)], question)
+        found = together([ask(question, lambda _: with_, fetch, columns)], question)
+        if any(map(unit_masks.fits, question.parts)):
+            by_masks = ask(question, lambda _: with_, fetch, columns, last_layer=unit_masks.answer)
+            assert together([by_masks], question).cells == found.cells
+        return found
 
     def rows_of_units(self, question: Question, side: str, facts: PublicData) -> Bags:
         """Return what rows of each unit a question is about."""

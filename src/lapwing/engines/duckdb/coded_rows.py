@@ -17,7 +17,7 @@ from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.cleaned import Location, Pass, cleaned, fixed_width, row_order
 from lapwing.engines.duckdb.files import File
-from lapwing.engines.duckdb.literals import identifier, kept_name, unit_name
+from lapwing.engines.duckdb.literals import free_name, identifier, kept_name, unit_name
 from lapwing.engines.duckdb.queries import is_additive, queries_of
 from lapwing.query.expressions.expression import ColumnReference, columns_of
 from lapwing.query.measures import Key, argument_of
@@ -76,9 +76,7 @@ class CodedRows:
 
     def layer(self, part: Pass) -> str:
         """Return what stands for `cleaned.layer`, of a part of the units."""
-        table, unit, place = self.table, unit_name(self.table), "place"
-        while any(column.name.casefold() == place for column in table.columns):
-            place += "_"
+        table, unit, place = self.table, unit_name(self.table), free_name("place", self.table)
         hashed, columns = row_order(table, unit, self.source)
         terms = {identifier(c.name): term for c in columns if (term := fixed_width(c)) is not None}
         own = [identifier(column.name) for column in table.columns if column not in columns]

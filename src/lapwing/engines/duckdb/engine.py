@@ -33,7 +33,7 @@ from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, NOTHING, Exact, IndexState
 from lapwing.engines.data_check import TableCheck
-from lapwing.engines.duckdb import checking, files, index, source_reading
+from lapwing.engines.duckdb import checking, files, index, source_reading, unit_masks
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, from_files, layer, needed, passes_for
 from lapwing.engines.duckdb.coded_rows import coded_rows
 from lapwing.engines.duckdb.database import Database, Rows
@@ -48,6 +48,7 @@ from lapwing.engines.duckdb.stamps import Stamp, mark, readable, stamp_of, unrea
 from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
+from lapwing.query.measures import CountUnits
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import public_tables_of
 
@@ -195,7 +196,14 @@ class DuckDB:
         asks, known = partial(self._ask, indexes), partial(self._are_known, question.lineage, digests)
         searched = question.distributions or any(measure.clamp is not None for measure in question.numbers)
         held = self._totals.ask(question, digests, asks, known) if searched else None
-        return list(asks(question)) if held is None else held
+        return list(asks(question, self._asker(question))) if held is None else held
+
+    def _asker(self, question: Question) -> Asker:
+        """Return how a question is asked of its rows: if it counts the units of many, by their masks."""
+        counts_units = any(isinstance(measure, CountUnits) for measure in question.numbers)
+        if counts_units and unit_masks.LEAST_ROWS <= self._describe(question.table).rows < unit_masks.MOST_ROWS:
+            return partial(ask, last_layer=unit_masks.answer)
+        return ask
 
     def _ask(self, indexes: Relations, question: Question, asker: Asker = ask) -> Iterator[Batch]:
         """Ask a question, in batches of units whose cells add up.

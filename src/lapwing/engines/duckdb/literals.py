@@ -21,7 +21,11 @@ def kept_name(table: Table) -> str:
 
 def unit_name(*tables: Table) -> str:
     """Return a name for the unit that no column of these tables has; that of one table is what its layer calls it."""
-    name = "unit"
+    return free_name("unit", *tables)
+
+
+def free_name(name: str, *tables: Table) -> str:
+    """Return a name, with as many underscores after it as no column of these tables has."""
     while any(column.name.casefold() == name for table in tables for column in table.columns):
         name += "_"
     return name

@@ -24,6 +24,8 @@ DISABLED_OPTIMIZERS: Final = (
     # a row group: whether one row counts would then depend on its neighbours.
     "statistics_propagation",
     "filter_pushdown",
+    # It pushes down the filters on rows that are read twice, by two grouping sets for example, the other one being off.
+    "cte_filter_pusher",
     # It believes them too: what the one side of a join holds becomes a filter in the reader of the other's file.
     "join_filter_pushdown",
 )

@@ -124,6 +124,7 @@ def ask(
     fetch: Callable[[str], Rows],
     columns: ColumnReader,
     parts: Sequence[Pass] = (WHOLE,),
+    last_layer: Callable[[Question], str] | None = None,
 ) -> Batch:
     """Ask a question of a batch of units.
 
@@ -131,6 +132,7 @@ def ask(
         rows: the common table expressions that the question reads, of all these units or a part of them.
         fetch, columns: run a query.
         parts: into what parts the units are divided to be seen which keys each holds; that is done in memory.
+        last_layer: in the place of `answer`, with the same integers.
     """
     layers = f"WITH {rows(WHOLE)}"
     if question.units_of_row > 1:
@@ -144,7 +146,7 @@ def ask(
         holders = ask_holders(question, rows, columns, parts)
     summed = _summed(question)
     return Batch(
-        cells=fetch(f"{layers} {answer(replace(question, measures=summed))}") if summed else [],
+        cells=fetch(f"{layers} {(last_layer or answer)(replace(question, measures=summed))}") if summed else [],
         holders=holders,
         leaves=[fetch(f"{layers} {leaves.leaves(question, measure)}") for measure in question.distributions],
     )
