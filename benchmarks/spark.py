@@ -112,15 +112,17 @@ def timed(action: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - clock, processor_seconds() - worked
 
 
-def measure(folder: Path, engine: str, master: str = LOCAL) -> list[tuple[float, float]]:
-    """Return what it takes to open and accept, to answer the first question, and a later one."""
+def measure(folder: Path, engine: str, master: str = LOCAL) -> Iterator[tuple[float, float]]:
+    """Yield what it takes to open and accept, to answer the first question, and a later one."""
     cluster = f'cluster = "{master}"' if engine == "spark" else ""
     (folder / f"{engine}.toml").write_text(TEXT.format(engine=engine, cluster=cluster, keys=KEYS))
     sessions: list[lw.Session] = []
-    opened = timed(lambda: sessions.append(lw.connect(folder / f"{engine}.toml")))
+    yield timed(lambda: sessions.append(lw.connect(folder / f"{engine}.toml")))
     with sessions[0] as session:
-        taken = [timed(partial(session.sql, QUESTION.format(least), epsilon=1)) for least in range(4)]
-    return [opened, taken[0], min(taken[2:])]
+        asked = (timed(partial(session.sql, QUESTION.format(least), epsilon=1)) for least in range(4))
+        yield next(asked)
+        next(asked)
+        yield min(asked)
 
 
 def beside_tumult(folder: Path) -> None:
@@ -150,7 +152,7 @@ PHASES = ("accepting", "cold", "warm")
 
 def beside_duckdb(folder: Path, rows: int) -> None:
     """Print a line for each phase, of both engines, and the ratio; and of some rows Tumult's."""
-    spark, duckdb = (measure(folder, engine) for engine in ("spark", "duckdb"))
+    spark, duckdb = (list(measure(folder, engine)) for engine in ("spark", "duckdb"))
     if rows == BESIDE_TUMULT:
         beside_tumult(folder)
     print(f"{rows:,} rows")

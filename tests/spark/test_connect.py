@@ -1,6 +1,7 @@
 """Spark Connect: a server that somebody else started is verified before it is asked, and answers as any master does."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -103,6 +104,23 @@ HOST = """
             answer = session.sql(line.strip(), epsilon=1)
             print(json.dumps([len(answer.rows()), len(session.budget().history)]), flush=True)
 """
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shut", [True, False])  # and the planted fault
+def test_the_clients_log_is_shut_whatever_the_environment_says(shut: bool) -> None:
+    """At the level of debugging it writes what it asks and what comes back."""
+    pytest.importorskip("grpc")
+    script = f"""
+        from pyspark.sql.connect.logging import logger
+        from lapwing.engines.spark.settings import shut_logger
+        {"shut_logger()" if shut else ""}
+        logger.debug("zone = hunter2")
+    """
+    environment = {**os.environ, "SPARK_CONNECT_LOG_LEVEL": "DEBUG"}
+    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert ("hunter2" in found.stderr) is not shut
 
 
 @pytest.mark.long
