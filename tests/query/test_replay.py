@@ -22,6 +22,7 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
+from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
 from lapwing.query import choices, stability
 from lapwing.query.aggregates import sums
 from lapwing.query.from_clause import public_joins as joins
@@ -132,7 +133,7 @@ def test_another_unit_where_the_largest_group_or_the_first_threshold_is_chosen(
 KNOWN: dict[str, Any] = {"neighbouring": "replace_one", "rows_per_unit": 1, "people": 3}
 
 
-@examples(3, 200)
+@examples(2, 200)
 @given(rows=tables, others=newcomers, question=means(), measure=st.sampled_from(["gdp", "pure", "zcdp"]))
 def test_another_unit_where_the_number_of_people_is_known(
     folders: Path, rows: list[Row], others: list[Row], question: str, measure: str
@@ -321,6 +322,22 @@ def test_a_choice_as_if_replacing_moved_all_one_way_is_found(folders: Path, monk
     assert any("differences by more" in violation for violation in found(folders, rows, RANKED, neighbour, **changes))
 
 
+FIRST = (
+    "SELECT ABOVE_THRESHOLD(COUNT_IF(plan = 'a') >= 9, COUNT_IF(plan = 'b') >= 9, COUNT_IF(member) >= 9, "
+    "COUNT_IF(age > 20) >= 9, COUNT_IF(age > 10) >= 9) AS first FROM visits"
+)
+
+
+def test_thresholds_as_if_replacing_moved_all_one_way_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: dict[str, Any] = {"neighbouring": "replace_one", "measure": "pure"}
+    rows, neighbour = ([row(1, plan=plan), row(2)] for plan in "ba")
+    assert found(folders, rows, FIRST, neighbour, **changes) == []
+    made = FirstOfThresholds.for_loss
+    one_way = staticmethod(lambda loss, thresholds, **_: made(loss, thresholds, one_way=True))
+    monkeypatch.setattr(FirstOfThresholds, "for_loss", one_way)
+    assert any("both ways" in violation for violation in found(folders, rows, FIRST, neighbour, **changes))
+
+
 # ---- planted bugs: bounds that are found -----------------------------------------------------------------------------
 
 SEARCHED = "SELECT SUM(score, contribution_bounds_per_row => AUTO) AS s FROM visits"
@@ -417,7 +434,19 @@ def test_a_float_sum_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert any(moved(people) for people in range(30_000, 30_060))
 
 
-def test_a_sensitivity_that_is_too_small_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) AS n FROM visits",
+        "SELECT SUM(DISTINCT age) AS s FROM visits",
+        "SELECT COUNT(*) AS n FROM (SELECT age FROM visits WHERE age > 0 UNION SELECT age FROM visits WHERE member)",
+        "SELECT WITH DIFFERENTIAL_PRIVACY AVG(age, contribution_bounds_per_group => (0, 90)) AS a FROM visits",
+        "SELECT VAR_POP(age) AS v FROM visits",
+    ],
+)
+def test_a_sensitivity_that_is_too_small_is_found(
+    folders: Path, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     candidates = stability.sensitivity_bounds
 
     def too_small(*arguments: Any, **facts: Any) -> tuple[SensitivityBound, ...]:
@@ -425,7 +454,7 @@ def test_a_sensitivity_that_is_too_small_is_found(folders: Path, monkeypatch: py
         return tuple(SensitivityBound(sensitivity=smaller, reason=c.reason) for c in candidates(*arguments, **facts))
 
     monkeypatch.setattr(stability, "sensitivity_bounds", too_small)
-    assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
+    assert any("moved by" in violation for violation in found(folders, MANY, question))
 
 
 def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

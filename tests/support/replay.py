@@ -31,6 +31,7 @@ from lapwing.engines.spark import cleaned as spark_cleaned
 from lapwing.engines.spark import queries as spark_queries
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.mechanisms import GeneralisedExponential
+from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds, Threshold
 from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.opening import open_session
@@ -255,7 +256,17 @@ def violations(first: Seen, second: Seen) -> list[str]:
                 found.append(f"{term.measure}: moved by {shift}, and differences by more than {allowed.l1}")
         elif sum(moved) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared:
             found.append(f"{term.measure}: moved by {moved}, allowed {allowed}")
-    return found
+    return [*found, *_turned(first, second)]
+
+
+def _turned(first: Seen, second: Seen) -> list[str]:
+    """Return which numbers move towards and away from their thresholds, though all are said to move one way."""
+    ways: dict[tuple[Threshold, ...], set[bool]] = {}
+    for term, one, other in zip(first.terms, first.inputs, second.inputs, strict=True):
+        law = term.mechanism
+        if isinstance(law, FirstOfThresholds) and law.one_way and one != other:
+            ways.setdefault(law.thresholds, set()).add((one > other) == law.thresholds[law.place].at_least)
+    return [f"{thresholds}: numbers moved both ways" for thresholds, seen in ways.items() if len(seen) > 1]
 
 
 def _mechanisms(seen: Seen) -> tuple[list[Any], ...]:
