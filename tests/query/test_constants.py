@@ -171,6 +171,20 @@ def test_it_takes_the_time_of_both(session: lw.Session) -> None:
     assert cost.seconds > cost_of([session.plan(MEAN, (), epsilon=1)], speed, indexed=True).seconds
 
 
+def test_a_group_whose_value_is_said_is_the_only_one(session: lw.Session) -> None:
+    of_plan = "(SELECT AVG(age) FROM visits WHERE day > 3 AND {} GROUP BY plan)"
+    for text in (
+        "SELECT COUNT(*) FROM visits WHERE age > {}",
+        "SELECT day FROM visits GROUP BY day HAVING AVG(age) > {}",
+    ):
+        grouped = text.format(of_plan.format("'a' = plan"))
+        assert session.plan(grouped, (), epsilon=1) == session.plan(
+            grouped.replace(" GROUP BY plan)", ")"), (), epsilon=1
+        )
+        with pytest.raises(QueryRefused, match="not surely one row"):
+            session.plan(text.format(of_plan.format("(plan = 'a' OR day = 9)")), (), epsilon=1)
+
+
 REFUSED = {
     "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age), SUM(age) FROM visits)": "has one column",
     "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits GROUP BY plan)": "not surely one row",

@@ -75,6 +75,18 @@ PAIRS = [
         "SELECT plan, COUNT(*) AS n, DP_INTERVAL_HIGH(COUNT(*)) AS high FROM visits GROUP BY plan",
     ),
     (
+        "SELECT DOUBLE(q[OFFSET(1)].value) AS m, q[OFFSET(1)].noise_confidence_interval.lower_bound AS low, "
+        "q[OFFSET(1)].noise_confidence_interval.confidence_level AS level FROM (SELECT JSON_QUERY_ARRAY("
+        "APPROX_QUANTILES(age, 4, report_format => 'JSON').result) AS q FROM visits WHERE member)",
+        "SELECT m, low, 0.95 AS level FROM (SELECT QUANTILE(age, 0.25) AS m, "
+        "DP_INTERVAL_LOW(QUANTILE(age, 0.25)) AS low FROM visits WHERE member)",
+    ),
+    (
+        "SELECT plan, q[ORDINAL(1)].float_value AS m FROM (SELECT plan, APPROX_QUANTILES(age, 2).values.values AS q "
+        "FROM visits GROUP BY plan)",
+        "SELECT plan, m FROM (SELECT plan, QUANTILE(age, 0) AS m FROM visits GROUP BY plan)",
+    ),
+    (
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 1e-220) COUNT(*) AS n FROM visits",
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (delta = 0) COUNT(*) AS n FROM visits",
     ),

@@ -55,6 +55,8 @@ OVER = [
     "SELECT x.site, y.region, n FROM a x, sites y WHERE x.n > 500 OR y.site = 'w' ORDER BY x.site, y.site",
     "SELECT a.site, COUNT(*) AS k, MAX(beds) AS m FROM a JOIN sites t ON t.site >= a.site GROUP BY a.site ORDER BY 1",
     "SELECT a.site, a.n, t.region FROM a JOIN b ON a.n < b.n JOIN sites t ON a.site = t.site ORDER BY a.site",
+    "SELECT region, (SELECT n FROM b) AS n, (SELECT n FROM b) > beds AS m FROM sites ORDER BY beds",
+    "SELECT (SELECT MAX(n) FROM a) FROM sites AS s WHERE s.beds < 25",
     "SELECT b.n, s.region FROM b CROSS JOIN sites s ORDER BY region",  # two rows are alike in what is named
     "SELECT b.n, s.region FROM b, sites s WHERE s.beds > 15 AND region <> 'east' ORDER BY region",
 ]
@@ -124,6 +126,8 @@ def test_public_rows_alone_and_such_as_cannot_be_told_apart_are_refused(
         session.explain("SELECT site, region FROM sites", epsilon=1)
     with pytest.raises(QueryRefused):
         session.explain("SELECT x.site FROM sites x JOIN sites y USING (site)", epsilon=1)
+    with pytest.raises(QueryRefused, match="public table"):
+        session.explain("SELECT region, (SELECT MAX(beds) FROM sites) AS m FROM sites", epsilon=1)
     text = "WITH a AS (SELECT COUNT(*) AS m FROM visits) SELECT a.*, note FROM a CROSS JOIN sites b"
     with pytest.raises(
         QueryRefused, match="NULL in a column that the question names, or rows that nothing tells apart"

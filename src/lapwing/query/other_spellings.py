@@ -22,7 +22,7 @@ from lapwing.query.clause_spellings import (
 from lapwing.query.distinct_rows import with_distinct_rows
 from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
 from lapwing.query.most_common import with_most_common
-from lapwing.query.report_fields import field_of_report, with_intervals
+from lapwing.query.report_fields import field_of_report, with_intervals, with_parts_of_list
 
 Spelling = Callable[[exp.Expression], exp.Expression | None]
 """Returns a node in other words, or None."""
@@ -221,6 +221,7 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Anonymous: _named,
     exp.ApproxDistinct: _approximate_count,
 }
+_SELECTS: Final = (with_listed_values, with_most_common, with_distinct_rows, with_intervals, with_parts_of_list)
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
     exp.Avg: _average,
@@ -237,9 +238,7 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.In: _member,
     exp.From: without_parentheses,
     exp.Subquery: with_named_parentheses,
-    exp.Select: lambda select: (
-        with_listed_values(select) or with_most_common(select) or with_distinct_rows(select) or with_intervals(select)
-    ),
+    exp.Select: lambda select: next(filter(None, (other(select) for other in _SELECTS)), None),
     exp.Fetch: as_limit,
     exp.Group: grouped,
 }

@@ -30,7 +30,7 @@ from lapwing.query.aggregates.constants import Constants, with_constants
 from lapwing.query.aggregates.layers import OVER_ANSWER, UNIT_SHOWN, Inner, Layer, Outputs
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.public_answers import named_in, public_answer, public_rows
-from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in
+from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in, without_fixed_groups
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.aggregates.source_names import SourceNames, in_words_of_the_text, written
 from lapwing.query.composition import MOST_ROWS, Composition, JoinKind, SourceJoin, plans_asked
@@ -85,6 +85,11 @@ def compose(
             if not (again.reason.startswith(UNIT_SHOWN) and any(item.public for item in items)):
                 raise
     split = around_answer(parsed.select, RowScope(text=text))
+    shown = [exp.Paren(this=item.copy()) for item in parsed.select.expressions]
+    if split is None and not is_aggregated(parsed.select) and any(map(any, map(scalars_in, shown))):
+        alone = composer.items(parsed.select, public=True)  # answers beside public rows, in the SELECT list
+        if alone is not None:
+            return composer.all_of(alone, parsed.select)
     if split is None:
         return with_constants(parsed, whole, within, known)
     return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
@@ -122,10 +127,13 @@ class _Composer:
 
     # ---- what stands in FROM ----------------------------------------------------------------------------------------
 
-    def items(self, select: exp.Select, outside: Sequence[exp.Expression] = (), depth: int = 0) -> list[_Item] | None:
-        """Return what FROM names, None unless all of it are answers to questions.
+    def items(
+        self, select: exp.Select, outside: Sequence[exp.Expression] = (), depth: int = 0, *, public: bool = False
+    ) -> list[_Item] | None:
+        """Return what FROM names, None unless all of it are answers to questions, or public rows beside such.
 
-        Args: outside: common table expressions that it may name beside its own; depth: how many SELECTs it stands in.
+        Args: outside: common table expressions that it may name beside its own; depth: how many SELECTs it stands in;
+            public: whether public rows may stand there alone.
         """
         clause = select.args.get("from_")
         if clause is None or depth > _MOST_DEPTH:
@@ -135,7 +143,9 @@ class _Composer:
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
         queries = [self._query_of(node, visible) for node in nodes]
         answers = [query is not None and self._is_answer(*query, depth) for query in queries]
-        if not any(answers):  # else, of queries in one another, each would be read for every one that it stands in
+        if (
+            not any(answers) and not public
+        ):  # else, of queries in one another, each would be read for every one that it stands in
             return None
         items = list[_Item]()
         for node, query, answer in zip(nodes, queries, answers, strict=True):
@@ -337,8 +347,10 @@ class _Composer:
         before, rows = checked_common_tables(self._parsed.select, self._rows), self._rows
         for node in list(scalars_in(select)):
             rows.only(node, "this")
-            query = with_named(bare(node.this), before)
-            if not self._is_one_row(bare(node.this), before):
+            inside = bare(node.this)
+            inside = without_fixed_groups(inside, rows) if isinstance(inside, exp.Select) else inside
+            query = with_named(inside, before)
+            if not self._is_one_row(inside, before):
                 reason = "A subquery in the place of a number is not surely one row"
                 raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(n) FROM a).")
             place = names.add(self._source(query), None, (), query, hidden=True)

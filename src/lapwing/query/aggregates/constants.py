@@ -22,7 +22,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
 from lapwing.query.aggregates.constant_lists import likely, members_in, written
 from lapwing.query.aggregates.outer_keys import compared_with_outer, restricted
-from lapwing.query.aggregates.scalar_subqueries import scalars_in
+from lapwing.query.aggregates.scalar_subqueries import scalars_in, without_fixed_groups
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
 from lapwing.query.derivation.derived import Derived, KeyValue
@@ -131,6 +131,8 @@ def _anywhere(node: exp.Expression) -> Iterator[exp.Subquery]:
 def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
     """Take a subquery apart: what it asks, and the column of the outer rows that it is compared with."""
     query, rows = bare(node.this).copy(), RowScope(text=within.text)
+    if isinstance(query, exp.Select):
+        query = without_fixed_groups(query, rows)
     if not isinstance(query, exp.Select) or not is_aggregated(query) or query.args.get("group") is not None:
         reason = "A subquery in the place of a number is not surely one row"
         raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).")

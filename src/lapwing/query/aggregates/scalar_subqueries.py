@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from lapwing.query.expressions.rows import RowScope, is_column
+from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen
+from lapwing.query.listed_values import has_only
 
 _AFTER = ("having", "qualify", "order")
 
@@ -27,6 +29,25 @@ def scalars_in(node: exp.Expression, *, beside: bool = False) -> Iterator[exp.Su
             yield child
         elif not isinstance(child, exp.With | exp.From | exp.Join) and not (beside and _is_over_rows(child)):
             yield from scalars_in(child, beside=beside)
+
+
+def without_fixed_groups(query: exp.Select, rows: RowScope) -> exp.Select:
+    """Return a query of one group as one without GROUP BY: WHERE says which value each of its keys has.
+
+    Here a cell is there whether or not any row is in it, so that both have one row.
+    """
+    clause, where = query.args.get("group"), query.args.get("where")
+    keys = [] if clause is None else list(clause.expressions)
+    if clause is None or where is None or not keys or not has_only(clause, "expressions"):
+        return query
+    equal = [node for node in conjuncts(where.this, rows) if isinstance(node, exp.EQ)]
+    sides = [(node.args["this"], node.args["expression"]) for node in equal]
+    fixed = [column for pair in sides for column, value in (pair, pair[::-1]) if isinstance(value, exp.Literal)]
+    if not all(is_column(key) and key in fixed for key in keys):
+        return query
+    query = query.copy()
+    query.set("group", None)
+    return query
 
 
 def _is_over_rows(node: exp.Expression) -> bool:
