@@ -30,6 +30,7 @@ from lapwing.query.relations import public_view
 from lapwing.query.relations.bounded_values import all_values
 from lapwing.query.relations.public_rows import JoinedRows, ListedValues
 from lapwing.release.cells import cells_of
+from lapwing.release.rare_notes import notes_on_unmatched
 from lapwing.release.stored import key_of
 from tests.support.effort import one_in
 
@@ -433,3 +434,23 @@ def test_twin_keys_in_the_order_of_the_text_are_caught(
     monkeypatch.setattr(possible_keys, "sorted", lambda values, key=None: list(values), raising=False)
     one, other = written_in_two_orders(folder, facts)
     assert one != other
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        (
+            "SELECT category, COUNT(*) FROM sales LEFT JOIN parts ON part = id GROUP BY 1",
+            "parts matches have no category",
+        ),
+        ("SELECT UPPER(category) AS c, plan, COUNT(*) FROM sales LEFT JOIN parts ON part = id GROUP BY 1, 2", "no c,"),
+        ("SELECT COALESCE(category, 'none') AS c, COUNT(*) FROM sales LEFT JOIN parts ON part = id GROUP BY 1", ""),
+        ("SELECT category, COUNT(*) FROM sales LEFT JOIN parts ON part = id WHERE category < 'z' GROUP BY 1", ""),
+        ("SELECT category, COUNT(*) FROM sales JOIN parts ON part = id GROUP BY 1", ""),
+        ("SELECT plan, COUNT(*) FROM sales LEFT JOIN parts ON part = id GROUP BY 1", ""),
+    ],
+)
+def test_who_is_in_no_cell_is_said(text: str, lacking: str, folder: Path, facts: PublicData) -> None:
+    said = "; ".join(notes_on_unmatched(bind(text, load(folder / "lapwing.toml"), facts)))
+    assert lacking in said
+    assert bool(said) == bool(lacking)

@@ -118,6 +118,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return (
         *_clamping(plan),
         *_bounding(plan),
+        *(rare_notes.notes_on_unmatched(plan) if plan.keys and question.selection.relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
         *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
         *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),

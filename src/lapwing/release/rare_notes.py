@@ -1,9 +1,9 @@
-"""Notes that few questions need: limits of their own, rows that units share, races to the top, private keys, ranks.
+"""Notes that few questions need: limits of their own, rows without a match, rows that units share, races, private keys.
 
 Like all notes they are functions of the plan and its price.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, cast
 
@@ -12,14 +12,17 @@ from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
-from lapwing.query.derivation.derived import measures_of, parts_of
+from lapwing.query.derivation.derived import KeyValue, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.expressions.conversion import nullable
+from lapwing.query.expressions.expression import columns_of
 from lapwing.query.measures import Measure
 from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
+from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.selections import KeySelectionQuote
 from lapwing.release.request import Release, Request
 
@@ -48,6 +51,26 @@ def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
         notes.append(f"at most {limited.most} {what} of each unit count, as this question limits it")
         limited = limited.source.relation
     return tuple(notes)
+
+
+def notes_on_unmatched(plan: Plan) -> tuple[str, ...]:
+    """Say which keys rows without a match in a LEFT JOIN lack, so that they are in no cell; elsewhere SQL has one."""
+    wanted, notes = columns_of(plan.question.selection.where), list[str]()
+    called = {output.value.key: output.name for output in plan.outputs if isinstance(output.value, KeyValue)}
+    for relation in _within(plan.question.selection.relation):
+        if isinstance(relation, PublicJoin) and relation.kind == "left":
+            added = {column.name for column in relation.added} - wanted
+            keys = [key for key in plan.keys if nullable(key.expression) and columns_of(key.expression) & added]
+            if lacking := [called.get(key, key.name) for key in keys]:
+                named = f"{' and '.join(lacking)}, and are in no cell: COALESCE gives them one"
+                notes.append(f"rows that no row of {relation.other.table.name} matches have no {named}")
+    return tuple(notes)
+
+
+def _within(relation: Relation) -> Iterator[Relation]:
+    yield relation
+    for source in relation.sources:
+        yield from _within(source.relation)
 
 
 def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
