@@ -48,7 +48,7 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.joint_price import calibrate_found
-from lapwing.query.plan import Question
+from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, columns_of, exact_values
@@ -205,14 +205,22 @@ class World:
         return follows(counts.tolist(), bought.terms[0].mechanism, search.magnitudes).bounds
 
     def answer(self, text: str) -> Rows:
-        """Return the rows of an answer, the bounds of which are found first."""
+        """Return the rows of an answer; the bounds and the numbers of its conditions are found first."""
         plan = bind(text, self.catalog, self.public)
         priced = calibrate(plan, self.catalog.budget, epsilon=EPSILON)
-        if plan.searches:
-            pairs = zip(plan.searches, priced.searches, strict=True)
-            found = {search.bounded: self.found(search, bought) for search, bought in pairs}
-            plan = bind(text, self.catalog, self.public, bounds=found)
+        if priced.searches:
+            bought = {quote.question: quote for quote in priced.searches}
+            found = {search.bounded: self.found(search, bought[search.question]) for search in plan.searches}
+            known = [
+                (constant, [tuple(row.values()) for row in self.released(constant, bought[constant.question])])
+                for constant in plan.constants
+            ]
+            plan = bind(text, self.catalog, self.public, (), found, self.engine.capabilities, known)
             priced = calibrate_found(plan, self.catalog.budget, priced)
+        return self.released(plan, priced)
+
+    def released(self, plan: Plan, priced: Quote) -> Rows:
+        """Return the rows of an answer to a plan of which nothing is open, with fresh noise."""
         cells, values = self.values(priced.question)
         answer = Answer(
             plan=plan,
