@@ -106,9 +106,9 @@ ps_suppkey not in (select s_suppkey from supplier where s_comment like '%Custome
 by supplier_cnt desc, p_brand
 
 -- 17 customer: as written
-select sum(l_extendedprice) / 7.0 as avg_yearly from lineitem, part where p_partkey = l_partkey and p_brand =
-'Brand#23' and p_container = 'MED BOX' and l_quantity < (select 0.2 * avg(l_quantity) from lineitem where l_partkey =
-p_partkey)
+select sum(l_extendedprice, contribution_bounds_per_group => auto) / 7.0 as avg_yearly from lineitem, part where p_partkey =
+l_partkey and p_brand = 'Brand#23' and p_container = 'MED BOX' and l_quantity < (select 0.2 * avg(l_quantity) from
+lineitem where l_partkey = p_partkey)
 
 -- 18 customer: total
 select sum(l_quantity, contribution_bounds_per_group => auto) as quantity from customer, orders, lineitem where
@@ -139,8 +139,9 @@ and exists (select * from lineitem l2 where l2.l_orderkey = l1.l_orderkey and l2
 exists (select * from lineitem l3 where l3.l_orderkey = l1.l_orderkey and l3.l_suppkey <> l1.l_suppkey and
 l3.l_receiptdate > l3.l_commitdate) and s_nationkey = n_nationkey and n_name = 'SAUDI ARABIA'
 
--- 22 customer: above 0 in place of the average
+-- 22 customer: as written
 select cntrycode, count(*) as numcust, sum(c_acctbal) as totacctbal from (select substring(c_phone from 1 for 2) as
 cntrycode, c_acctbal from customer where substring(c_phone from 1 for 2) in ('13', '31', '23', '29', '30', '18', '17')
-and c_acctbal > 0.00 and not exists (select * from orders where o_custkey = c_custkey)) as custsale group by cntrycode
-order by cntrycode
+and c_acctbal > (select avg(c_acctbal) from customer where c_acctbal > 0.00 and substring(c_phone from 1 for 2) in ('13',
+'31', '23', '29', '30', '18', '17')) and not exists (select * from orders where o_custkey = c_custkey)) as custsale group
+by cntrycode order by cntrycode
