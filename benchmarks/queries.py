@@ -1,14 +1,17 @@
-"""Bounded count, sum and mean by 50 public keys: 10 M rows, 1 M people, at most 10 rows each, 1 GB of memory or more.
+"""Bounded counts, people, sums and means by 50 public keys: 10 M rows, 1 M people, at most 10 rows each, in 1 GB.
 
 Each private question is asked through a session: bound, charge, run, noise, answer. Cold, every question bounds the
 rows anew; warm, they stand in an index beside the data. In turn and in the same process, plain DuckDB answers the same
 question over the same Parquet file without any privacy; OpenDP, before it and in an environment of its own
 (`peers/environments.py`), the same with rows truncated per person. What is printed is the median of several and its
-ratio to a peer's; the machine is noisy, ratios matter.
+ratio to a peer's; the machine is noisy, ratios matter. Of more rows a tenth is measured first, without an index, which
+shows how time grows.
 
-    python benchmarks/queries.py [ROWS]
+    python benchmarks/queries.py
+    python benchmarks/queries.py 100000000 --memory 4 --repeats 1 --without-opendp
 """
 
+import argparse
 import resource
 import statistics
 import sys
@@ -29,12 +32,17 @@ import lapwing as lw
 from lapwing.engines.duckdb import engine as engine
 
 REPEATS = 5
+TENTH_FROM = 20_000_000
+"""Rows from which on a tenth of them is measured too."""
+AT_ONCE = 10_000_000
+"""Rows that are made at a time, so that what making them takes is not taken for what questions do."""
 OPENDP_REPEATS = 2
 KEYS = [f"r{number:02d}" for number in range(50)]
 ASKED = {
     "count": "COUNT(*) AS n",
     "people": "COUNT(DISTINCT person) AS n",
     "count, sum and mean": "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS m",
+    "count, sum and people": "COUNT(*) AS n, SUM(cost) AS s, COUNT(DISTINCT person) AS p",
 }
 OPENDP = ("count", "count, sum and mean")
 
@@ -42,14 +50,15 @@ OPENDP = ("count", "count, sum and mean")
 def make(path: Path, rows: int) -> None:
     """Write rows in random order: about ten a person, a region of fifty, a cost that is partly out of bounds."""
     generator = np.random.default_rng(20260101)
-    table = pa.table(
-        {
-            "person": generator.integers(0, max(rows // 10, 1), rows),
-            "region": pa.array(np.array(KEYS)[generator.integers(0, len(KEYS), rows)]),
-            "cost": generator.random(rows) * 6000,
-        }
-    )
-    pq.write_table(table, path)
+    schema = pa.schema({"person": pa.int64(), "region": pa.string(), "cost": pa.float64()})
+    with pq.ParquetWriter(path, schema) as file:
+        for size in [*[AT_ONCE] * (rows // AT_ONCE), *([rows % AT_ONCE] if rows % AT_ONCE else [])]:
+            columns = {
+                "person": generator.integers(0, max(rows // 10, 1), size),
+                "region": pa.array(np.array(KEYS)[generator.integers(0, len(KEYS), size)]),
+                "cost": generator.random(size) * 6000,
+            }
+            file.write_table(pa.table(columns, schema=schema))
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -85,16 +94,17 @@ def opendp(path: Path, rows: int, name: str) -> float | None:
 
 
 def measured(
-    session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path, aggregates: str, tag: int
+    session: lw.Session, plain: duckdb.DuckDBPyConnection, path: Path, aggregates: str, tag: int, repeats: int = REPEATS
 ) -> list[tuple[float, float]]:
     """Return the medians of the private question, of the plain one, and of plain distinct people, asked in turn."""
     times: list[list[tuple[float, float]]] = [[], [], []]
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         rows = f"WHERE cost >= {-tag - repeat} GROUP BY region"
-        times[0].append(timed(partial(ask, session, f"SELECT region, {aggregates} FROM visits {rows}")))
-        for place, plainly in enumerate((aggregates, ASKED["people"]), 1):
-            text = f"SELECT region, {plainly} FROM '{path}' {rows}"
-            times[place].append(timed(partial(fetch, plain, text)))
+        times[0].append(timed(partial(ask, session, f"SELECT region, {aggregates} FROM {path.stem} {rows}")))
+        times[1].append(timed(partial(fetch, plain, f"SELECT region, {aggregates} FROM '{path}' {rows}")))
+        people = f"SELECT region, {ASKED['people']} FROM '{path}' {rows}"
+        alike = aggregates == ASKED["people"]
+        times[2].append(times[1][-1] if alike else timed(partial(fetch, plain, people)))
     return [
         (statistics.median(clock), statistics.median(used)) for clock, used in (zip(*t, strict=True) for t in times)
     ]
@@ -108,20 +118,33 @@ def line_of(name: str, times: list[tuple[float, float]]) -> str:
 
 
 def main() -> None:
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    memory = int(float(sys.argv[2]) * 1e9) if len(sys.argv) > 2 else engine.MEMORY
-    with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as folder:
-        path = Path(folder) / "visits.parquet"
-        make(path, rows)
-        print(f"{rows:,} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet; medians of {REPEATS}, in turn\n")
-        with patch.dict(engine.DuckDB.__init__.__kwdefaults__, memory=memory):
-            compare(path, rows, memory)
+    said = argparse.ArgumentParser()
+    said.add_argument("rows", nargs="?", type=int, default=10_000_000)
+    said.add_argument("--memory", type=float, default=engine.MEMORY / 1e9, help="of the engine, in GB")
+    said.add_argument("--repeats", type=int, default=REPEATS)
+    said.add_argument("--questions", nargs="+", default=[*ASKED], choices=[*ASKED])
+    said.add_argument("--without-opendp", action="store_true")
+    options = said.parse_args()
+    memory = int(options.memory * 1e9)
+    limited = patch.dict(engine.DuckDB.__init__.__kwdefaults__, memory=memory)
+    with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as folder, limited:
+        tenth: dict[str, float] = {}
+        if options.rows >= TENTH_FROM:
+            tenth = compare(Path(folder) / "tenth.parquet", options.rows // 10, options, memory, {}, warm=False)
+        compare(Path(folder) / "visits.parquet", options.rows, options, memory, tenth, warm=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"\npeak memory of the process {peak:.2f} GB: the engine may have {memory / 1e9:g}; the rest are its peers")
 
 
-def compare(path: Path, rows: int, memory: int) -> None:
-    """Print a line for each question, cold and warm."""
+def compare(
+    path: Path, rows: int, options: argparse.Namespace, memory: int, tenth: dict[str, float], *, warm: bool
+) -> dict[str, float]:
+    """Print a line for each question, cold and warm; return the seconds of processors of each, cold.
+
+    Args: tenth: those of a tenth of the rows, if it was measured. warm: whether an index is measured, too.
+    """
+    make(path, rows)
+    print(f"{rows:,} rows, {path.stat().st_size / 1e6:.0f} MB of Parquet; medians of {options.repeats}, in turn\n")
     session = lw.protect(
         path,
         privacy_unit="person",
@@ -133,26 +156,32 @@ def compare(path: Path, rows: int, memory: int) -> None:
     )
     spill = str(path.with_name("plain"))
     plain = duckdb.connect(config={"threads": 2, "memory_limit": f"{memory}B", "temp_directory": spill})
-    peers = {name: opendp(path, rows, name) for name in ASKED}
-    print(
+    peers = {} if options.without_opendp else {name: opendp(path, rows, name) for name in options.questions}
+    head = (
         f"{'by 50 regions':24}{'private':>10}{'used':>10}{'plain':>10}{'used':>10}{'ratio':>8}{'to people':>10}  OpenDP"
     )
-    for warm in (False, True):
-        if warm:
+    print(head, flush=True)
+    cold: dict[str, float] = {}
+    for indexed in (False, True) if warm else (False,):
+        if indexed:
             builder = engine.DuckDB(session.catalog)
-            took = seconds(partial(builder.build_index, session.catalog.tables[0]))
+            took, used = timed(partial(builder.build_index, session.catalog.tables[0]))
             builder.close()
-            size = path.with_name("visits.lapwing.index").stat().st_size
-            print(f"index: written in {took:.2f}s, with one reading through; {size / 1e6:.0f} MB")
-        print("warm" if warm else "cold")
-        for name, aggregates in ASKED.items():
+            size = path.with_name(f"{path.stem}.lapwing.index").stat().st_size
+            print(f"index: written in {took:.2f}s, {used:.2f}s used, with one reading through; {size / 1e6:.0f} MB")
+        print("warm" if indexed else "cold", flush=True)
+        for name in options.questions:
             with patch.object(engine, "INDEXED_FROM", sys.maxsize):  # no question makes an index here
-                times = measured(session, plain, path, aggregates, 1 + 100 * warm)
-            line, peer = line_of(name, times), peers[name]
-            if peer is not None and not warm:
-                line += f"{peer:8.2f}s"
+                times = measured(session, plain, path, ASKED[name], 1 + 100 * indexed, options.repeats)
+            line, peer = line_of(name, times), peers.get(name)
+            if not indexed:
+                cold[name] = times[0][1]
+                line += "" if peer is None else f"{peer:8.2f}s"
+                line += f"{cold[name] / tenth[name]:8.2f} times a tenth" if name in tenth else ""
             print(line, flush=True)
+    plain.close()
     session.close()
+    return cold
 
 
 if __name__ == "__main__":
