@@ -42,8 +42,13 @@ class ConnectServer:
 
     def worked(self) -> float:
         """Return the processor time that it has taken, in seconds."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return worked(self.process.pid)
+
+
+def worked(process: int) -> float:
+    """Return the processor time that a process has taken, in seconds."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _die_with_parent() -> None:
