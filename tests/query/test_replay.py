@@ -23,7 +23,7 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
-from lapwing.query import choices, stability
+from lapwing.query import choices, set_stability, stability
 from lapwing.query.aggregates import sums
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
@@ -455,6 +455,44 @@ def test_a_sensitivity_that_is_too_small_is_found(
 
     monkeypatch.setattr(stability, "sensitivity_bounds", too_small)
     assert any("moved by" in violation for violation in found(folders, MANY, question))
+
+
+WITHIN = "SELECT COUNT(*) AS n FROM (SELECT age FROM visits INTERSECT SELECT score FROM visits)"
+WITHOUT = "SELECT COUNT(*) AS n FROM (SELECT age FROM visits EXCEPT SELECT score FROM visits)"
+CROSSED = [row(p, age=2 * p + a, score=2 * p + a + 50) for p in range(2, 12) for a in (0, 1)]
+CROSSING = [*CROSSED, *(row(1, age=a + 54, score=a + 4) for a in range(8))]
+"""Whatever person 1 has on one side others have on the other: every row of it moves WITHIN by two."""
+
+
+@pytest.mark.parametrize("bug", ["the rows of one side", "a side that is not bounded", "sides that are not bounded"])
+def test_a_set_operation_across_units_that_moves_further_than_is_said_is_found(
+    folders: Path, bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found(folders, CROSSING, WITHIN) == []
+    if bug == "the rows of one side":
+        monkeypatch.setattr(
+            set_stability, "moved", lambda _, selection: (0, selection.relation.parts[0].source.rows_per_unit)
+        )
+    else:
+        monkeypatch.setattr(cleaned, "kept", lambda *_: "SELECT * FROM cleaned")
+    if bug == "a side that is not bounded":
+        answer, rows = render.answer, 'FROM "kept visits"'
+        bounded = f"{rows} QUALIFY ROW_NUMBER() OVER (PARTITION BY unit ORDER BY age) <= 2"
+        monkeypatch.setattr(render, "answer", lambda question: answer(question).replace(rows, bounded, 1))
+    assert found(folders, CROSSING, WITHIN)
+
+
+@pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
+def test_a_difference_moves_in_two_directions(
+    folders: Path, neighbouring: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows that all raise it and rows that all lower it, one unit may have either, and its neighbour the others."""
+    lowering = [*CROSSED, *(row(1, age=4, score=a + 6) for a in range(8))]
+    others = [*CROSSED, *(row(1, age=a + 90, score=99) for a in range(8))] if neighbouring == "replace_one" else CROSSED
+    assert found(folders, lowering, WITHOUT, others, neighbouring=neighbouring) == []
+    moved = set_stability.moved
+    monkeypatch.setattr(set_stability, "moved", lambda *of: tuple(end // 2 for end in moved(*of)))
+    assert found(folders, lowering, WITHOUT, others, neighbouring=neighbouring)
 
 
 def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:

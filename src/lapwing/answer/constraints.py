@@ -21,6 +21,7 @@ from lapwing.exact.arrays import IntArray, product
 from lapwing.query.derivation.rationals import single
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.set_counts import CountOfSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ def is_count(measure: Measure) -> bool:
             return clamp is None or clamp[0] <= 0 <= clamp[1]
         case CountUnits() | CountDistinct():
             return True
+        case CountOfSets(row_range=(low, _)):
+            return low == 0
         case _:
             return False
 

@@ -4,13 +4,12 @@ DISTINCT without the privacy unit merges rows of different units, which no relat
 is a count of distinct values all the same. A row with a NULL is one of them, so that each value is counted as a text
 which begins with 'v', and NULL as 'n'.
 
-UNION, INTERSECT and EXCEPT of such rows are counted by the distinct rows of unions. Write yᵢ for "not in side i": a
-product of y over sides S is "in none of S", 1 − u_S. So what holds of a row is a polynomial Σ c_S·(1 − u_S) in whole
-numbers, which is 0 for a row in no side, hence −Σ c_S·u_S, and the rows for which it holds are −Σ c_S·|⋃ S|: as
-|A ∩ B| = |A| + |B| − |A ∪ B| and |A ∖ B| = |A ∪ B| − |B|.
+UNION, INTERSECT and EXCEPT of such rows are counted over the rows of all sides, each of which says in which sides it
+is: those of UNION as distinct values, the others as the values that are in some sides and not in others, COUNT(DISTINCT
+ON formula …), which no text of a question can say (`set_counts`). Sides that show the same of the same table and differ
+in WHERE alone are read once, as a row then moves one value.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,10 +17,8 @@ from sqlglot import exp
 
 from lapwing.query.listed_values import has_only
 
-Polynomial = Counter[frozenset[int]]
-"""The coefficient of each product of y over sides."""
 MOST_SIDES: Final = 4
-_SIDE: Final = "side of the set"
+_SIDE: Final = "in side"
 
 
 def with_distinct_rows(select: exp.Expression) -> exp.Expression | None:
@@ -87,35 +84,63 @@ def _told_apart(value: exp.Expression) -> exp.Expression:
 
 
 def _of_sides(select: exp.Expression, item: exp.Expression, inner: exp.SetOperation) -> exp.Expression | None:
-    """Count the rows of a set operation over the rows of all of its sides, each of which says which side it is of."""
+    """Count the rows of a set operation over the rows of all of its sides, each of which says in which sides it is."""
     if _has_more_sides(inner):
         return None
     sides: list[exp.Select] = []
-    held = _held(inner, sides)
+    formula = _formula(inner, sides)
     values = [_values(side) for side in sides]
-    if held is None or None in values or len({len(shown or ()) for shown in values}) > 1:
+    if formula is None or None in values or len({len(shown or ()) for shown in values}) > 1:
         return None
     named = [exp.to_identifier(f"value {place}", quoted=True) for place, _ in enumerate(values[0] or ())]
-    parts: list[exp.Select] = []
-    for number, (side, shown) in enumerate(zip(sides, values, strict=True)):
-        part = side.copy()
-        part.set("distinct", None)
-        texts = [exp.Alias(this=_told_apart(v), alias=name.copy()) for v, name in zip(shown or (), named, strict=True)]
-        which = exp.Alias(this=exp.Literal.number(number), alias=exp.to_identifier(_SIDE, quoted=True))
-        part.set("expressions", [*texts, which])
-        parts.append(part)
-    rows: exp.Select | exp.SetOperation = parts[0]
-    for part in parts[1:]:
-        rows = exp.Union(this=rows, expression=part, distinct=False)
-    total = _total({sides_: -factor for sides_, factor in held.items() if sides_ and factor}, named)
-    select.set("expressions", [_named(item, total)])
+    parts: dict[object, list[int]] = {}
+    for number, side in enumerate(sides):
+        parts.setdefault(_read(side, values[number] or ()) or number, []).append(number)
+    united = formula.find(exp.And) is None  # then every row is in one of the sides that count
+    rows: exp.Select | exp.SetOperation | None = None
+    for together in parts.values():
+        part = _part(sides, together)
+        shown = zip(values[together[0]] or (), named, strict=True)
+        texts = [exp.Alias(this=_told_apart(value), alias=name.copy()) for value, name in shown]
+        part.set("expressions", [*texts, *([] if united else part.expressions)])
+        rows = part if rows is None else exp.Union(this=rows, expression=part, distinct=False)
+    counted = exp.Distinct(expressions=[exp.column(name.copy()) for name in named], on=None if united else formula)
+    select.set("expressions", [_named(item, exp.Count(this=counted))])
     alias = select.args["from_"].this.args.get("alias")
     select.set("from_", exp.From(this=exp.Subquery(this=rows, alias=alias)))
     return select
 
 
+def _read(side: exp.Select, values: Sequence[exp.Expression]) -> tuple[object, ...] | None:
+    """Return what a side reads and shows; None if its condition is not one on a row alone."""
+    where = side.args.get("where")
+    if where is not None and where.find(exp.Query):
+        return None
+    return (side.args.get("from_"), *(side.args.get("joins") or ()), "shown", *values)
+
+
+def _part(sides: Sequence[exp.Select], together: Sequence[int]) -> exp.Select:
+    """Return the rows of the sides that are read together, with a column for each side: whether a row is in it."""
+    part = sides[together[0]].copy()
+    part.set("distinct", None)
+    if len(together) == 1:
+        held: dict[int, exp.Expression] = {together[0]: exp.true()}
+    else:
+        conditions = [sides[number].args.get("where") for number in together]
+        held = {n: exp.true() if c is None else c.this.copy() for n, c in zip(together, conditions, strict=True)}
+        known = [exp.paren(condition.this.copy()) for condition in conditions if condition is not None]
+        part.set("where", exp.Where(this=exp.or_(*known)) if len(known) == len(together) else None)
+    columns = [(held.get(number, exp.false()), _side(number)) for number, _ in enumerate(sides)]
+    part.set("expressions", [exp.Alias(this=is_in.copy(), alias=name) for is_in, name in columns])
+    return part
+
+
+def _side(number: int) -> exp.Identifier:
+    return exp.to_identifier(f"{_SIDE} {number}", quoted=True)
+
+
 def _has_more_sides(node: exp.Expression) -> bool:
-    """Tell whether a set operation has more sides than are told apart: polynomials double with each."""
+    """Tell whether a set operation has more sides than are told apart: the sets that they are in double with each."""
     pending, sides = [node], 0
     while pending and sides + len(pending) <= MOST_SIDES:
         inner = _bare(pending.pop())
@@ -126,53 +151,19 @@ def _has_more_sides(node: exp.Expression) -> bool:
     return bool(pending)
 
 
-def _held(node: exp.Expression, sides: list[exp.Select]) -> Polynomial | None:
-    """Return what holds of the rows of a set operation, and put its sides into a list."""
+def _formula(node: exp.Expression, sides: list[exp.Select]) -> exp.Expression | None:
+    """Return what holds of the rows of a set operation, of their sides, and put its sides into a list."""
     node = _bare(node)
     if isinstance(node, exp.Select):
         sides.append(node)
-        return Polynomial({frozenset(): 1, frozenset({len(sides) - 1}): -1})
+        return exp.column(_side(len(sides) - 1))
     if not isinstance(node, exp.SetOperation) or not node.args.get("distinct"):
         return None
     if not has_only(node, "this", "expression", "distinct"):
         return None
-    one, other = _held(node.this, sides), _held(node.expression, sides)
+    one, other = _formula(node.this, sides), _formula(node.expression, sides)
     if one is None or other is None:
         return None
-    if isinstance(node, exp.Intersect):
-        return _product(one, other)
-    if isinstance(node, exp.Except):
-        return _product(one, _denied(other))
-    return _denied(_product(_denied(one), _denied(other)))
-
-
-def _product(one: Polynomial, other: Polynomial) -> Polynomial:
-    """Multiply: a y twice is that y."""
-    result = Polynomial()
-    for left, factor in one.items():
-        for right, times in other.items():
-            result[left | right] += factor * times
-    return result
-
-
-def _denied(one: Polynomial) -> Polynomial:
-    result = Polynomial({sides: -factor for sides, factor in one.items()})
-    result[frozenset()] += 1
-    return result
-
-
-def _total(factors: dict[frozenset[int], int], named: Sequence[exp.Identifier]) -> exp.Expression:
-    """Return the sum of counts of distinct rows of several sides, each times its factor."""
-    total: exp.Expression | None = None
-    for sides, factor in sorted(factors.items(), key=lambda pair: (-pair[1], sorted(pair[0]))):
-        which = exp.column(exp.to_identifier(_SIDE, quoted=True))
-        inside = exp.In(this=which, expressions=[exp.Literal.number(side) for side in sorted(sides)])
-        chosen = [exp.Case(ifs=[exp.If(this=inside.copy(), true=exp.column(name.copy()))]) for name in named]
-        count: exp.Expression = exp.Count(this=exp.Distinct(expressions=chosen))
-        if abs(factor) != 1:
-            count = exp.Mul(this=exp.Literal.number(abs(factor)), expression=count)
-        if total is None:
-            total = count if factor > 0 else exp.Neg(this=count)
-        else:
-            total = exp.Add(this=total, expression=count) if factor > 0 else exp.Sub(this=total, expression=count)
-    return total if total is not None else exp.Literal.number(0)
+    if isinstance(node, exp.Union):
+        return exp.Or(this=one, expression=other)
+    return exp.And(this=one, expression=exp.Not(this=other) if isinstance(node, exp.Except) else other)

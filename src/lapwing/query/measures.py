@@ -14,6 +14,7 @@ from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.distribution import Distribution, fixed_point
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.set_counts import CountOfSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,9 @@ class CountDistinct:
         return f"count of distinct {columns or 'values'}"
 
 
-NumberMeasure = Count | CountUnits | CountDistinct | Sum | SumDistinct
+OnceEach = CountDistinct | CountOfSets | SumDistinct
+"""A measure to which a value counts once, whoever has it: those of disjoint sets of units do not add up."""
+NumberMeasure = Count | CountUnits | CountDistinct | CountOfSets | Sum | SumDistinct
 """A measure of one integer a cell."""
 Measure = NumberMeasure | Distribution
 

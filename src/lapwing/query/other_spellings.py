@@ -120,7 +120,7 @@ def _count(node: exp.Expression) -> exp.Expression | None:
     distinct = node.this
     if not isinstance(distinct, exp.Distinct) or len(distinct.expressions) < 2:
         return None
-    if not has_only(node, "this", "big_int") or not has_only(distinct, "expressions"):
+    if not has_only(node, "this", "big_int") or not has_only(distinct, "expressions", "on"):
         return None
     texts = [_text(part) for part in distinct.expressions]
     joined = texts.pop()
@@ -128,7 +128,7 @@ def _count(node: exp.Expression) -> exp.Expression | None:
         length = _text(exp.Length(this=text.copy()))
         for part in (text, exp.Literal.string(":"), length):
             joined = exp.DPipe(this=part, expression=joined)
-    return exp.Count(this=exp.Distinct(expressions=[joined]))
+    return exp.Count(this=exp.Distinct(expressions=[joined], on=distinct.args.get("on")))
 
 
 def _text(node: exp.Expression) -> exp.Expression:

@@ -30,7 +30,7 @@ Distinct values are not a sum over units: a value counts once, whoever has it. Y
 and removes at most r_c distinct values there, Σ r_c ≤ K: adding or removing it moves cell c by at most r_c, replacing
 it, by at most max(r_c, r_c'), no further than numbers of rows move, and where all its values are its own, as far. So
 the bounds for rows with [a, b] = [0, 1] hold; and for their sum those for rows with [a, b], x and y being the sums of
-the values that come and go, of K points of H each at most.
+the values that come and go, of K points of H each at most. `set_stability` has those of INTERSECT and EXCEPT.
 
 Distributions. One row is counted in one node of every level of a tree, of one cell's tree: in L nodes if there are L
 levels. f(D_u) restricted to a level is a vector of counts ≥ 0 that add up to the number of rows of u with a key and a
@@ -60,6 +60,7 @@ from lapwing.query.distribution import Distribution
 from lapwing.query.measures import Count, CountUnits, Measure, NumberMeasure, Sum
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import of_several_units
+from lapwing.query.set_counts import CountOfSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,8 @@ def of_question(question: Question, neighbouring: str) -> tuple[tuple[Sensitivit
 def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[SensitivityBound, ...]:
     if question.units_of_row > 1:
         return (_packed(question, measure),)
+    if isinstance(measure, CountOfSets) and question.cells == 1:
+        return (_of_sets(measure, question, neighbouring == "replace_one"),)
     return sensitivity_bounds(
         measure,
         rows_per_unit=question.selection.rows_per_unit,
@@ -156,6 +159,15 @@ def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[S
         neighbouring=neighbouring,
         groups=question.groups_per_unit,
     )
+
+
+def _of_sets(measure: CountOfSets, question: Question, replace_one: bool) -> SensitivityBound:
+    from lapwing.query.set_stability import moved  # here: few questions need it
+
+    lowered, raised = moved(measure, question.selection)
+    most = lowered + raised if replace_one else max(lowered, raised)
+    what = f"the rows of a unit bring at most {raised} values in, and keep at most {lowered} out"
+    return _candidate(most, most**2, f"{what}, one unit for another" if replace_one else what)
 
 
 def _packed(question: Question, measure: Measure) -> SensitivityBound:

@@ -32,6 +32,7 @@ from lapwing.query.relations.relation import ProtectedRows, Selection
 from lapwing.query.relations.set_operations import DistinctRows, Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Window, Windowed
+from lapwing.query.set_counts import CountOfSets
 from lapwing.query.traversal import expressions_of
 
 MULTIPLE: Final = 256
@@ -228,9 +229,10 @@ WINDOWS: Final[Mapping[str, float]] = {
 }  # fmt: skip
 """What a window function costs a row, beside the sort; with a frame of its own, times the logarithm of its rows."""
 MEASURES: Final[Mapping[type[Measure], float]] = {
-    Count: 20, CountUnits: 400, CountDistinct: 500, Sum: 60, SumDistinct: 500, Distribution: 300,
+    Count: 20, CountUnits: 400, CountDistinct: 500, CountOfSets: 7500, Sum: 60, SumDistinct: 500,
+    Distribution: 300,
 }  # fmt: skip
-"""What a measure costs a row, beside its argument."""
+"""What a measure costs a row, beside its argument; of sets, with the most terms."""
 
 
 def _lengths(question: Question) -> Iterator[int]:
@@ -300,6 +302,7 @@ class _Estimate:
             if argument is not None:
                 total += PRINTED * self._computed(argument, rows)
                 cost += self._texts([argument]) if isinstance(measure, CountDistinct) else 0
+                cost += self._texts(x for _, x in measure.terms) if isinstance(measure, CountOfSets) else 0
             if measure.clamp is not None:
                 cost += HASHED
             total += rows * cost

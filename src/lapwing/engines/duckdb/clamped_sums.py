@@ -6,16 +6,15 @@ from lapwing.engines.duckdb.expressions import expression, group_by, have_keys
 from lapwing.engines.duckdb.group_limits import aggregated, first_groups
 from lapwing.engines.duckdb.literals import clamp, unit_name, whole
 from lapwing.engines.duckdb.relations import selected
-from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.distribution import fixed_point
-from lapwing.query.measures import CountDistinct, CountUnits, NumberMeasure, Sum
+from lapwing.query.measures import CountUnits, NumberMeasure, OnceEach, Sum
 from lapwing.query.plan import Question
 
 
 def is_limited(question: Question) -> bool:
     """Tell whether the cells of each unit are limited, in a way that takes the rows of a cell as a whole."""
     limit = first_groups(question.selection)
-    whole = any(isinstance(measure, CountDistinct | SumDistinct) for measure in question.numbers)
+    whole = any(isinstance(measure, OnceEach) for measure in question.numbers)
     return not whole and limit is not None and set(limit.keys) == set(question.keys)
 
 

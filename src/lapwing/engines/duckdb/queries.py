@@ -24,9 +24,10 @@ from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure
+from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure, OnceEach
 from lapwing.query.plan import Question
 from lapwing.query.relations.relation import ProtectedRows, of_several_units
+from lapwing.query.set_counts import CountOfSets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +66,8 @@ def measured(measure: NumberMeasure, unit: str) -> str:
             return f"COUNT(DISTINCT CASE WHEN {expression(cast(Expression, where))} THEN {unit} END)"
         case CountDistinct(argument=argument):
             return f"COUNT(DISTINCT {expression(argument)})"
+        case CountOfSets(terms=terms):
+            return f"({' + '.join(f'{factor} * COUNT(DISTINCT {expression(term)})' for factor, term in terms)})"
         case Count(argument=None):
             return "COUNT(*)"
         case Count(argument=argument):
@@ -106,7 +109,7 @@ def is_additive(question: Question) -> bool:
 
     Different values do not, nor rows that units of several sets share.
     """
-    return question.units_of_row == 1 and not any(isinstance(m, CountDistinct | SumDistinct) for m in question.measures)
+    return question.units_of_row == 1 and not any(isinstance(m, OnceEach) for m in question.measures)
 
 
 def prepare(question: Question) -> None:

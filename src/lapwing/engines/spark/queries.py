@@ -23,6 +23,7 @@ from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.measures import Count, CountDistinct, CountUnits, NumberMeasure
 from lapwing.query.plan import Question
+from lapwing.query.set_counts import CountOfSets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +82,8 @@ def measured(measure: NumberMeasure, question: Question) -> str:
             return f"COUNT(DISTINCT CASE WHEN {expression(cast(Expression, where))} THEN {_unit(question)} END)"
         case CountDistinct(argument=argument):
             return f"COUNT(DISTINCT {expression(argument)})"
+        case CountOfSets(terms=terms):
+            return f"({' + '.join(f'{factor} * COUNT(DISTINCT {expression(term)})' for factor, term in terms)})"
         case Count(argument=None):
             return "COUNT(*)"
         case Count(argument=argument):

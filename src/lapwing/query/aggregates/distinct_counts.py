@@ -1,4 +1,7 @@
-"""Bind COUNT(DISTINCT …): of units, or of different values."""
+"""Bind COUNT(DISTINCT …): of units, of different values, or of those in some of several sides (`distinct_rows`)."""
+
+from collections.abc import Set
+from itertools import combinations
 
 from sqlglot import exp
 
@@ -8,20 +11,52 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.measures import CountDistinct, CountUnits, Measure
+from lapwing.query.set_counts import CountOfSets
 
 
 def distinct_count(inner: exp.Expression, node: exp.Expression, scope: SelectScope) -> Measure:
     """Return the measure of a DISTINCT inside of a COUNT."""
     rows = scope.rows
-    rows.only(inner, "expressions")
+    of_sets = _is_formula(inner.args.get("on"))
+    rows.only(inner, "expressions", *(["on"] if of_sets else []))
     if len(inner.expressions) != 1:
         raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression", "Count each by itself.")
+    if of_sets:
+        return _of_sets(inner, scope)
     if rows.is_unit(inner.expressions[0]):
         return CountUnits(where=scope.condition)
     condition = _units_where(inner.expressions[0], scope)
     if condition is not None:
         return CountUnits(where=condition)
     return CountDistinct(argument=logic.only_where(bind_expression(inner.expressions[0], rows), scope.condition))
+
+
+def _of_sets(inner: exp.Expression, scope: SelectScope) -> CountOfSets:
+    """Bind values that are counted where a formula holds, whose columns say in which sides a row is."""
+    (value,), formula = inner.expressions, inner.args["on"]
+    names = sorted({column.name for column in formula.find_all(exp.Column)})
+    bound = [bound_condition(exp.column(exp.to_identifier(n, quoted=True)), scope.rows, "A side") for n in names]
+    sides = tuple(side if scope.condition is None else logic.both(side, scope.condition) for side in bound)
+    sets = (frozenset(s) for size in range(1, len(names) + 1) for s in combinations(range(len(names)), size))
+    held = frozenset(s for s in sets if _holds(formula, {names[side] for side in s}))
+    return CountOfSets(value=bind_expression(value, scope.rows), sides=sides, held=held)
+
+
+def _holds(formula: exp.Expression, there: Set[str]) -> bool:
+    match formula:
+        case exp.And():
+            return _holds(formula.this, there) and _holds(formula.expression, there)
+        case exp.Or():
+            return _holds(formula.this, there) or _holds(formula.expression, there)
+        case exp.Not():
+            return not _holds(formula.this, there)
+    return formula.name in there
+
+
+def _is_formula(on: object) -> bool:
+    """Tell whether something is of names alone, joined by AND, OR and NOT."""
+    known = exp.And | exp.Or | exp.Not | exp.Column | exp.Identifier
+    return isinstance(on, exp.Expression) and all(isinstance(node, known) for node in on.walk())
 
 
 def _units_where(node: exp.Expression, scope: SelectScope) -> Expression | None:
