@@ -324,3 +324,29 @@ def test_settings_that_change_what_sql_means_are_refused() -> None:
     )
     assert "spark.sql.optimizer.maxIterations" in found.stdout
     assert found.stderr == ""
+
+
+MANY_JOINS = """
+    from lapwing.engines.spark.cluster import Cluster
+    from lapwing.engines.spark.settings import LEAN
+    from tests.support.engines.spark import SMALL
+
+    parts = [f"SELECT k, j, SUM(v + {i}) AS v FROM rows GROUP BY k, j" for i in range(30)]
+    joined = " ".join(f"JOIN ({part}) AS t{i} USING (k, j)" for i, part in enumerate(parts) if i)
+    cluster = Cluster("local[2]", seconds=300, further={**SMALL, "spark.driver.memory": "640m", **PAGES})
+    total = " + ".join(f"t{i}.v" for i in range(30))
+    for number in range(12):
+        rows = f"WITH rows AS (SELECT id % 7 AS k, id % 5 AS j, id + {number} AS v FROM range(50))"
+        cluster.rows(f"{rows} SELECT k, SUM({total}) FROM ({parts[0]}) AS t0 {joined} GROUP BY k")
+    cluster.close()
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("settings", "enough"), [("LEAN", True), ("{'spark.buffer.pageSize': '16m'}", False)])
+def test_a_driver_with_little_memory_answers_questions_of_many_joins(settings: str, enough: bool) -> None:
+    """With large pages it does not, whose answer would be a fault. In a process of its own."""
+    spark.skip_where_missing()
+    script = dedent(MANY_JOINS).replace("PAGES", settings)
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert (found.returncode == 0) == enough, found.stderr

@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
-from lapwing.engines.spark.settings import CLOSED, SETTINGS, foreign, shut_logger
+from lapwing.engines.spark.settings import CLOSED, LEAN, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
 from lapwing.interrupts import deferred
 
@@ -253,8 +253,8 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
     if shutil.which("java") is None and (java is None or shutil.which(f"{java}/bin/java") is None):
         raise CatalogError('engine = "spark" needs Java 17 or later; on Debian: apt install openjdk-17-jre-headless')
     shut_logger()
-    conf = SparkConf(loadDefaults=False).setMaster(master).setAll([*_local(master).items(), *further.items()])
-    conf.setAll([*CLOSED.items(), *SETTINGS.items()])
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAll([*LEAN.items(), *_local(master).items()])
+    conf.setAll([*further.items(), *CLOSED.items(), *SETTINGS.items()])
     heard = signal.getsignal(signal.SIGINT)
     try:
         if SparkContext._gateway is None:

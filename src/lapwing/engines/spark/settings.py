@@ -46,6 +46,12 @@ CLOSED: Final[Mapping[str, str]] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """What an application must not write of rows and queries."""
+LEAN: Final[Mapping[str, str]] = {
+    # Each side of a join that is sent to all takes a page of the driver's memory, however few rows it has, until the
+    # next collection of garbage. Questions join dozens, and by default a page is up to 64 MB.
+    "spark.buffer.pageSize": "1m",
+}
+"""What an operator may say otherwise, but in `spark-defaults.conf`."""
 _LOGGERS: Final = ("SQLQueryContextLogger", "pyspark.sql.connect.logging")
 """PySpark's of errors, and that of the client of Spark Connect, which an environment variable opens."""
 
