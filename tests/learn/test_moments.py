@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression as Peer
+from sklearn.linear_model import Ridge as PeerRidge
 from sklearn.naive_bayes import GaussianNB as PeerNB
 
 import lapwing as lw
 from lapwing.errors import InvalidParameter
-from lapwing.learn import PCA, CategoricalNB, GaussianNB, LinearRegression, StandardScaler
+from lapwing.learn import PCA, CategoricalNB, GaussianNB, LinearRegression, Ridge, StandardScaler
 from lapwing.learn.columns import Feature, features_of, matrix_of, number_of, table_of
 from lapwing.learn.linear import linear_model, units_of
 from lapwing.learn.moments import Moments, _measures, question_of
@@ -46,6 +47,19 @@ def test_without_noise_it_is_least_squares(tmp_path: Path) -> None:
     assert model.score(arrow(rows)) == pytest.approx(peer.score(x, y), abs=0.01)
     predicted = model.predict({"age": [10, 60], "plan": ["a", "b"]})
     assert predicted.tolist() == pytest.approx(peer.predict([[10, 0, 0], [60, 1, 0]]).tolist(), abs=0.5)
+
+
+def test_ridge_has_its_penalty_on_scaled_features(tmp_path: Path) -> None:
+    rows = people(400)
+    with rich(tmp_path, rows) as session:
+        model = Ridge(alpha=50).fit(session, "visits", ["age"], "pay", epsilon=MUCH)
+    assert model.model_ is not None
+    (feature,) = model.model_.features
+    scaled = [[(row["age"] - float(feature.centre)) / float(feature.spread)] for row in rows]
+    peer = PeerRidge(alpha=50).fit(scaled, [row["pay"] for row in rows])
+    assert model.coef_["age"] == pytest.approx(peer.coef_[0] / float(feature.spread), rel=0.01)
+    assert model.ridge_ == 50
+    assert Ridge().get_params() == {"alpha": 1.0, "scaler": None, "categories": ()}
 
 
 def exact_moments(features: list[Feature], matrix: Any, deviations: Any, rng: np.random.Generator | None) -> Moments:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lapwing.learn.additive import AdditiveModel as AdditiveModel
     from lapwing.learn.kmeans import KMeans as KMeans
     from lapwing.learn.linear import LinearRegression as LinearRegression
+    from lapwing.learn.linear import Ridge as Ridge
     from lapwing.learn.logistic import LogisticRegression as LogisticRegression
     from lapwing.learn.model_selection import ModelSelection as ModelSelection
     from lapwing.learn.naive_bayes import CategoricalNB as CategoricalNB
@@ -36,6 +37,7 @@ _HOMES = {
     "OpacusAccountant": "opacus_accountant",
     "PATE": "pate",
     "PCA": "pca",
+    "Ridge": "linear",
     "Score": "scoring",
     "SelectKBest": "select_features",
     "StandardScaler": "scaling",

@@ -231,3 +231,13 @@ class LinearRegression:
     @property
     def _model(self) -> LinearModel:
         return cast(LinearModel, require_fit(self, "model_"))
+
+
+def Ridge(  # noqa: N802  # named as what it makes
+    *, alpha: float = 1.0, scaler: "StandardScaler | None" = None, categories: Sequence[str] = ()
+) -> LinearRegression:
+    """Return ridge regression: a `LinearRegression` whose slopes have a penalty of `alpha` at least.
+
+    Guarantee and arguments: those of `LinearRegression`.
+    """
+    return LinearRegression(alpha=alpha, scaler=scaler, categories=categories)
