@@ -23,8 +23,9 @@ from lapwing.query import possible_keys
 from lapwing.query.aggregates import order_statistics
 from lapwing.query.derivation import rationals
 from lapwing.query.measures import Count
+from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import ProtectedRows
-from lapwing.release import answering
+from lapwing.release import answering, rare_notes
 from lapwing.release.verdicts import verdicts
 from tests.support.effort import one_in
 
@@ -93,6 +94,17 @@ def shown_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "shape_in_steps", lambda step: "integer" if step.denominator == 1 else "decimal")
     monkeypatch.setattr(presentation, "_EXACT", 0)
     monkeypatch.setattr(answering, "_range", range_then)
+
+
+@pytest.fixture(autouse=True)
+def limits_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two limits that a question has one was said then, and one group was "1 groups"."""
+
+    def notes(relation: FirstGroups | FirstRows) -> list[str]:
+        what = "groups" if isinstance(relation, FirstGroups) else "rows"
+        return [f"at most {relation.most} {what} of each unit count, as this question limits it"]
+
+    monkeypatch.setattr(rare_notes, "notes_on_limits", notes)
 
 
 @pytest.fixture(autouse=True)
