@@ -30,7 +30,7 @@ from tests.support.query.neighbours import awkward_row
 from tests.support.query.neighbours import catalog as of_neighbours
 from tests.support.query.worlds import PERSONS, VISITS, Data, Ground
 
-CHUNKS, SHARE, ANSWERED = 4, 20, 0.25
+CHUNKS, SHARE, ANSWERED = 4, 40, 0.25
 """Into how many parts random questions are cut, of which Spark is asked one in so many; how many it answers, at least.
 """
 QUESTIONS = [
