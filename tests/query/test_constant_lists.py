@@ -101,8 +101,9 @@ def test_the_released_list_stands_in_the_condition(text: str, session: lw.Sessio
 
 def test_a_list_that_is_not_the_released_one_is_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the values that were likely before it was asked for stay in the condition."""
-    text = LIST.replace("700", "740")
-    LISTS[text] = LISTS[LIST]
+    never_asked = f"{COUNTED}age < 33 AND "  # so that no stored answer is the same by chance
+    text = LIST.replace(COUNTED, never_asked)
+    monkeypatch.setitem(LISTS, text, LISTS[LIST].replace(COUNTED, never_asked))
     monkeypatch.setattr(constants, "written", lambda node, _values, has_null: exp.Boolean(this=True))
     with pytest.raises(AssertionError):
         check_list(session, text)

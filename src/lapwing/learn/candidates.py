@@ -43,8 +43,11 @@ _FIXED: Final = (
     Decimal,
     np.dtype,
     np.generic,
+    FunctionType,
+    BuiltinFunctionType,
+    ModuleType,
 )
-_CODE: Final = (FunctionType, BuiltinFunctionType, ModuleType)
+"""What cannot change, and code, whose own variables are not looked at."""
 _GROUPS: Final = (tuple, frozenset)
 
 
@@ -92,7 +95,7 @@ def _changeable(root: Any) -> Iterator[Any]:
     seen, left = dict[int, Any](), [root]
     while left:
         part = left.pop()
-        if id(part) in seen or isinstance(part, (*_FIXED, *_CODE)):
+        if id(part) in seen or isinstance(part, _FIXED):
             continue
         seen[id(part)] = part  # kept, so that no other object gets its number
         if isinstance(part, MethodType):

@@ -120,7 +120,7 @@ def _part_of(
         case [name] if name in _VALUES:
             return whole, quantile, shown
         case [interval, end] if interval == _INTERVAL and end in _ENDS:
-            return whole, exp.Anonymous(this=_ENDS[end], expressions=[quantile]), shown
+            return whole, _end(quantile, end), shown
         case [interval, level] if interval == _INTERVAL and level == _LEVELS:
             return whole, quantile, shown
     return whole, None, shown

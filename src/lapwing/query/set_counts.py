@@ -55,9 +55,9 @@ class CountOfSets:
     def terms(self) -> tuple[tuple[int, Expression], ...]:
         """The counts of distinct values that it is the sum of, each with its factor."""
         everywhere = frozenset(range(len(self.sides)))
-        factors = dict.fromkeys(_subsets(everywhere), 0)
+        factors = dict.fromkeys(subsets(everywhere), 0)
         for held in self.held:
-            for within in _subsets(held):
+            for within in subsets(held):
                 factors[everywhere - within] -= (-1) ** len(held - within)
         return tuple((factor, self._in_any(sides)) for sides, factor in factors.items() if sides and factor)
 
@@ -76,10 +76,11 @@ class CountOfSets:
 
     def ends(self, possible: Sides) -> tuple[int, int]:
         """Return by how much a row moves the number that is in none but these sides."""
-        sets, rows = _subsets(frozenset(range(len(self.sides)))), list(_subsets(possible))
+        sets, rows = subsets(frozenset(range(len(self.sides)))), list(subsets(possible))
         moves = [((m | row) in self.held) - (m in self.held) for m in sets for row in rows]
         return min(moves), max(moves)
 
 
-def _subsets(sides: Sides) -> Iterator[Sides]:
+def subsets(sides: Sides) -> Iterator[Sides]:
+    """Yield all sets of some of the sides, the empty one first."""
     return (frozenset(some) for size in range(len(sides) + 1) for some in combinations(sorted(sides), size))

@@ -51,7 +51,7 @@ LEAN: Final[Mapping[str, str]] = {
     # next collection of garbage. Questions join dozens, and by default a page is up to 64 MB.
     "spark.buffer.pageSize": "1m",
 }
-"""What an operator may say otherwise, but in `spark-defaults.conf`."""
+"""What an application needs less memory with, unless its own settings say otherwise."""
 _LOGGERS: Final = ("SQLQueryContextLogger", "pyspark.sql.connect.logging")
 """PySpark's of errors, and that of the client of Spark Connect, which an environment variable opens."""
 

@@ -143,9 +143,8 @@ class _Composer:
         nodes = [clause.this, *(join.this for join in select.args.get("joins") or ())]
         queries = [self._query_of(node, visible) for node in nodes]
         answers = [query is not None and self._is_answer(*query, depth) for query in queries]
-        if (
-            not any(answers) and not public
-        ):  # else, of queries in one another, each would be read for every one that it stands in
+        # Else, of queries in one another, each would be read for every one that it stands in.
+        if not any(answers) and not public:
             return None
         items = list[_Item]()
         for node, query, answer in zip(nodes, queries, answers, strict=True):

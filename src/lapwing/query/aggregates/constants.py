@@ -21,7 +21,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
 from lapwing.query.aggregates.constant_lists import likely, members_in, written
-from lapwing.query.aggregates.outer_keys import compared_with_outer, restricted
+from lapwing.query.aggregates.outer_keys import compared_with_outer, restricted, tables_of
 from lapwing.query.aggregates.scalar_subqueries import scalars_in, without_fixed_groups
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
@@ -109,7 +109,7 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scop
 
 def _conditions(select: exp.Select) -> Iterator[exp.Subquery]:
     """Yield the numbers that decide about rows: in WHERE, in ON, inside aggregates, and anywhere in subqueries."""
-    sources = [node.this for node in _sources(select) if isinstance(node, exp.Subquery)]
+    sources = [node.this for node in tables_of(select) if isinstance(node, exp.Subquery)]
     for query in (*sources, *(table.this for table in common_tables(select))):
         yield from _anywhere(query)
     for clause in (select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())):
@@ -151,13 +151,6 @@ def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
     narrower = restricted(query, inner, outer, select, within)
     before = common_tables(select)
     return _Number(with_named(query, before), outer, None if narrower is None else with_named(narrower, before))
-
-
-def _sources(select: exp.Select) -> Iterator[exp.Expression]:
-    clause = select.args.get("from_")
-    if clause is not None:
-        yield clause.this
-    yield from (join.this for join in select.args.get("joins") or ())
 
 
 # ---- what stands in their place -------------------------------------------------------------------------------------

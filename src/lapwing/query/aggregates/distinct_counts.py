@@ -1,7 +1,6 @@
 """Bind COUNT(DISTINCT …): of units, of different values, or of those in some of several sides (`distinct_rows`)."""
 
 from collections.abc import Set
-from itertools import combinations
 
 from sqlglot import exp
 
@@ -11,7 +10,7 @@ from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.measures import CountDistinct, CountUnits, Measure
-from lapwing.query.set_counts import CountOfSets
+from lapwing.query.set_counts import CountOfSets, subsets
 
 
 def distinct_count(inner: exp.Expression, node: exp.Expression, scope: SelectScope) -> Measure:
@@ -37,8 +36,8 @@ def _of_sets(inner: exp.Expression, scope: SelectScope) -> CountOfSets:
     names = sorted({column.name for column in formula.find_all(exp.Column)})
     bound = [bound_condition(exp.column(exp.to_identifier(n, quoted=True)), scope.rows, "A side") for n in names]
     sides = tuple(side if scope.condition is None else logic.both(side, scope.condition) for side in bound)
-    sets = (frozenset(s) for size in range(1, len(names) + 1) for s in combinations(range(len(names)), size))
-    held = frozenset(s for s in sets if _holds(formula, {names[side] for side in s}))
+    everywhere = frozenset(range(len(names)))
+    held = frozenset(s for s in subsets(everywhere) if _holds(formula, {names[side] for side in s}))
     return CountOfSets(value=bind_expression(value, scope.rows), sides=sides, held=held)
 
 

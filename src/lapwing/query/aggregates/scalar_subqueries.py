@@ -74,9 +74,8 @@ def around_answer(select: exp.Select, rows: RowScope) -> AroundAnswer | None:
     if clause is not None:
         rows.only(clause, "expressions")
         groups = [chosen(node, select, rows).copy() for node in clause.expressions]
-    if (
-        said := outer.args.get("having")
-    ) is not None:  # which becomes WHERE, where names of the SELECT list are unknown
+    said = outer.args.get("having")
+    if said is not None:  # which becomes WHERE, where names of the SELECT list are unknown
         aliases = {item.alias.casefold(): item.this for item in outer.expressions if type(item) is exp.Alias}
         _write_out(said, aliases, groups)
     for node in [*outer.expressions, *(part for name in _AFTER if (part := outer.args.get(name)) is not None)]:
