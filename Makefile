@@ -16,6 +16,9 @@ HAS_JAVA = command -v java > /dev/null
 # In a new clone pytest rewrites each test file once, and keeps that: one process meanwhile, so that not each of several does.
 FOUND = $(subst -n $(PROCESSES) --dist worksteal,-p no:xdist --collect-only,$(PYTEST)) > /dev/null 2>&1
 
+# `lapwing` is what the distribution was called before: its leftovers are removed.
+INSTALL = $(PIP) uninstall --yes --quiet lapwing && $(PIP) install --no-build-isolation --no-deps -e .
+
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
 
@@ -78,7 +81,7 @@ lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service take
 $(VENV)/run.stamp: requirements/run.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up (once) ..."
 	@requirements/install.sh $(BIN)/python requirements/run.lock
-	@$(PIP) install --no-build-isolation --no-deps -e .
+	@$(INSTALL)
 	@touch $@
 
 $(VENV)/docs.stamp: requirements/docs.lock | $(VENV)/bin/python
@@ -93,7 +96,7 @@ $(VENV)/spark.stamp: requirements/spark.lock | $(VENV)/dev.stamp
 $(VENV)/dev.stamp: requirements/dev.lock pyproject.toml | $(VENV)/bin/python
 	@echo "Setting up for development (once) ..."
 	@requirements/install.sh $(BIN)/python requirements/dev.lock
-	@$(PIP) install --no-build-isolation --no-deps -e .
+	@$(INSTALL)
 	@touch $@ $(VENV)/run.stamp $(VENV)/docs.stamp
 
 $(VENV)/bin/python:

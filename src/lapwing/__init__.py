@@ -9,6 +9,8 @@ answer = session.sql("SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan", eps
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lapwing.installation import DISTRIBUTION as DISTRIBUTION
+
 if TYPE_CHECKING:
     from lapwing import generalisation as generalisation
     from lapwing import graphs as graphs
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     from lapwing.refreshing import refresh_data as refresh_data
     from lapwing.session import Session as Session
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 _MODULES = (
     "generalisation",

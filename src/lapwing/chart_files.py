@@ -29,7 +29,7 @@ def require_pictures(what: str, instead: str = "") -> None:
     Raises: InvalidParameter.
     """
     if find_spec("vl_convert") is None:
-        raise InvalidParameter(f"{what} needs the extra: pip install 'lapwing[plots]'{instead}.")
+        raise InvalidParameter(f"{what} needs the extra: pip install 'lapwing-dp[plots]'{instead}.")
 
 
 def written(specification: Mapping[str, Any], suffix: str) -> bytes:

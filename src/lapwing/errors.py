@@ -8,6 +8,8 @@ be shown to an analyst: what was given, what is allowed, what to do next.
 
 from typing import ClassVar
 
+import lapwing.installation  # noqa: F401 - it warns of another distribution, which may have overwritten `__init__.py`
+
 
 class LapwingError(Exception):
     """Root of all errors that Lapwing raises on purpose.

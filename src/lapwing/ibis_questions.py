@@ -57,7 +57,7 @@ def table_of(description: "TableDescription") -> "Table":
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"Questions as expressions need {missing.name}, which is not installed. "
-            "Run `pip install 'lapwing[ibis]'`, or write SQL."
+            "Run `pip install 'lapwing-dp[ibis]'`, or write SQL."
         ) from None
 
     def type_of(column: "ColumnDescription") -> datatypes.DataType:

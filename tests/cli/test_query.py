@@ -304,6 +304,6 @@ def test_without_the_extra_nothing_is_charged_for_a_workbook(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     refused = run("query", COUNT, "--epsilon", "1", "-o", "n.xlsx")
-    assert (refused.status, "pip install 'lapwing[xlsx]'" in refused.err) == (2, True)
+    assert (refused.status, "pip install 'lapwing-dp[xlsx]'" in refused.err) == (2, True)
     with lw.connect() as session:
         assert session.budget().history == (), visits

@@ -59,7 +59,7 @@ def said(program: Path, folder: Path, *arguments: str) -> subprocess.CompletedPr
 def test_it_has_what_the_project_always_needs_and_nothing_else(bare: Path, tmp_path: Path) -> None:
     listed = json.loads(run(tmp_path, str(bare / "python"), "-m", "pip", "list", "--format", "json"))
     names = {one["name"].lower().replace("_", "-") for one in listed}
-    assert "lapwing" in names
+    assert "lapwing-dp" in names
     for extra, texts in EXTRAS.items():
         brought = {Requirement(text).name for text in texts} - {"packaging"}
         assert not brought & names, extra
@@ -98,7 +98,7 @@ def test_each_module_lacks_nothing_but_extras(bare: Path, tmp_path: Path) -> Non
     brought = {Requirement(text).name.replace("-", "_") for texts in EXTRAS.values() for text in texts}
     brought |= {"argon2", "starlette", "vl_convert", "prompt_toolkit", "IPython", "ibis", "adbc_driver_manager"}
     assert {
-        module: lacks for module, lacks in missing.items() if lacks not in brought and "lapwing[" not in lacks
+        module: lacks for module, lacks in missing.items() if lacks not in brought and "lapwing-dp[" not in lacks
     } == {}
     assert len(missing) > 20
 
@@ -117,7 +117,7 @@ def test_what_lacks_an_extra_names_it(bare: Path, tmp_path: Path, extra: str) ->
     (tmp_path / "on_connect.toml").write_text(served)
     ended = said(bare, tmp_path, *EXAMPLES[extra])
     assert ended.returncode != 0
-    assert f"pip install 'lapwing[{extra}]'" in " ".join(ended.stderr.split()).replace('"', "'")
+    assert f"pip install 'lapwing-dp[{extra}]'" in " ".join(ended.stderr.split()).replace('"', "'")
     assert EXAMPLES[extra][0] == "python" or "Traceback" not in ended.stderr
 
 

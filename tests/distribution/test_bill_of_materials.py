@@ -24,7 +24,7 @@ shellingham==1.5.4 \\
     # via typer
 typer==0.29.2 \\
     --hash=sha256:{a}
-    # via lapwing (pyproject.toml)
+    # via lapwing-dp (pyproject.toml)
 """.format(a="a" * 64, b="b" * 64, c="c" * 64)
 
 
@@ -44,10 +44,10 @@ def test_a_lock_is_read_whole() -> None:
     assert click.asked_by == {"typer"}
     assert (shellingham.marker, shellingham.hashes) == (None, ("c" * 64,))
     assert shellingham.asked_by == {"typer"}
-    assert typer.asked_by == {"lapwing"}
+    assert typer.asked_by == {"lapwing-dp"}
 
 
-@pytest.mark.parametrize("planted", ["    # via lapwing (pyproject.toml)\n", "==0.29.2"])
+@pytest.mark.parametrize("planted", ["    # via lapwing-dp (pyproject.toml)\n", "==0.29.2"])
 def test_an_entry_that_is_not_understood_is_refused(planted: str) -> None:
     with pytest.raises(Incomplete, match="typer"):
         read_lock(LOCK.replace(planted, ""))

@@ -42,7 +42,7 @@ def test_without_ibis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(lw.InvalidParameter, match=r"pip install 'lapwing\[ibis\]'"):
+    with pytest.raises(lw.InvalidParameter, match=r"pip install 'lapwing-dp\[ibis\]'"):
         world.tables.table("visits")
     assert text_of("SELECT 1") == "SELECT 1"
 

@@ -394,4 +394,4 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['jax'] = None\nimport lapwing.learn.deep as deep\n"
     code += "try: deep.dense\nexcept Exception as error: print(error)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "lapwing[deep]" in told
+    assert "lapwing-dp[deep]" in told

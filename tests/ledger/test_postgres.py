@@ -641,7 +641,7 @@ def test_an_address_that_the_client_does_not_know_is_a_fault(tmp_path: Path) -> 
 
 def test_without_the_client_the_remedy_is_named(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "lapwing.ledger.postgres.chain", None)
-    with pytest.raises(LedgerFault, match=r"pip install 'lapwing\[postgres\]'"):
+    with pytest.raises(LedgerFault, match=r"pip install 'lapwing-dp\[postgres\]'"):
         opening.open_ledger(empty.name, empty.folder, registration())
 
 

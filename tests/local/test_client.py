@@ -55,7 +55,7 @@ BLOCKED = """
 import sys
 class Only:
     def find_spec(self, name, path=None, target=None):
-        allowed = {"lapwing", "lapwing.local"}
+        allowed = {"lapwing", "lapwing.installation", "lapwing.local"}
         top = name.partition(".")[0]
         inside = (name + ".").startswith("lapwing.local.client.")
         if (top != "lapwing" and top not in sys.stdlib_module_names) or (
@@ -81,7 +81,9 @@ task = client.read_task({to_toml(FAIR_TASK)!r})
 print(client.report(task, "v1", os.urandom).decode(), sorted(m for m in sys.modules if m.startswith("lapwing")))
 """
     loaded = alone(use)
-    assert "'lapwing', 'lapwing.local', 'lapwing.local.client', 'lapwing.local.client." in loaded, loaded
+    assert (
+        "'lapwing', 'lapwing.installation', 'lapwing.local', 'lapwing.local.client', 'lapwing.local.client." in loaded
+    ), loaded
     assert "not standard" in alone("import lapwing.local.frequencies.binary")
     assert "not standard" in alone("import numpy")
 

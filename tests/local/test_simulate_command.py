@@ -166,7 +166,7 @@ def test_without_the_extra_there_is_json_only(
     monkeypatch.setattr(chart_files, "find_spec", lambda name: None)
     outcome = ask(run, file, *FEW, "--plot", str(tmp_path / "chart.png"))
     assert (outcome.status, outcome.out) == (2, "")
-    assert "lapwing[plots]" in outcome.err
+    assert "lapwing-dp[plots]" in outcome.err
     assert ask(run, file, *FEW, "--plot", str(tmp_path / "chart.json")).status == 0
 
 

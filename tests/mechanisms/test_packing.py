@@ -289,7 +289,7 @@ def test_nothing_private_shows() -> None:
 
 def test_without_a_solver_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
-    with pytest.raises(QueryRefused, match=r"pip install 'lapwing\[joins\]'"):
+    with pytest.raises(QueryRefused, match=r"pip install 'lapwing-dp\[joins\]'"):
         require_solver()
 
 

@@ -483,7 +483,7 @@ def test_tables_without_rows_are_answered(tmp_path: Path, text: str) -> None:
 
 def test_without_the_solver_nothing_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "find_spec", lambda _: None)
-    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match=r"lapwing\[joins\]") as refused:
+    with market(tmp_path, tables(0)) as world, pytest.raises(QueryRefused, match=r"lapwing-dp\[joins\]") as refused:
         world.plan(limited(OWNED, 5))
     assert refused.value.position == (1, 75)
 

@@ -116,7 +116,7 @@ def test_what_is_refused_costs_nothing(market: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(QueryRefused, match="contribution_bounds_per_group"):
             session.sql("SELECT COUNT(*) AS n FROM orders o JOIN shops s ON o.shop = s.shop", epsilon=1)
         monkeypatch.setattr(packing, "find_spec", lambda _: None)
-        with pytest.raises(QueryRefused, match=r"pip install 'lapwing\[joins\]'"):
+        with pytest.raises(QueryRefused, match=r"pip install 'lapwing-dp\[joins\]'"):
             session.sql(SOLD, epsilon=1)
         assert session.budget().spent.amount == 0
 

@@ -466,7 +466,7 @@ def test_beside_a_service_its_extra_is_needed(world: World) -> None:
         f"sys.exit(main(['people', 'list', '--people', {world.service.store.name!r}]))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, "pip install 'lapwing[server]'" in ended.stderr) == (2, "", True)
+    assert (ended.returncode, ended.stdout, "pip install 'lapwing-dp[server]'" in ended.stderr) == (2, "", True)
 
 
 # ---- Data and ledgers of a server ----

@@ -225,4 +225,4 @@ def test_the_command_line_loads_no_server_and_says_what_is_missing(
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     refused = run("serve")
     assert refused.status == 2
-    assert "pip install 'lapwing[server]'" in refused.err
+    assert "pip install 'lapwing-dp[server]'" in refused.err

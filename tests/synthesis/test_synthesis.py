@@ -190,7 +190,7 @@ def test_what_cannot_be_counted_or_paid_costs_nothing(tmp_path: Path) -> None:
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mbi", None)  # of this name alone: what jax imports meanwhile must stay
     with opened(tmp_path, people(3)) as session:
-        with pytest.raises(InvalidParameter, match=r"pip install 'lapwing\[synthesis\]'"):
+        with pytest.raises(InvalidParameter, match=r"pip install 'lapwing-dp\[synthesis\]'"):
             session.synthesize(["age", "ill"], epsilon=1)
         assert session.budget().spent.amount == 0
 

@@ -189,7 +189,7 @@ def require_xlsx() -> Any:
     try:
         return import_module("xlsxwriter")
     except ModuleNotFoundError:
-        raise InvalidParameter("A workbook needs the extra: pip install 'lapwing[xlsx]'; .csv needs nothing.") from None
+        raise InvalidParameter("A workbook needs an extra: pip install 'lapwing-dp[xlsx]'; .csv needs none.") from None
 
 
 def _with_ends(answer: "AnswerShown", confidence: Fraction) -> dict[str, Sequence["Cell"]]:

@@ -154,7 +154,7 @@ def serve(
         from lapwing.secure.serving import run
     except ImportError:
         raise InvalidParameter(
-            "A server needs packages that are not installed: `pip install 'lapwing[server]'`."
+            "A server needs packages that are not installed: `pip install 'lapwing-dp[server]'`."
         ) from None
 
     task = _task(file)
@@ -253,7 +253,7 @@ def relay(
         from lapwing.secure.serving import run
     except ImportError:
         raise InvalidParameter(
-            "A relay needs packages that are not installed: `pip install 'lapwing[server]'`."
+            "A relay needs packages that are not installed: `pip install 'lapwing-dp[server]'`."
         ) from None
     host, port = place_of(listen)
     if (tls_cert is None) != (tls_key is None):

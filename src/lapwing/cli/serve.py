@@ -189,7 +189,7 @@ def command(
         from lapwing.server.workers import ProcessConfig, opened, run_workers
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
+            f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
         ) from None
     endpoint = listener.Endpoint(
         host=host,

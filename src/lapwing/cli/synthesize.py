@@ -75,7 +75,7 @@ def command(
 ) -> None:
     """Pay for noisy tables of some columns, and write synthetic rows that agree with them.
 
-    Needs the extra: pip install 'lapwing[synthesis]'. Takes seconds to minutes.
+    Needs the extra: pip install 'lapwing-dp[synthesis]'. Takes seconds to minutes.
     """
     _require(output, SUFFIXES)
     if report is not None:

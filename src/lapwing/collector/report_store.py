@@ -93,6 +93,6 @@ def open_store(folder: Path, database: str | None, task: client.Task, batch: int
         from lapwing.collector.postgres_inbox import PostgresInbox  # here: it needs the extra `postgres`
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
+            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[postgres]'`."
         ) from None
     return PostgresInbox(database, task.digest, batch)

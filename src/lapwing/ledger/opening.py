@@ -80,5 +80,5 @@ def client_of(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise LedgerFault(
-            f"The ledger {name} is in PostgreSQL, whose client is not installed: `pip install 'lapwing[postgres]'`."
+            f"The ledger {name} is in PostgreSQL, whose client is not installed: `pip install 'lapwing-dp[postgres]'`."
         ) from error

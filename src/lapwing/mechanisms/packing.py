@@ -79,7 +79,7 @@ def require_solver() -> None:
     if find_spec("scipy") is None:
         raise QueryRefused(
             "Joins in which rows of different units meet need SciPy, which is not installed",
-            remedy="Install it with: pip install 'lapwing[joins]'.",
+            remedy="Install it with: pip install 'lapwing-dp[joins]'.",
         )
 
 

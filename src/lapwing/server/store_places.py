@@ -30,6 +30,6 @@ def open_store(place: str | Path) -> Store:
         from lapwing.server.postgres_store import PostgresStore  # here: it needs the extra `postgres`
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
+            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[postgres]'`."
         ) from None
     return PostgresStore(str(place))

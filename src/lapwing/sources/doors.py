@@ -30,6 +30,6 @@ def door_of(address: SourceAddress) -> Door:
             raise
         raise DataFault(
             f"The client of {address.door.replace('_', ' ')} sources is not installed ({error.name}): "
-            f"`pip install 'lapwing[{_EXTRAS[address.door]}]'`"
+            f"`pip install 'lapwing-dp[{_EXTRAS[address.door]}]'`"
         ) from None
     return cast(Door, module.state)

@@ -21,7 +21,7 @@ from lapwing.synthesis.paid_marginals import NoisyTable
 from lapwing.synthesis.reading import Clique
 
 MISSING: Final = (
-    "Synthesis needs {}, which is not installed. Run `pip install 'lapwing[synthesis]'`. Nothing was charged."
+    "Synthesis needs {}, which is not installed. Run `pip install 'lapwing-dp[synthesis]'`. Nothing was charged."
 )
 STEPS: Final = 1_000
 """Of the optimizer at most, for each set of tables."""

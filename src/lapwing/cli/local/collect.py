@@ -81,7 +81,7 @@ def collect(
         from lapwing.collector.service import configured, run
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing[server]'`."
+            f"The collector needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
         ) from None
     host, port = place_of(listen)
     if (tls_cert is None) != (tls_key is None):

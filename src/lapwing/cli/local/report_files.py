@@ -110,7 +110,7 @@ def _from_database(address: str, task: "Task") -> Iterator[bytes]:
         from lapwing.collector.postgres_inbox import released_rows
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing[postgres]'`."
+            f"PostgreSQL needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[postgres]'`."
         ) from None
     content = hashlib.sha256(address.encode()).digest()
     for place, (_, one) in enumerate(released_rows(address, task.digest)):

@@ -198,7 +198,7 @@ def _extra_needed() -> Iterator[None]:
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The people of a service need {missing.name}, which is not installed. Run `pip install "
-            "'lapwing[server]'`, or name a server by --server."
+            "'lapwing-dp[server]'`, or name a server by --server."
         ) from None
 
 

@@ -24,7 +24,7 @@ Examples:
   lapwing shell visits.parquet --privacy-unit person_id --max-rows 5
 
 \b
-A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing[shell]'`
+A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing-dp[shell]'`
 Tab completes tables, columns, functions and listed values."""
 
 

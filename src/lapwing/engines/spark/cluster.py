@@ -242,7 +242,7 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
             import_module("pyspark.testing.utils")  # which is loaded later otherwise, and warns
         except ImportError:
             raise CatalogError(
-                'engine = "spark" needs pyspark; install it with: pip install "lapwing[spark]"'
+                'engine = "spark" needs pyspark; install it with: pip install "lapwing-dp[spark]"'
             ) from None
     if SparkContext._active_spark_context is not None:
         raise Fault(

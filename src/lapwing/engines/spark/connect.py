@@ -73,7 +73,7 @@ def opened(address: str) -> Any:
         except ImportError:
             raise CatalogError(
                 'dataset.cluster = "sc://…" needs the client of Spark Connect; install it with: '
-                'pip install "lapwing[spark-connect]"'
+                'pip install "lapwing-dp[spark-connect]"'
             ) from None
         shut_logger()
         session, problem = None, None

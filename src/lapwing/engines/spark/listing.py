@@ -42,7 +42,7 @@ def listed(table: Table, folder: Path) -> Listing:
     try:
         files, root = (_of_delta if table.source.startswith("delta:") else _of_iceberg)(table, folder)
     except ImportError:
-        raise DataFault("Delta and Iceberg tables need their clients: `pip install 'lapwing[lake]'`") from None
+        raise DataFault("Delta and Iceberg tables need their clients: `pip install 'lapwing-dp[lake]'`") from None
     return Listing(_local(files, table), _local([root], table)[0])
 
 

@@ -32,7 +32,7 @@ def __getattr__(name: str) -> object:
         module = import_module(f"lapwing.learn.deep.{_HOMES[name]}")
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
-            f"Neural networks need {missing.name}, which is not installed. Run `pip install 'lapwing[deep]'`."
+            f"Neural networks need {missing.name}, which is not installed. Run `pip install 'lapwing-dp[deep]'`."
         ) from None
     return getattr(module, name)
 

@@ -46,7 +46,7 @@ def picture_of(drawn: str) -> bytes:
     Raises: Refusal.
     """
     if find_spec("vl_convert") is None:
-        raise Refusal(problem("not_found", 404, "PNG takes the extra lapwing[plots] where the service runs; take SVG."))
+        raise Refusal(problem("not_found", 404, "PNG needs the extra lapwing-dp[plots] on the server; take SVG."))
     import vl_convert  # the optional extra
 
     return bytes(vl_convert.svg_to_png(drawn, scale=2))
