@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 from lapwing.catalog.column_checks import default_length
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.reading import Reading
 from lapwing.catalog.source_address import is_address, name_of
 from lapwing.catalog.source_names import catalog_beside, holds_no_types
 from lapwing.catalog.table import Column
@@ -91,6 +92,13 @@ def protect(
     encoding: str | None = None,
     where: "Wanted | None" = None,
     cluster: str | None = None,
+    missing: Mapping[str, Sequence[object]] | None = None,
+    recode: Mapping[str, Mapping[object, object]] | None = None,
+    format: Mapping[str, str] | None = None,
+    decimal_mark: Mapping[str, str] | None = None,
+    thousands_mark: Mapping[str, str] | None = None,
+    currency: Mapping[str, str] | None = None,
+    codebook: str | Path | None = None,
 ) -> Session:
     """Put one file, or several that are one table, behind differential privacy, keeping catalog and ledger beside it.
 
@@ -119,12 +127,18 @@ def protect(
         cluster: the master of Spark, like spark://host:7077 or local[*], that answers where Parquet files are, and that
             sees them by the same paths; DuckDB answers here, unless given.
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
+        missing: column → stored values that stand for none, like [-99, "NA"]; of the column "*", in every column.
+        recode: column → stored values, each with the value that it stands for.
+        format: column → how its dates are written, like "%m/%d/%Y". decimal_mark, thousands_mark, currency: column →
+            how its numbers are written. All of these are applied before bounds (`catalog.reading`).
+        codebook: a file that says all of this of columns (`catalog.codebook`); a parameter goes before it.
 
     Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
         if the file, or another of the same stem, is already protected with another unit, epsilon, delta or measure;
         nothing is changed then. Types, bounds and domains may change: the ledger stays.
     """
     # Here: they load Arrow, which no session needs.
+    from lapwing.catalog.codebook import Codebook, combined, read_codebook
     from lapwing.catalog.draft import draft
     from lapwing.catalog.file_columns import found_text, spelled
     from lapwing.catalog.several_files import named, partition_keys
@@ -132,6 +146,16 @@ def protect(
     from lapwing.privacy.plans import cheapest
     from lapwing.sources import fetch_if_never, offered_at
 
+    said = {"missing": missing, "recode": recode, "format": format, "decimal_mark": decimal_mark}
+    said |= {"thousands_mark": thousands_mark, "currency": currency}
+    reading: dict[str, dict[str, object]] = {}
+    for option, columns in said.items():
+        for name, content in (columns or {}).items():
+            reading.setdefault(name, {})[option] = content
+    book = Codebook() if codebook is None else read_codebook(Path(codebook))
+    if codebook is not None:
+        types, bounds = {**book.types, **(types or {})}, {**book.bounds, **(bounds or {})}
+        domains, reading = {**book.values, **(domains or {})}, combined(book.reading, reading)
     if questions is not None:
         if measure is not None:
             raise InvalidParameter("measure and questions are given together; questions chooses the measure.")
@@ -166,6 +190,9 @@ def protect(
         offered=offered,
         where=where,
         cluster=cluster if cluster is not None or before is None else before.cluster,
+        max_length=book.max_length,
+        others=book.others,
+        reading=reading,
     ).catalog
     if before is not None and where is None and address is not None:
         drafted = drafted.with_table(replace(drafted.tables[0], where=before.tables[0].where))
@@ -175,20 +202,25 @@ def protect(
         _require_same(before, drafted)
         rows = drafted.tables[0].max_rows_per_unit, drafted.tables[0].unreadable, text
         same = rows == (before.tables[0].max_rows_per_unit, known_unreadable, before.tables[0].text)
-        if types is None and bounds is None and domains is None and same:
+        if types is None and bounds is None and domains is None and not reading and same:
             return open_session(before)
-        drafted = _updated(before, drafted, types or {})
+        drafted = _updated(before, drafted, types or {}, reading_given=bool(reading))
     session = open_session(replace(drafted, file=beside))
     if before != drafted:
         write(drafted, beside, overwrite=True)
     return session
 
 
-def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str]) -> Catalog:
+def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str], *, reading_given: bool) -> Catalog:
     """Return a catalog with the types, bounds, values and rows of a new draft, and all else that it said before."""
     known = {column.name: column for column in before.tables[0].columns}
     columns = tuple(
-        _merged(known.get(column.name), column, step_given=":" in types.get(column.name, ""))
+        _merged(
+            known.get(column.name),
+            column,
+            step_given=":" in types.get(column.name, ""),
+            reading=column.reading if reading_given else getattr(known.get(column.name), "reading", None),
+        )
         for column in drafted.tables[0].columns
     )
     new = drafted.tables[0]
@@ -202,7 +234,7 @@ def _updated(before: Catalog, drafted: Catalog, types: Mapping[str, str]) -> Cat
     return before.with_table(table)
 
 
-def _merged(before: Column | None, drafted: Column, *, step_given: bool) -> Column:
+def _merged(before: Column | None, drafted: Column, *, step_given: bool, reading: Reading | None) -> Column:
     if before is None or before.type != drafted.type:
         return drafted
     same = (before.lower, before.upper) == (drafted.lower, drafted.upper)
@@ -212,8 +244,9 @@ def _merged(before: Column | None, drafted: Column, *, step_given: bool) -> Colu
         upper=drafted.upper,
         step=before.step if same and not step_given else drafted.step,
         values=drafted.values,
-        other=before.other if drafted.values is not None else None,
+        other=drafted.other or (before.other if drafted.values is not None else None),
         max_length=None if before.max_length == default_length(before) else before.max_length,
+        reading=reading,
     )
 
 

@@ -28,6 +28,8 @@ class ColumnDescription:
 
     Args: type: None of the privacy unit of a view, and where an older server does not say it. lower, upper, step: None
         without. values: that are listed, in order; other: what all others count as. max_length: bytes of a text.
+        missing: stored values that are NULL; recode: stored values, with what they stand for; both as a catalog spells
+        them. format, decimal_mark, thousands_mark, currency: how dates and numbers are written in the data.
     """
 
     name: str
@@ -39,6 +41,12 @@ class ColumnDescription:
     other: str | None = None
     max_length: int | None = None
     nullable: bool = True
+    missing: tuple[str, ...] | None = None
+    recode: Mapping[str, str] | None = None
+    format: str | None = None
+    decimal_mark: str | None = None
+    thousands_mark: str | None = None
+    currency: str | None = None
 
     @property
     def allowed(self) -> str:
@@ -47,15 +55,25 @@ class ColumnDescription:
         if self.lower is not None:
             parts.append(f"{self.lower} to {self.upper}")
         if self.step is not None and self.type in ("decimal", "float") and len(self.step) <= MOST_DIGITS:
-            parts.append(f"in steps of {self.step}")
+            parts = [" ".join([*parts, f"in steps of {self.step}"])]
         if self.values is not None and self.type != "boolean":
-            more = len(self.values) - MOST_VALUES
-            parts.append(", ".join(self.values[:MOST_VALUES]) + (f" and {more:,} more" if more > 0 else ""))
+            parts.append(_some(self.values))
         if self.other is not None:
             parts.append(f"others are {self.other}")
         if self.max_length is not None:
             parts.append(f"up to {self.max_length:,} bytes")
-        return "; ".join([" ".join(parts[:2]), *parts[2:]]) if self.lower is not None else "; ".join(parts)
+        if self.missing:
+            parts.append(f"{_some(self.missing)} {'is' if len(self.missing) == 1 else 'are'} missing")
+        if self.recode:
+            parts.append(_some([f"{stored} is {meant_by}" for stored, meant_by in self.recode.items()]))
+        if self.format is not None:
+            parts.append(f"written like {self.format}")
+        return "; ".join(parts)
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - MOST_VALUES
+    return ", ".join(texts[:MOST_VALUES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 @final
@@ -213,6 +231,8 @@ def _column(name: str, facts: Mapping[str, Any]) -> ColumnDescription:
         other=facts.get("other"),
         max_length=None if length is None else int(length),
         nullable=facts.get("nullable") != "false",
+        missing=None if facts.get("missing") is None else tuple(facts["missing"]),
+        **{key: facts.get(key) for key in ("recode", "format", "decimal_mark", "thousands_mark", "currency")},
     )
 
 

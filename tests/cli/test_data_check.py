@@ -26,8 +26,8 @@ code     not an integer, counted as NULL: 2 values, like 'A1' (2)
 amount   not whole, and rounded: 1 value, like '3.5' (1)
 amount   above 40, counted as 40: 1 value
 day      not a date like 2024-12-31, counted as NULL: 1 value, like '03/05/2024' (1); written with
-         the day or the month first: declare text, and read it in a view
-plan     not listed in the catalog, left out of GROUP BY: 1 value
+         the day or the month first: say format = "%m/%d/%Y", or what it is, in the catalog
+plan     not listed in the catalog, left out of GROUP BY: 1 value, like 'c' (1)
 messy    without a unit that can be read, and so for no question: 1 row
 
 max_rows_per_unit   rows left out   of units
@@ -124,5 +124,24 @@ def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
     usual = ("--privacy-unit", "person", "--epsilon", "1", "--max-rows", "1", "--output", "fees.toml")
     assert run("init", "fees.csv", *usual, "--types", types).status == 0
     said = " ".join(run("data", "check", "--catalog", "fees.toml").out.split())
-    assert said.count("written with commas before the decimals: declare text, and read it in a view") == 1
-    assert said.count("written with the day or the month first: declare text, and read it in a view") == 1
+    assert said.count('written with commas before the decimals: say decimal_mark = ","') == 1
+    assert said.count("written with the day or the month first: say format") == 1
+
+
+def test_codes_for_missing_values_are_pointed_out_until_the_catalog_has_them(folder: Path, run: Run) -> None:
+    rows = ["1,-99,NA", "2,34,a", "3,999,a", "4,-99,b"]
+    (folder / "poll.csv").write_text("\n".join(["id,age,plan", *rows]) + "\n")
+    init = ("init", "poll.csv", "--privacy-unit", "id", "--epsilon", "3", "--max-rows", "1", "--force")
+    types = ("--types", "age=integer", "--bounds", "age=0:110", "--values", "plan=a,b")
+    run(*init, *types)
+    (checked,) = json.loads(run("data", "check", "--format", "json").out)["tables"]
+    columns = {column["name"]: column for column in checked["columns"]}
+    assert columns["age"]["codes"] == [{"value": "-99", "times": 2}, {"value": "999", "times": 1}]
+    assert columns["plan"]["codes"] == [{"value": "NA", "times": 1}]
+    assert columns["plan"]["unlisted_values"] == [{"value": "NA", "times": 1}]
+    run(*init, *types, "--missing", "age=-99,999", "--missing", "plan=NA")
+    (checked,) = json.loads(run("data", "check", "--format", "json").out)["tables"]
+    assert [(column["codes"], column["unlisted"], column["below"]) for column in checked["columns"]] == [
+        ([], None, None), ([], None, 0), ([], 0, None)
+    ]  # fmt: skip
+    assert [column["nulls"] for column in checked["columns"]] == [0, 3, 1]

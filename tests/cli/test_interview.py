@@ -1,6 +1,7 @@
 """`lapwing init` on a terminal asks for what it was not told, and writes what was answered."""
 
 import io
+import shlex
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -37,7 +38,7 @@ def typed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Typed:
 
 
 CSV = "id,age,when,plan\n1,30,2024-01-02,a\n2,41,2024-01-03,b\n"
-ANSWERS = ["yes", "id", "3", "0:110", "2020-01-01:2029-12-31", "a,b", "5000", "900", "2", "1e-7", "", ""]
+ANSWERS = ["yes", "id", "3", "", "0:110", "2020-01-01:2029-12-31", "a,b", "", "5000", "900", "2", "1e-7", "", ""]
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def file(folder: Path) -> Path:
 
 
 def test_all_that_is_answered_is_in_the_catalog(file: Path, typed: Typed) -> None:
-    outcome = typed([*ANSWERS[:5], "", *ANSWERS[6:]], "people.csv")
+    outcome = typed([*ANSWERS[:6], "", *ANSWERS[8:]], "people.csv")
     assert (outcome.status, outcome.out) == (0, "")
     catalog = load(file.parent / "lapwing.toml")
     (table,) = catalog.tables
@@ -77,7 +78,7 @@ def test_the_command_that_it_names_writes_the_same(file: Path, typed: Typed, run
 
 
 def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: Typed) -> None:
-    outcome = typed(["", "", ".", ".", "", "", "", "", "", ""], "visits.parquet")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", "", ""], "visits.parquet")
     assert outcome.status == 0
     catalog = load(folder / "lapwing.toml")
     assert (catalog.tables[0].privacy_unit, catalog.tables[0].max_rows_per_unit) == ("person_id", 10)
@@ -87,7 +88,7 @@ def test_every_question_has_its_reason_and_enter_is_enough(folder: Path, typed: 
 
 
 def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
-    outcome = typed(["4"], "visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1", "--delta", "0",
+    outcome = typed(["4", "", ""], "visits.parquet", "--privacy-unit", "person_id", "--epsilon", "1", "--delta", "0",
                     "--rows-at-most", "9000", "--people", "600", "--bounds", "cost=0:9",
                     "--values", "plan=a,b")  # fmt: skip
     assert (outcome.status, outcome.err.count("] >")) == (0, 1)
@@ -104,19 +105,32 @@ def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
         (1, "idd", "Did you mean 'id'?"),
         (2, "many", "'many' is no whole number of 1 or more"),
         (2, "0", "'0' is no whole number"),
-        (3, "110", "is not a pair"),
-        (3, "1,5:2,2", "is not a number"),
-        (3, "110:0", "110"),
-        (4, "1900:2000", "is not a date; write one like 2024-12-31"),
-        (4, "0:30.000.000", "is not a date"),
-        (8, "-1", "Epsilon is '-1'"),
-        (9, "1", "Delta is '1'"),
+        (3, "agee=-99", "Did you mean 'age'?"),
+        (4, "110", "is not a pair"),
+        (4, "1,5:2,2", "is not a number"),
+        (4, "110:0", "110"),
+        (5, "1900:2000", "is not a date; write one like 2024-12-31"),
+        (5, "0:30.000.000", "is not a date"),
+        (10, "-1", "Epsilon is '-1'"),
+        (11, "1", "Delta is '1'"),
     ],
 )
 def test_what_is_wrong_is_asked_again(file: Path, typed: Typed, place: int, answer: str, words: str) -> None:
     outcome = typed([*ANSWERS[:place], answer, *ANSWERS[place:]], "people.csv")
     assert (outcome.status, words in outcome.err) == (0, True), outcome.err
     assert load(file.parent / "lapwing.toml").budget.epsilon == 2
+
+
+def test_missing_values_and_others_are_asked_for(file: Path, typed: Typed, run: Run) -> None:
+    file.write_text(CSV + "3,-99,NA,9\n")
+    outcome = typed([*ANSWERS[:3], "when=NA;age=-99,999", *ANSWERS[4:7], "rest", *ANSWERS[8:]], "people.csv")
+    assert outcome.status == 0, outcome.err
+    first = (file.parent / "lapwing.toml").read_text()
+    assert "missing = [-99, 999]" in first
+    assert 'other = "rest"' in first
+    command = outcome.err.split("The same without questions:\n")[1].split("\n\n")[0]
+    assert run(*shlex.split(command.replace("\\\n", " "))[1:], "--force").status == 0
+    assert (file.parent / "lapwing.toml").read_text() == first
 
 
 def test_nothing_is_written_if_the_answers_end(file: Path, typed: Typed) -> None:
@@ -191,7 +205,7 @@ def test_ctrl_c_has_a_line_of_its_own(file: Path, run: Run, monkeypatch: pytest.
 
 def test_json_lines_are_shown_with_the_columns_of_the_first(folder: Path, typed: Typed) -> None:
     (folder / "people.jsonl").write_text('{"id": 1, "age": 30, "more": [1]}\n{"id": 2, "town": "Ulm"}\n')
-    outcome = typed(["town=string", "id", "1", "0:110", "", "", "", "", "", "", ""], "people.jsonl")
+    outcome = typed(["town=string", "id", "1", "", "0:110", "", "", "", "", "", "", ""], "people.jsonl")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert [(column.name, column.type) for column in table.columns] == [
@@ -204,7 +218,7 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
         (folder / "stays" / f"year={year}").mkdir(parents=True)
         (folder / "visits.parquet").rename(folder / "stays" / f"year={year}" / "part.parquet")
         (folder / "visits.parquet").write_bytes((folder / "stays" / f"year={year}" / "part.parquet").read_bytes())
-    outcome = typed(["", "person_id", "1", ".", ".", "", "", "", "", "", ""], "stays")
+    outcome = typed(["", "person_id", "1", "", ".", ".", "", "", "", "", "", ""], "stays")
     assert outcome.status == 0, outcome.err
     (table,) = load(folder / "lapwing.toml").tables
     assert (table.source, table.columns[-1].name, table.columns[-1].type) == ("stays/**/*.parquet", "year", "integer")
@@ -216,7 +230,7 @@ def test_types_of_folders_are_asked_for(folder: Path, typed: Typed) -> None:
 def test_the_number_of_questions_chooses_what_adds_up(
     folder: Path, typed: Typed, planned: str, measure: str, delta: str
 ) -> None:
-    outcome = typed(["", "", ".", ".", "", "", "", "", planned, "0"], "visits.parquet")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", planned, "0"], "visits.parquet")
     assert outcome.status == 0, outcome.err
     assert "How many questions will be asked, about?" in outcome.err
     budget = load(folder / "lapwing.toml").budget
@@ -225,7 +239,7 @@ def test_the_number_of_questions_chooses_what_adds_up(
 
 
 def test_who_gives_the_measure_is_not_asked(folder: Path, typed: Typed) -> None:
-    outcome = typed(["", "", ".", ".", "", "", "", "", "0"], "visits.parquet", "--measure", "zcdp")
+    outcome = typed(["", "", "", ".", ".", "", "", "", "", "0"], "visits.parquet", "--measure", "zcdp")
     assert outcome.status == 0, outcome.err
     assert "How many questions" not in outcome.err
     assert load(folder / "lapwing.toml").budget.measure == "zcdp"

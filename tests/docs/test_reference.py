@@ -13,6 +13,7 @@ from lapwing import errors, graphs, monitors, secure
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.model import ENGINES, MEASURES, NEIGHBOURING, Budget, Catalog, Column, Table
+from lapwing.catalog.reading import Reading
 from lapwing.catalog.text_files import ENCODINGS, TextFormat
 from lapwing.cli.commands import COMMANDS as MODULES
 from lapwing.cli.commands import load
@@ -233,8 +234,10 @@ def test_errors(kind: type[errors.LapwingError]) -> None:
 
 
 def test_catalog_keys() -> None:
-    internal = {"columns", "tables", "folder", "file", "text", "unit_day"}
-    written = (field for kind in (Catalog, Budget, Table, TextFormat, Column) for field in fields(kind) if field.init)
+    internal = {"columns", "tables", "folder", "file", "text", "unit_day", "reading"}
+    written = (
+        field for kind in (Catalog, Budget, Table, TextFormat, Column, Reading) for field in fields(kind) if field.init
+    )
     keys = {field.name for field in written} - internal
     assert not unmentioned({*keys, *TYPES, *ENCODINGS, *ENGINES, *MEASURES, *NEIGHBOURING}, page("catalog.md"))
 

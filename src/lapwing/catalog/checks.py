@@ -121,6 +121,11 @@ def _check_privacy_unit(table: "Table") -> None:
         if column.type in ("float", "boolean"):
             remedy = "store identifiers as integers or strings"
             refuse(place, f"{unit} is of type {column.type}, which cannot tell people apart reliably; {remedy}")
+        if column.reading is not None and (column.reading.recode or column.reading.changes_texts):
+            said = f"columns.{spelling.key(column.name)}"
+            refuse(
+                f".{said}", "says whose row it is, as it is stored; it may have missing, but no other way of reading"
+            )
 
 
 def _check_unit_day(table: "Table") -> None:

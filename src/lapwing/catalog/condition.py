@@ -104,6 +104,8 @@ def check_conditions(table: "Table | PublicTable") -> None:
         if condition.column not in types:
             declared = ", ".join(spelling.key(name) for name in types) or "none"
             refuse(place, f"there is no such column among those that are declared; they are {declared}")
+        if any(column.name == condition.column and column.reading is not None for column in table.columns):
+            refuse(place, "is compared in the source, where values are as they are stored; remove how they are read")
         _check_condition(condition, types[condition.column], place)
 
 

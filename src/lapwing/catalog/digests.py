@@ -30,6 +30,8 @@ def column_facts(column: "Column") -> Facts:
         facts["nullable"] = "false"
     if column.max_length is not None and column.max_length != default_length(column):
         facts["max_length"] = str(column.max_length)
+    if column.reading is not None:
+        facts |= column.reading.facts
     return facts | {"type": column.type}
 
 

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
-from typing import NoReturn, cast, final
+from typing import Any, NoReturn, cast, final
 from unicodedata import combining, normalize
 
 from lapwing.catalog import spelling
@@ -23,6 +23,7 @@ from lapwing.catalog.model import ROW, SPARK, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.public import PublicTable
+from lapwing.catalog.reading import Reading, reading_of
 from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import is_text, stem
 from lapwing.catalog.table import Bound, Column, Value
@@ -33,6 +34,8 @@ from lapwing.privacy.measures import Number, exact
 
 LARGEST_DELTA = Fraction(1, 10**5)
 
+EVERY = "*"
+"""Instead of a column: every one."""
 Edge = Number | date | str
 Wanted = Mapping[str, Sequence[object] | tuple[Edge | None, Edge | None]]
 """Of columns, what their values are to be: a list of values, or a pair of ends."""
@@ -70,6 +73,8 @@ def draft(
     offered: Sequence[FileColumn] | None = None,
     where: Wanted | None = None,
     cluster: str | None = None,
+    others: Mapping[str, str] | None = None,
+    reading: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Draft:
     """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
@@ -89,6 +94,9 @@ def draft(
         public_tables: what everybody knows, as `public_draft` drafts it.
         text: how a CSV file is written; as its name says, unless given.
         cluster: the master of Spark that answers where the files are; DuckDB does here, unless given.
+        others: column → the key that stands for all texts that are not listed.
+        reading: column → how its stored values are read (`catalog.reading`), as options by name; `missing` of the
+            column "*" is that of every column.
 
     Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
         missing or unreadable.
@@ -102,9 +110,15 @@ def draft(
         _check_known("values", values or {}, columns)
         _check_known("max_length", max_length or {}, columns)
         _check_known("where", where or {}, columns)
-        table = _table(
-            source, folder, privacy_unit, max_rows_per_unit, columns, bounds or {}, values or {}, max_length or {}
-        )
+        _check_known("other", others or {}, columns)
+        _check_known("reading", [name for name in reading or {} if name != EVERY], columns)
+        said = {
+            name: {"bounds": (bounds or {}).get(name), "values": (values or {}).get(name)}
+            | {"length": (max_length or {}).get(name), "other": (others or {}).get(name)}
+            | {"reading": _options(reading or {}, name)}
+            for name in (column.name for column in columns)
+        }
+        table = _table(source, folder, privacy_unit, max_rows_per_unit, columns, said)
         conditions = [
             _condition(column.name, column.type or "", (where or {})[column.name])
             for column in columns
@@ -170,9 +184,7 @@ def _table(
     unit: str,
     rows: int | None,
     file_columns: Sequence[FileColumn],
-    bounds: Mapping[str, tuple[Edge, Edge]],
-    values: Mapping[str, Sequence[object]],
-    lengths: Mapping[str, int],
+    said: Mapping[str, Mapping[str, Any]],
 ) -> Table:
     name = table_name(source)
     place = f"tables.{spelling.key(name)}"
@@ -182,9 +194,7 @@ def _table(
         refuse(f"{place}.max_rows_per_unit", reason)
     with within(f"{place}."):
         columns = tuple(
-            drafted_column(
-                column, column.type, bounds.get(column.name), values.get(column.name), lengths.get(column.name)
-            )
+            drafted_column(column, column.type, **said[column.name])
             for column in file_columns
             if column.type is not None
         )
@@ -239,8 +249,12 @@ def drafted_column(
     bounds: tuple[Edge, Edge] | None = None,
     values: Sequence[object] | None = None,
     length: int | None = None,
+    other: str | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> Column:
     """Return a column of a catalog, of a type that it can have.
+
+    Args: reading: options of `catalog.reading`, by name.
 
     Raises: CatalogError or InvalidParameter for bounds, values or a length that are none of this type.
     """
@@ -253,7 +267,50 @@ def drafted_column(
     listed = None if values is None else _listed(name, kind, values)
     if column.untyped and not all(isinstance(value, str) for value in listed or ()):
         _refuse_untyped(name, "and its values must be texts; write them so, or give")
-    return Column(name=name, type=kind, lower=lower, upper=upper, step=column.step, values=listed, max_length=length)
+    return Column(
+        name=name,
+        type=kind,
+        lower=lower,
+        upper=upper,
+        step=column.step,
+        values=listed,
+        max_length=length,
+        other=other,
+        reading=_reading(name, kind, reading or {}),
+    )
+
+
+def _options(reading: Mapping[str, Mapping[str, object]], name: str) -> dict[str, object]:
+    """Return what is said of how a column is read; what is missing in every column is in this one, too."""
+    own, every = dict(reading.get(name, {})), reading.get(EVERY, {})
+    if set(every) - {"missing"}:
+        refuse("reading", f"{spelling.text(EVERY)} stands for every column, of which only missing may be said")
+    codes = [*_codes(own.get("missing", ())), *_codes(every.get("missing", ()))]
+    return {**own, "missing": codes} if codes else own
+
+
+def _codes(codes: object) -> Sequence[object]:
+    if isinstance(codes, str) or not isinstance(codes, Sequence):
+        raise InvalidParameter(f"missing is {codes!r}; give a list, like [-99, 'NA'].")
+    return codes
+
+
+def _reading(name: str, kind: str, options: Mapping[str, Any]) -> Reading | None:
+    place = f"columns.{spelling.key(name)}"
+    recode = options.get("recode")
+    if recode is not None:
+        if not isinstance(recode, Mapping):
+            raise InvalidParameter(f"recode of {spelling.text(name)} is {recode!r}; give pairs, like {{'1': 'male'}}.")
+        options = {**options, "recode": {code: _stands_for(place, kind, to) for code, to in recode.items()}}
+    return reading_of(kind, place, **options)
+
+
+def _stands_for(place: str, kind: str, target: object) -> object:
+    """Return what a stored value stands for, which may be written as a text, as the column's type has it."""
+    if isinstance(target, str) and kind != "string":
+        place = f"{place}.recode"
+        return _edge(place, kind, target) if kind not in ("integer", "boolean") else _listed_value(place, kind, target)
+    return _listed_value(f"{place}.recode", kind, target) if kind == "string" else target
 
 
 def _refuse_untyped(name: str, what: str) -> NoReturn:

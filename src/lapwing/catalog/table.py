@@ -16,6 +16,7 @@ from lapwing.catalog.column_checks import NUMERIC, check_form, check_meaning, de
 from lapwing.catalog.condition import Condition
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.place import within
+from lapwing.catalog.reading import Reading, check_reading
 from lapwing.catalog.text_files import TextFormat
 from lapwing.errors import InvalidParameter
 
@@ -38,6 +39,7 @@ class Column:
         max_length: bytes of a text in UTF-8, 256 unless given; a longer one counts as NULL.
         nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
             that a broken promise makes answers wrong and nobody less protected.
+        reading: how its stored values are read, where the type alone does not say it.
 
     Raises: CatalogError, starting with `columns.<name>.<key>`, if this cannot be meant.
     """
@@ -51,6 +53,7 @@ class Column:
     other: str | None = None
     nullable: bool = True
     max_length: int | None = None
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         check_form(self)
@@ -61,6 +64,8 @@ class Column:
         if self.max_length is None and self.type == "string":
             object.__setattr__(self, "max_length", default_length(self))
         check_meaning(self)
+        if self.reading is not None:
+            check_reading(self)
 
     @property
     def numeric(self) -> bool:

@@ -33,6 +33,7 @@ from lapwing.catalog.model import (
 )
 from lapwing.catalog.monitor_section import MonitorSection
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.reading import OPTIONS, reading_in
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_address import is_address
 from lapwing.catalog.source_names import is_text
@@ -313,7 +314,7 @@ def _columns(table: TomlSection) -> tuple[Column, ...]:
 
 
 def _column(section: TomlSection, name: str, table: str) -> Column:
-    section.allow("type", "lower", "upper", "step", "values", "other", "nullable", "max_length")
+    section.allow("type", "lower", "upper", "step", "values", "other", "nullable", "max_length", *OPTIONS)
     kind = section.text("type", example="integer")
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
     step = section.number("step", example="0.01") if section.has("step") else None
@@ -321,6 +322,7 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
     other = section.text("other", example="other") if section.has("other") else None
     nullable = section.boolean("nullable", True)
     max_length = section.integer("max_length", None, example=LONGEST_TEXT) if section.has("max_length") else None
+    reading = reading_in(section, kind)
     with within(f"{table}."):
         return Column(
             name=name,
@@ -332,6 +334,7 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
             other=other,
             nullable=nullable,
             max_length=max_length,
+            reading=reading,
         )
 
 
@@ -570,6 +573,8 @@ def _inline(column: Column) -> str:
         entries.append("nullable = false")
     if column.max_length is not None and column.max_length != default_length(column):
         entries.append(f"max_length = {column.max_length}")
+    if column.reading is not None:
+        entries += column.reading.entries()
     return ", ".join(entries)
 
 

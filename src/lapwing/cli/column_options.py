@@ -3,9 +3,12 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from lapwing.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from lapwing.catalog.codebook import Codebook
 
 Content = TypeVar("Content")
 
@@ -14,6 +17,13 @@ SHAPES: Final = {
     "--bounds": "COLUMN=LOWER:UPPER, like cost=0:5000",
     "--values": "COLUMN=A,B, like plan=a,b",
     "--max-length": "COLUMN=BYTES, like note=2000",
+    "--missing": "COLUMN=A,B, like age=-99,999,NA, or '*=NA' for every column",
+    "--other": "COLUMN=NAME, like plan=other",
+    "--recode": "COLUMN=STORED:VALUE,…, like sex=1:male,2:female",
+    "--format": "COLUMN=FORMAT, like day=%m/%d/%Y",
+    "--decimal-mark": "COLUMN=MARK, like cost=,",
+    "--thousands-mark": "COLUMN=MARK, like cost=.",
+    "--currency": "COLUMN=SIGN, like cost=€",
     "--where": "COLUMN=A,B like site=north,south, or COLUMN=LOWER:UPPER like day=2024-01-01:2024-12-31",
 }
 
@@ -65,6 +75,58 @@ def where_of(
     return _pairs("--where", texts, read)
 
 
+def others_of(texts: Sequence[str] | None) -> dict[str, str]:
+    """Read repeated `COLUMN=NAME` texts."""
+    return _pairs("--other", texts, lambda _, rest: rest)
+
+
+def of_codebook(
+    book: "Codebook", types: Sequence[str] | None, bounds: Sequence[str] | None, values: Sequence[str] | None
+) -> tuple[Sequence[str] | None, list[str], list[str]]:
+    """Return types, bounds and values as options write them: those that were given, and the others of a codebook."""
+    typed = {**book.types, **types_of(types)}
+    kinds = [types_line(typed)] if typed else types
+    bounded, listed = bounds_of(bounds), values_of(values)
+    more_bounds = [f"{name}={low}:{high}" for name, (low, high) in book.bounds.items() if name not in bounded]
+    more_values = [f"{name}={_listed(some)}" for name, some in book.values.items() if name not in listed]
+    return kinds, [*(bounds or ()), *more_bounds], [*(values or ()), *more_values]
+
+
+def _listed(values: Sequence[object]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
+
+
+def missing_of(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    """Read repeated `COLUMN=A,B` texts of missing values."""
+    return _pairs("--missing", texts, lambda text, rest: _split("--missing", text, rest))
+
+
+def reading_of(
+    missing: Sequence[str] | None,
+    recode: Sequence[str] | None,
+    written: Mapping[str, Sequence[str] | None],
+) -> dict[str, dict[str, object]]:
+    """Read how columns are read: options of `catalog.reading`, by column. Args: written: by option, like `--format`."""
+    found: dict[str, dict[str, object]] = {}
+    for column, codes in missing_of(missing).items():
+        found.setdefault(column, {})["missing"] = codes
+    for column, pairs in _pairs("--recode", recode, _stands_for).items():
+        found.setdefault(column, {})["recode"] = pairs
+    for option, texts in written.items():
+        for column, text in _pairs(option, texts, lambda _, rest: rest).items():
+            found.setdefault(column, {})[option.removeprefix("--").replace("-", "_")] = text
+    return found
+
+
+def _stands_for(text: str, rest: str) -> dict[str, str]:
+    pairs = [entry.partition(":") for entry in _split("--recode", text, rest)]
+    if not all(colon for _, colon, _ in pairs):
+        raise InvalidParameter(f"--recode {text[:80]!r} is no pairs; write {SHAPES['--recode']}.")
+    return {stored: value for stored, _, value in pairs}
+
+
 def _whole(text: str, rest: str) -> int:
     if not rest.isascii() or not rest.isdecimal() or len(rest) > 9:
         raise InvalidParameter(f"--max-length {text[:80]!r} is no length; write {SHAPES['--max-length']}.")
@@ -75,7 +137,7 @@ def _pairs(option: str, texts: Sequence[str] | None, read: Callable[[str, str], 
     """Read `COLUMN=…` texts; no type and no bound holds a `=`, so that before the last one the name of a column may."""
     pairs: dict[str, Content] = {}
     for text in texts or ():
-        listed = option in ("--values", "--where")
+        listed = option not in ("--types", "--bounds", "--max-length")
         column, equals, rest = text.partition("=") if listed else text.rpartition("=")
         if not column or not equals:
             raise InvalidParameter(f"{option} {text[:80]!r} names no column; write {SHAPES[option]}.")

@@ -12,9 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 import typer
 
 from lapwing.cli.characters import visible
-from lapwing.cli.column_options import bounds_of, lengths_of, types_line, types_of, values_of, where_of
+from lapwing.cli.column_options import (
+    bounds_of,
+    lengths_of,
+    of_codebook,
+    others_of,
+    reading_of,
+    types_line,
+    types_of,
+    values_of,
+    where_of,
+)
 from lapwing.cli.console import complain, labelled, note, rendered
-from lapwing.cli.options import DEFAULT_CATALOG, NeighbouringOption, Unreadable, above_zero, amount, part_of_one
+from lapwing.cli.options import (
+    DEFAULT_CATALOG,
+    Codebook,
+    Missing,
+    NeighbouringOption,
+    Unreadable,
+    above_zero,
+    amount,
+    part_of_one,
+)
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
 
 if TYPE_CHECKING:
@@ -118,6 +137,32 @@ def command(
         list[str] | None,
         typer.Option(metavar="COLUMN=BYTES", help="How long texts may be, 256 unless given. Repeat for more columns."),
     ] = None,
+    codebook: Codebook = None,
+    missing: Missing = None,
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=NAME", help="One more key, for all texts that are not listed and missing ones. Repeat it."
+        ),
+    ] = None,
+    recode: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=STORED:VALUE,…", help="What stored values stand for. Repeat for more columns."),
+    ] = None,
+    date_format: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="COLUMN=FORMAT", help="How dates are written, like day=%m/%d/%Y."),
+    ] = None,
+    decimal_mark: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=MARK", help="Before the decimals, like cost=, instead of a point."),
+    ] = None,
+    thousands_mark: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=MARK", help="Between the thousands, like cost=. or 'cost= '.")
+    ] = None,
+    currency: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=SIGN", help="Before or after the numbers, like cost=€.")
+    ] = None,
     measure: Annotated[
         Measure | None,
         typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
@@ -168,6 +213,7 @@ def command(
     On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file and JSON
     lines hold no types, and the first rows are read for a draft of them that you judge.
     """
+    from lapwing.catalog import codebook as books  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.draft import draft, retyped  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.model import ROW
     from lapwing.catalog.public_draft import public_draft
@@ -184,10 +230,18 @@ def command(
     place: Path | str = with_table(source, table) if address else named(Path(source))
     if output.exists() and not force:
         raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
+    book = books.Codebook() if codebook is None else books.read_codebook(codebook)
+    typed, bounds, values = of_codebook(book, types, bounds, values)
+    written = {"--format": date_format, "--decimal-mark": decimal_mark}
+    written |= {"--thousands-mark": thousands_mark, "--currency": currency}
+    further = {"--missing": missing, "--other": other, "--recode": recode, **written, "--max-length": max_length}
     said = Answers(
+        missing=missing,
+        other=other,
+        further=tuple((option, text) for option, texts in further.items() for text in texts or ()),
         privacy_unit=privacy_unit,
         max_rows=max_rows,
-        types=types,
+        types=typed,
         bounds=bounds or (),
         values=values or (),
         rows_at_most=rows_at_most,
@@ -202,13 +256,13 @@ def command(
         encoding=encoding,
     )
     offered = _offered(str(place), output) if address else None
-    missing = _missing(place, said)
-    if missing and sys.stdin.isatty() and sys.stderr.isatty():
+    lacks = _missing(place, said)
+    if lacks and sys.stdin.isatty() and sys.stderr.isatty():
         said = interview(place, said, offered)
-    elif missing == "--types":
+    elif lacks == "--types":
         _refuse_without_types(Path(place), said)
-    elif missing:
-        raise InvalidParameter(f"{missing} is missing: {MISSING[missing]}. On a terminal, `lapwing init` asks for it.")
+    elif lacks:
+        raise InvalidParameter(f"{lacks} is missing: {MISSING[lacks]}. On a terminal, `lapwing init` asks for it.")
     folder = output.absolute().parent
     kinds = {c.name: c.type for c in retyped(offered or (), types_of(said.types)) if c.type is not None}
     drafting = partial(
@@ -221,7 +275,9 @@ def command(
         types=types_of(said.types),
         bounds=bounds_of(said.bounds),
         values=values_of(said.values),
-        max_length=lengths_of(max_length),
+        max_length={**book.max_length, **lengths_of(max_length)},
+        others={**book.others, **others_of(said.other)},
+        reading=books.combined(book.reading, reading_of(said.missing, recode, written)),
         neighbouring=neighbouring.value,
         delta_keys=said.delta_keys or 0,
         people=said.people,
@@ -239,7 +295,7 @@ def command(
     try:
         drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
     except LapwingError:
-        if missing:  # so that nothing that was answered is lost
+        if lacks:  # so that nothing that was answered is lost
             complain(
                 visible(
                     f"\nWhat was answered, to mend and to run again:\n{_command(place, said, where or ())}\n", keep="\n"
@@ -258,7 +314,7 @@ def command(
     for line in drafted.notes:
         note("note", line)
     note("written", f"{output}; look it over, it is the guarantee's fine print.")
-    if missing:
+    if lacks:
         complain(visible(f"\nThe same without questions:\n{_command(place, said, where or ())}", keep="\n"))
     complain(visible(_next(drafted.catalog, output), keep="\n"))
 
@@ -310,6 +366,8 @@ def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str
         if value is not None
     ]
     options += [(option, text) for option, texts in several.items() for text in texts]
+    asked = {"--missing": said.missing or (), "--other": said.other or ()}
+    options += dict.fromkeys([*((o, text) for o, texts in asked.items() for text in texts), *said.further])
     lines = [f"{option} {shlex.quote(text)}" for option, text in options]
     return " \\\n      ".join([f"  lapwing init {shlex.quote(os.fspath(source))}", *lines])
 

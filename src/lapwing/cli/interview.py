@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 from rich.console import RenderableType
 from rich.text import Text
 
-from lapwing.catalog.draft import drafted_column, retyped, table_name
+from lapwing.catalog.draft import EVERY, drafted_column, retyped, table_name
 from lapwing.catalog.file_columns import found_text, guessed_types, read_columns, type_of
 from lapwing.catalog.model import ROW
 from lapwing.catalog.several_files import partition_keys
 from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import holds_no_types, is_json, is_text
 from lapwing.catalog.text_files import ENCODINGS, seems_encoded
-from lapwing.cli.column_options import bounds_of, types_line, types_of, values_of
+from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
 from lapwing.cli.figures import delta
 from lapwing.cli.options import above_zero, part_of_one
@@ -52,7 +52,10 @@ WIDTH: Final = 88
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What is said of a file in options, or in answers to questions; texts as the options have them."""
+    """What is said of a file in options, or in answers to questions; texts as the options have them.
+
+    Args: further: options of columns that are not asked for, to be repeated.
+    """
 
     privacy_unit: str | None = None
     max_rows: int | None = None
@@ -69,6 +72,9 @@ class Answers:
     delimiter: str | None = None
     quote: str | None = None
     encoding: str | None = None
+    missing: Sequence[str] | None = None
+    other: Sequence[str] | None = None
+    further: Sequence[tuple[str, str]] = ()
 
     def text(self, source: Path) -> "TextFormat | None":
         """Return how a CSV file is written, if not as its name says."""
@@ -90,8 +96,8 @@ def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn]
         source = Path(source)
     said = _whose(said, columns)
     asked = [column for column in columns if column.name != said.privacy_unit]
-    said = _bounds(said, asked)
-    said = _budget(_sizes(_values(said, asked), table_name(source)))
+    said = _bounds(_stand_for_none(said, columns), asked)
+    said = _budget(_sizes(_others(_values(said, asked), asked), table_name(source)))
     listed = values_of(said.values)
     return _keys(said, [c.name for c in asked if c.type == "string" and c.name not in listed])
 
@@ -178,6 +184,42 @@ def _whose(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         )
         said = replace(said, max_rows=rows)
     return said
+
+
+def _stand_for_none(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+    if said.missing is not None:
+        return said
+
+    def read(answer: str) -> Sequence[str] | None:
+        if not answer:
+            return None
+        texts = [part.strip() for part in answer.split(";")] if "=" in answer else [f"{EVERY}={answer}"]
+        _require_known([name for name in missing_of(texts) if name != EVERY], [column.name for column in columns])
+        return texts
+
+    missing = _ask(
+        "Which stored values stand for missing ones?",
+        "The codebook says it, such as -99 for no answer, or NA in every column that R wrote. They would count as "
+        "numbers and texts, and -99 as the lower bound. Write NA for every column, or age=-99,999; income=0 for some. "
+        "Enter says none.",
+        "",
+        read,
+    )
+    return replace(said, missing=missing)
+
+
+def _others(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
+    listed = [c.name for c in columns if c.type == "string" and c.name in values_of(said.values)]
+    if said.other is not None or not listed:
+        return said
+    other = _ask(
+        "What to call all other values?",
+        f"Rows whose {' or '.join(listed[:3])} is missing or not listed are in no group, and so in no answer that is "
+        "grouped by it. With a name, such as other, they are one more group. Enter leaves them out.",
+        "",
+        lambda answer: [f"{name}={answer}" for name in listed] if answer else None,
+    )
+    return replace(said, other=other)
 
 
 def _bounds(said: Answers, columns: "Sequence[FileColumn]") -> Answers:

@@ -128,6 +128,25 @@ Unreadable = Annotated[
     ),
 ]
 
+Codebook = Annotated[
+    Path | None,
+    typer.Option(
+        "--codebook",
+        metavar="FILE",
+        help="What columns mean, as CSV, JSON or TOML: types, bounds, values, missing values. Options go before it.",
+        show_default=False,
+    ),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        metavar="COLUMN=A,B,…",
+        help="Stored values that are missing ones, like age=-99,NA, or '*=NA' for every column. May be repeated.",
+        show_default=False,
+    ),
+]
+
 CatalogFile = Annotated[
     Path,
     typer.Option(

@@ -1,7 +1,7 @@
 """`lapwing tables`: what may be asked about."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lapwing.cli import options
 from lapwing.cli.characters import to_json
@@ -9,6 +9,11 @@ from lapwing.cli.console import Fitted, new_table, print_text, show, text
 
 if TYPE_CHECKING:
     from lapwing.tables import TableDescription
+
+COLUMN: Final = (
+    "name", "type", "lower", "upper", "step", "values", "other", "max_length", "nullable",
+    "missing", "recode", "format", "decimal_mark", "thousands_mark", "currency",
+)  # fmt: skip
 
 EXAMPLE = options.examples("lapwing tables", "lapwing describe visits")
 
@@ -54,11 +59,6 @@ def as_document(table: "TableDescription") -> dict[str, object]:
         "kind": table.kind,
         **{name: fact for name, fact in facts.items() if fact is not None},
         "columns": [
-            {
-                name: fact
-                for name in ("name", "type", "lower", "upper", "step", "values", "other", "max_length", "nullable")
-                if (fact := getattr(column, name)) is not None
-            }
-            for column in table.columns
+            {name: fact for name in COLUMN if (fact := getattr(column, name)) is not None} for column in table.columns
         ],
     }

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from lapwing.catalog import spelling
 from lapwing.catalog.condition import in_words
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def as_document(check: "TableCheck") -> dict[str, object]:
         "passes": check.passes,
         "rows": check.rows,
         "columns": [
-            {**asdict(column), "examples": [{"value": value, "times": times} for value, times in column.examples]}
+            {**asdict(column), **{name: _counted_values(getattr(column, name)) for name in VALUES}}
             for column in check.columns
         ],
         "units": None
@@ -55,6 +56,13 @@ def as_document(check: "TableCheck") -> dict[str, object]:
     }
 
 
+VALUES: Final = ("examples", "unlisted_values", "codes")
+
+
+def _counted_values(values: "Sequence[tuple[str, int]]") -> list[dict[str, object]]:
+    return [{"value": value, "times": times} for value, times in values]
+
+
 def findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
     """Yield what is worth a word of each column, and of the rows, with its name."""
     declared = {column.name: column for column in check.table.columns}
@@ -71,7 +79,7 @@ def findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
 
 
 def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]:
-    examples = ", ".join(f"{value!r} ({times:,})" for value, times in column.examples)
+    examples = _times(column.examples)
     if column.unreadable:
         values = counted(column.unreadable, "value")
         said = f"not {NOUNS.get(column.type, column.type)}, counted as NULL: {values}, like {examples}"
@@ -84,20 +92,36 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
     if column.unlisted:
         how = "left out of GROUP BY" if declared.other is None else f"counted as {declared.other}"
         every = ", which is all: none is spelled as in the catalog" if column.unlisted == rows - column.nulls else ""
-        yield f"not listed in the catalog, {how}: {counted(column.unlisted, 'value')}{every}"
+        which = "" if not column.unlisted_values else f", like {_times(column.unlisted_values)}"
+        yield f"not listed in the catalog, {how}: {counted(column.unlisted, 'value')}{every}{which}"
+    if column.codes:
+        written = ", ".join(_written(value) for value, _ in column.codes)
+        yield (
+            f"may be codes for missing values: {_times(column.codes)}. If the codebook says so, write them in the "
+            f"catalog, as missing = [{written}]"
+        )
     if column.too_long:
         yield f"longer than {declared.max_length} bytes, counted as NULL: {counted(column.too_long, 'text')}"
 
 
+def _times(values: "Sequence[tuple[str, int]]") -> str:
+    return ", ".join(f"{value!r} ({times:,})" for value, times in values)
+
+
+def _written(value: str) -> str:
+    return value if re.fullmatch(r"-?[0-9]+", value) else spelling.text(value)
+
+
 def _way_of_writing(examples: Sequence[str]) -> str:
     """Say of values that are all written in one known way how they can be read."""
-    ways = {
-        "commas before the decimals": r"[-+]?[\d.]*\d,\d+",
-        "the day or the month first": r"\d\d?[./-]\d\d?[./-]\d{4}.*",
-    }
-    for way, shape in ways.items():
+    ways = (
+        ("commas before the decimals", r"[-+]?[\d.]*\d,\d+", 'decimal_mark = ","'),
+        ("marks between the thousands", r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", 'thousands_mark = ","'),
+        ("the day or the month first", r"\d\d?[./-]\d\d?[./-]\d{4}.*", 'format = "%m/%d/%Y", or what it is'),
+    )
+    for way, shape, option in ways:
         if examples and all(re.fullmatch(shape, example.strip()) for example in examples):
-            return f"; written with {way}: declare text, and read it in a view"
+            return f"; written with {way}: say {option}, in the catalog"
     return ""
 
 

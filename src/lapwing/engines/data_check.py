@@ -22,6 +22,8 @@ class ColumnCheck:
         would be rounded; examples: of both, the most common first, each with how often it is there.
         below, above: outside the bounds; None without bounds. unlisted: outside the declared values; None without.
         too_long: texts longer than `max_length`, which count as NULL; longest: bytes of the longest; None for others.
+        unlisted_values: the most common of those that are not listed, with how often each is there. codes: values that
+        look like codes for missing ones and are not declared as such, likewise.
         distinct: different values; least, greatest: as texts, None for a text or a boolean, or if there is none.
     """
 
@@ -39,6 +41,8 @@ class ColumnCheck:
     distinct: int
     least: str | None
     greatest: str | None
+    unlisted_values: Sequence[tuple[str, int]] = ()
+    codes: Sequence[tuple[str, int]] = ()
 
     @property
     def unfit(self) -> bool:

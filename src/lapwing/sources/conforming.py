@@ -37,9 +37,10 @@ def candidates(declared: Column | None) -> Sequence[pa.DataType]:
     """Return the types in which a column may be stored, the one to be preferred first.
 
     Args: declared: None for a privacy unit that the catalog declares no column for. It stays as it comes: as texts, 07
-            and 7 are two people.
+            and 7 are two people. Nor has a column a candidate whose catalog says how stored values are read: which
+            type all of them fit would decide how each of them is read.
     """
-    if declared is None:
+    if declared is None or declared.reading is not None:
         return []
     if declared.type == "decimal":
         scale = _scale(declared)

@@ -11,18 +11,50 @@ from typing import Final
 from lapwing import progress
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
-from lapwing.engines.duckdb.cleaned import INTEGER_TYPES, WHOLE, Location, cleaned, read, unit_value
+from lapwing.engines.duckdb.cleaned import WHOLE, Location, cleaned, plain, read, unit_value
 from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
-from lapwing.engines.duckdb.literals import constant, double, identifier, unit_name
+from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, double, identifier, unit_name
 from lapwing.engines.duckdb.source_reading import rows_of
 from lapwing.engines.duckdb.stamps import readable, unreadable
 from lapwing.engines.duckdb.stored_rows import Layers
+from lapwing.engines.duckdb.stored_values import is_missing
+from lapwing.engines.stored_values import before_rounding
 
 EXAMPLES: Final = 3
 LONGEST: Final = 60
 """Characters of an example that are kept."""
+MOST_UNLISTED: Final = 10
+"""Values that are not listed, of which each is shown."""
+WORDS: Final = (
+    "na",
+    "n/a",
+    "#n/a",
+    "null",
+    "none",
+    "nan",
+    ".",
+    "-",
+    "--",
+    "?",
+    "missing",
+    "unknown",
+    "no answer",
+    "refused",
+)
+"""Texts that stand for no value, mostly, without their case."""
+NUMBERS: Final = (
+    *(-9, -99, -999, -9999, -99999),
+    *(-7, -8, -77, -88, -777, -888),
+    *(99, 999, 9999, 99999, 999999),
+    -1,
+    77,
+    88,
+    777,
+    888,
+)
+"""Numbers that stand for no value, mostly, where they lie outside the bounds."""
 
 
 def checked(table: Table, catalog: Catalog, file: File, layers: Layers, database: Database) -> TableCheck:
@@ -53,7 +85,13 @@ def unfit_columns(table: Table, file: File, database: Database) -> list[str]:
     unfit = {column.name: _unfit(column, source.types[column.name]) for column in table.columns}
     if table.link is None and not table.unit_is_row:
         name, unit = table.unit_column, unit_value(table, source.types[table.unit_column])
-        unfit[name] = f"({unfit.get(name, 'false')} OR ({identifier(name)} IS NOT NULL AND {unit} IS NULL))"
+        there, own = f"{identifier(name)} IS NOT NULL", table.column(name)
+        there += (
+            f" AND NOT {is_missing(own, source.types[name], plain)}"
+            if own is not None and own.reading is not None
+            else ""
+        )
+        unfit[name] = f"({unfit.get(name, 'false')} OR ({there} AND {unit} IS NULL))"
     if not unfit:
         return []
     any_ = ", ".join(f"COALESCE(bool_or({condition}), false)" for condition in unfit.values())
@@ -77,6 +115,10 @@ def _column(column: Column, source: Location, query: Query) -> ColumnCheck:
         f" FROM {source.relation}"
     )
     nulls, unreadable, fractions, below, above, unlisted, too_long, longest, distinct, least, greatest = found
+    example = f"left(CAST({name} AS VARCHAR), {LONGEST}) AS example"
+    counted = f"SELECT {example}, COUNT(*) FROM {source.relation} WHERE"
+    most = "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT"
+    strange = f"{counted} {there} AND NOT ({_listed(column, value)}) {most} {MOST_UNLISTED}"
     unfit = f"SELECT left(CAST({name} AS VARCHAR), {LONGEST}) AS example, COUNT(*) FROM {source.relation}"
     unfit += f" WHERE {_unfit(column, physical)} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {EXAMPLES}"
     return ColumnCheck(
@@ -94,7 +136,24 @@ def _column(column: Column, source: Location, query: Query) -> ColumnCheck:
         distinct=distinct,
         least=_shown(least),
         greatest=_shown(greatest),
+        unlisted_values=query(strange) if column.values is not None and unlisted else (),
+        codes=query(f"{counted} {_like_a_code(column, physical, value)} {most} {MOST_UNLISTED}"),
     )
+
+
+def _like_a_code(column: Column, physical: str, value: str) -> str:
+    """Return the condition that a value looks like a code for a missing one, and is not declared as such."""
+    listed = [value.casefold() for value in column.values or () if isinstance(value, str)]
+    words = ", ".join(constant(word) for word in WORDS if word not in listed)
+    found = [f"lower(trim({identifier(column.name)})) IN ({words})"] if physical == "VARCHAR" else []
+    if column.numeric:
+        outside = "TRUE"
+        numbers = NUMBERS if column.bounded else [number for number in NUMBERS if number < -1]
+        if isinstance(column.lower, Fraction) and isinstance(column.upper, Fraction):
+            outside = f"({_double(value)} < {double(column.lower)} OR {_double(value)} > {double(column.upper)})"
+        found.append(f"({value} IN ({', '.join(map(str, numbers))}) AND {outside})")
+    said = f"NOT {is_missing(column, physical, plain)}" if column.reading is not None else "TRUE"
+    return f"({' OR '.join(found) or 'FALSE'}) AND {said}"
 
 
 def _unfit(column: Column, physical: str) -> str:
@@ -105,14 +164,16 @@ def _unreadable(column: Column, physical: str) -> str:
     """Return the condition that a value is there and cannot be read; a double that is NaN is not there."""
     name = identifier(column.name)
     there = f"{name} IS NOT NULL{f' AND NOT isnan({name})' if physical in ('DOUBLE', 'FLOAT') else ''}"
-    return f"({there} AND {read(column, physical)} IS NULL)"
+    said = "" if column.reading is None else f" AND NOT {is_missing(column, physical, plain)}"
+    return f"({there}{said} AND {read(column, physical)} IS NULL)"
 
 
 def _fraction(column: Column, physical: str) -> str:
     """Return the condition that a number of an integer column is not whole."""
     if column.type != "integer" or physical in INTEGER_TYPES:
         return "false"
-    number = f"TRY_CAST({identifier(column.name)} AS DOUBLE)"
+    name = identifier(column.name)
+    number = f"TRY_CAST({name} AS DOUBLE)" if column.reading is None else read(before_rounding(column), physical)
     return f"COALESCE(isfinite({number}) AND floor({number}) <> {number}, false)"
 
 

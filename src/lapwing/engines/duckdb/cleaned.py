@@ -20,8 +20,10 @@ from typing import cast
 
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
+from lapwing.engines.duckdb import stored_values
 from lapwing.engines.duckdb.linked_rows import linked
 from lapwing.engines.duckdb.literals import (
+    INTEGER_TYPES,
     clamp,
     constant,
     double,
@@ -33,8 +35,6 @@ from lapwing.engines.duckdb.literals import (
     whole,
 )
 from lapwing.engines.duckdb.own_parts import own_part
-
-INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,8 @@ def unit_value(table: Table, physical: str) -> str:
     Where several tables may have the same units, as `unit` says, the engine's type follows from the declared one alone.
     """
     name, declared, own = identifier(table.unit_column), table.unit_type, table.unit is None
+    if (column := table.column(table.unit_column)) is not None and column.reading is not None:
+        name = stored_values.unless_missing(column, physical, plain)
     if declared == "integer":
         return name if own and physical in INTEGER_TYPES else f"TRY_CAST({name} AS HUGEINT)"
     if declared in ("date", "timestamp"):
@@ -163,7 +165,13 @@ def _clean(column: Declared, physical: str) -> str:
 
 def read(column: Declared, physical: str) -> str:
     """Return a value as its declared type has it, before anything bounds it: NULL where it cannot be read so."""
-    name = identifier(column.name)
+    if column.reading is not None:
+        return stored_values.read_stored(column, physical, plain)
+    return plain(column, physical, identifier(column.name))
+
+
+def plain(column: Declared, physical: str, name: str) -> str:
+    """Return an expression of a stored type as the declared type has it."""
     if column.type == "string":
         return name if physical == "VARCHAR" else f"CAST({name} AS VARCHAR)"
     if column.type == "boolean":

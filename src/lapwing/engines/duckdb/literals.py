@@ -8,6 +8,8 @@ from lapwing.catalog.model import Table
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.types import Fixed, Real, Type
 
+INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
+
 
 def identifier(name: str) -> str:
     """Quote a name."""

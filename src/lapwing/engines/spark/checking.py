@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lapwing.catalog.model import Column, Table
-from lapwing.engines.spark.cleaned import INTEGERS, unit_value
+from lapwing.engines.spark.cleaned import INTEGERS, missing, read, unit_value
 from lapwing.engines.spark.literals import identifier, kept_name
+from lapwing.engines.stored_values import before_rounding
 
 Rows = list[tuple[Any, ...]]
 
@@ -17,7 +18,9 @@ def unfit_columns(
     unfit = {column.name: _unfit(column, types[column.name]) for column in table.columns}
     if table.link is None and not table.unit_is_row:
         name, unit = table.unit_column, unit_value(table, types[table.unit_column])
-        unfit[name] = f"({unfit.get(name, 'FALSE')} OR ({identifier(name)} IS NOT NULL AND {unit} IS NULL))"
+        there, own = f"{identifier(name)} IS NOT NULL", table.column(name)
+        there += f" AND NOT {missing(own, types[name])}" if own is not None and own.reading is not None else ""
+        unfit[name] = f"({unfit.get(name, 'FALSE')} OR ({there} AND {unit} IS NULL))"
     # That every value is hashed makes Spark read columns too in which nothing can be wrong.
     everything = ", ".join(map(identifier, unfit)) or "0"
     any_ = [f"COALESCE(bool_or({condition}), FALSE)" for condition in unfit.values()]
@@ -30,6 +33,16 @@ def unfit_columns(
 def _unfit(column: Column, physical: str) -> str:
     """Return the condition that a value is there and is not what the declared type says."""
     name = identifier(column.name)
+    if column.reading is not None:
+        value = read(column, physical)
+        there = f"{name} IS NOT NULL AND NOT {missing(column, physical)}"
+        there += f" AND NOT isnan({name})" if physical in ("FLOAT", "DOUBLE") else ""
+        text = column.type == "string" and physical == "STRING"
+        unread = f"NOT is_valid_utf8({value})" if text else f"{value} IS NULL"
+        if column.type != "integer" or physical in INTEGERS:
+            return f"({there} AND {unread})"
+        number = read(before_rounding(column), physical)
+        return f"({there} AND ({unread} OR COALESCE({number} <> rint({number}), FALSE)))"
     if column.type == "string" and physical == "STRING":
         return f"({name} IS NOT NULL AND NOT is_valid_utf8({name}))"
     if column.type == "integer" and physical not in INTEGERS:

@@ -33,6 +33,7 @@ from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Link, Table
 from lapwing.engines.duckdb.literals import unit_name as plain_unit_name
 from lapwing.engines.spark.literals import (
+    WIDE,
     clamp,
     constant,
     double,
@@ -44,6 +45,7 @@ from lapwing.engines.spark.literals import (
     text,
     whole,
 )
+from lapwing.engines.stored_values import Dialect, Stored, is_missing, read_stored
 from lapwing.query.expressions.days import count
 
 INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(20,0)"})
@@ -58,6 +60,24 @@ READABLE: Final[Mapping[str, frozenset[str]]] = {
     "float": INTEGERS | {"FLOAT", "DOUBLE", "DECIMAL"},
 }
 """The types of a file from which a declared type is read; DECIMAL is of any size."""
+DIALECT: Final = Dialect(
+    matches="regexp_like",
+    text_type="STRING",
+    timestamp="TIMESTAMP_NTZ",
+    text=text,
+    whole=whole,
+    double=double,
+    constant=constant,
+)
+
+
+def readable(column: Declared) -> frozenset[str]:
+    """Return the types of a file from which a column is read: texts too, if its catalog says how."""
+    kinds = READABLE[column.type]
+    if column.reading is None or column.type == "string":
+        return kinds
+    integers = column.type == "boolean" or column.reading.format is not None
+    return kinds | {"STRING"} | (INTEGERS if integers else frozenset())
 
 
 def unit_name(*tables: Table) -> str:
@@ -137,6 +157,13 @@ def unit_value(table: Table, physical: str) -> str:
 
     Where several tables may have the same units, as `unit` says, the engine's type follows from the declared one alone.
     """
+    column, unit = table.column(table.unit_column), _unit_value(table, physical)
+    if column is None or column.reading is None:
+        return unit
+    return f"CASE WHEN NOT {missing(column, physical)} THEN {unit} END"
+
+
+def _unit_value(table: Table, physical: str) -> str:
     name, own = identifier(table.unit_column), table.unit is None
     if table.unit_type in ("date", "timestamp"):
         return _moment(name, physical) if table.unit_type == "timestamp" else name
@@ -155,29 +182,69 @@ def clean(column: Declared, physical: str) -> str:
 
 
 def _clean(column: Declared, physical: str) -> str:
-    name = identifier(column.name)
+    value = read(column, physical)
     match column.type:
         case "string" if physical != "STRING":
-            return (
-                f"CASE WHEN octet_length(CAST({name} AS STRING)) <= {column.max_length} THEN CAST({name} AS STRING) END"
-            )
+            return f"CASE WHEN octet_length({value}) <= {column.max_length} THEN {value} END"
         case "string":  # a file may hold bytes that are no text
-            return f"CASE WHEN octet_length({name}) <= {column.max_length} THEN try_validate_utf8({name}) END"
+            return f"CASE WHEN octet_length({value}) <= {column.max_length} THEN try_validate_utf8({value}) END"
         case "boolean":
-            return name
+            return value
         case "date" | "timestamp":
-            return _clean_temporal(column, name if column.type == "date" else _moment(name, physical))
-    if column.bounded and physical in INTEGERS and column.step == 1:
-        return _clean_whole(name, column)
+            return _clean_temporal(column, value)
     if column.bounded:
-        return _clean_fixed(_double(name, physical), column)
-    if column.type == "integer":
-        return f"TRY_CAST({name} AS BIGINT)" if physical in INTEGERS else floored(f"({_double(name, physical)} + 0.5D)")
+        return _clean_whole(value, column) if _is_whole(column, physical) else _clean_fixed(value, column)
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0. NaN equals NaN here, and becomes NULL.
-    return f"NULLIF({_double(name, physical)} + 0.0D, CAST('NaN' AS DOUBLE))"
+    return value if column.type == "integer" else f"NULLIF({value} + 0.0D, CAST('NaN' AS DOUBLE))"
+
+
+def read(column: Declared, physical: str) -> str:
+    """Return a value as its declared type has it, before anything bounds it: NULL where it cannot be read so."""
+    if column.reading is None:
+        return _read(column, physical, identifier(column.name))
+    return read_stored(column, _stored(column, physical), lambda value: _read(column, physical, value), DIALECT)
+
+
+def missing(column: Declared, physical: str) -> str:
+    """Return the condition that the catalog says of a stored value that it stands for none."""
+    return is_missing(column, _stored(column, physical), lambda value: _read(column, physical, value), DIALECT)
+
+
+def _read(column: Declared, physical: str, name: str) -> str:
+    match column.type:
+        case "string":
+            return name if physical == "STRING" else f"CAST({name} AS STRING)"
+        case "boolean":
+            return name if physical == "BOOLEAN" else f"({name} <> 0)"
+        case "date":
+            return name
+        case "timestamp":
+            return _moment(name, physical)
+    if _is_whole(column, physical):
+        return name
+    if column.type != "integer" or column.bounded:
+        return _double(name, physical)
+    if physical in INTEGERS:
+        return f"TRY_CAST({name} AS BIGINT)"
+    if physical == "STRING":
+        return f"TRY_CAST(TRY_CAST({name} AS {WIDE}) AS BIGINT)"
+    return floored(f"({_double(name, physical)} + 0.5D)")
+
+
+def _is_whole(column: Declared, physical: str) -> bool:
+    """Tell whether bounded numbers are integers that stay as they are."""
+    return column.bounded and physical in INTEGERS and column.step == 1
+
+
+def _stored(column: Declared, physical: str) -> Stored:
+    kinds = dict.fromkeys(INTEGERS, "integer") | {"STRING": "text", "FLOAT": "float", "DOUBLE": "number"}
+    kind = kinds.get(physical, "number" if physical.startswith("DECIMAL") else "other")
+    return Stored(name=identifier(column.name), kind=kind)
 
 
 def _double(name: str, physical: str) -> str:
+    if physical == "STRING":  # of a column that says how its texts are read
+        return f"TRY_CAST({name} AS DOUBLE)"
     return name if physical == "DOUBLE" else f"CAST({name} AS DOUBLE)"
 
 

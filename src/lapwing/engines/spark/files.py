@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.stamps import Stamp, unreadable
-from lapwing.engines.spark.cleaned import INTEGERS, READABLE
+from lapwing.engines.spark.cleaned import INTEGERS, READABLE, readable
 from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
 
@@ -162,18 +162,18 @@ def _require_readable(table: Table, types: Mapping[str, str | None]) -> None:
     absent = [name for name in needed(table) if name not in types]
     if absent:
         raise DataFault(f"{table.source} has no column {', '.join(absent)}, which table {table.name} declares")
-    declared = {column.name: column.type for column in table.columns}
+    declared = {column.name: column for column in table.columns}
     for name in needed(table):
         kind = types[name]
-        wanted = [declared[name]] if name in declared else []
+        wanted = [(declared[name].type, readable(declared[name]))] if name in declared else []
         if table.link is None and name == table.privacy_unit:
             if kind not in INTEGERS | {"STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ"}:
                 raise DataFault(
                     f"The privacy unit {name} of {table.name} must be an integer or a text in {table.source}"
                 )
-            wanted.append(table.unit_type)
-        for one in wanted:
-            if kind is None or (kind.partition("(")[0] if kind not in INTEGERS else kind) not in READABLE[one]:
+            wanted.append((table.unit_type, READABLE[table.unit_type]))
+        for one, kinds in wanted:
+            if kind is None or (kind.partition("(")[0] if kind not in INTEGERS else kind) not in kinds:
                 raise DataFault(
                     f"Spark does not read column {name} of {table.source} as {one}, as table {table.name} declares it, "
                     "in a way that is proven. Declare the type that it has, or fetch the files as a snapshot for DuckDB"
