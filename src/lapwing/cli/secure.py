@@ -13,6 +13,7 @@ import typer
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
 from lapwing.cli.options import Report, above_zero, amount, between, examples, part_of_one
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def init(
     A sum of 0 and 1, such as a count of those who say yes, is --number 0:1 --steps 1, with half the noise of --value.
     """
     from lapwing.secure.organising import new_task
+    from lapwing.secure.task import MOST_DELTA
 
     task, key = new_task(
         question=question,
@@ -125,6 +127,8 @@ def init(
     note("written", f"{output} for everybody, {_key_file(output)} for you alone")
     note("promise", task.promise)
     note("noise", _noise_of(task))
+    if task.delta > MOST_DELTA:
+        note("delta", f"above {short(MOST_DELTA)}: clients refuse the task unless they say that they accept this delta")
 
 
 @app.command(epilog=examples("lapwing secure serve north task.json"), short_help="Run one of the servers.")
@@ -192,6 +196,14 @@ def send(
             above_zero("--limit"), "The most that this device may reveal in all, kept for later.", show_default=False
         ),
     ] = None,
+    delta_limit: Annotated[
+        Fraction | None,
+        amount(between("--delta-limit"), "The same of delta; 1e-5 if only --limit was ever given.", show_default=False),
+    ] = None,
+    accept_delta: Annotated[
+        Fraction | None,
+        amount(between("--accept-delta"), "Answer a task with a delta above 1e-5, up to this.", show_default=False),
+    ] = None,
     relay: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Send sealed parts through this relay.", show_default=False),
@@ -217,7 +229,17 @@ def send(
         note("sent", f"the answers of {len(answers):,} people to {len(task.servers)} servers, nothing of them kept")
         return
     note("promise", task.promise)  # before anybody types an answer
-    sending.send(task, None if again else _asked_for(task), device, limit=limit, relay=relay)
+    if not again:
+        task.require_small_delta(accept_delta)  # nor types one in vain
+    sending.send(
+        task,
+        None if again else _asked_for(task),
+        device,
+        limit=limit,
+        delta_limit=delta_limit,
+        accept_delta=accept_delta,
+        relay=relay,
+    )
     names = ", ".join(server.name for server in task.servers)
     note("sent", f"a part to each of {names}" if relay is None else f"a sealed part for each of {names} to the relay")
 

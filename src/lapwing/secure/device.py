@@ -28,6 +28,8 @@ from lapwing.secure.wire import ID_BYTES, record_of
 
 _PLACES: Final = 12
 """Of the ε in the file, rounded up."""
+_DELTA_PLACES: Final = 24
+"""Of its limit of δ, rounded down."""
 
 
 @final
@@ -45,17 +47,18 @@ class Sent:
 class Device:
     """What a device has answered, by the task's digest.
 
-    Args: limit: the ε that its owner does not want to exceed; epsilon: of all answers together, local reports among
-        them, as neighbours are any two lives of the owner; None if these have no bound.
+    Args: limit, delta_limit: the ε and the δ that its owner does not want to exceed; epsilon: of all answers together,
+        local reports among them, as neighbours are any two lives of the owner; None if these have no bound.
     """
 
     limit: Fraction | None = None
+    delta_limit: Fraction | None = None
     epsilon: Fraction | None = Fraction(0)
     sent: Mapping[str, Sent] = field(default_factory=dict)
 
     @property
     def delta(self) -> Fraction:
-        """δ of all answers together."""
+        """δ of all answers together; local reports have none."""
         return sum((each.delta for each in self.sent.values()), Fraction(0))
 
 
@@ -71,29 +74,43 @@ def records_of(task: Task, answer: str, entropy: Entropy = SYSTEM) -> dict[str, 
 
 
 def answer_on_device(
-    path: Path, task: Task, answer: str, *, limit: Fraction | None = None, entropy: Entropy = SYSTEM
+    path: Path,
+    task: Task,
+    answer: str,
+    *,
+    limit: Fraction | None = None,
+    delta_limit: Fraction | None = None,
+    accept_delta: Fraction | None = None,
+    entropy: Entropy = SYSTEM,
 ) -> Mapping[str, bytes]:
     """Return the records to be sent, by server, once the device's file has them.
 
-    Args: limit: to be set, None to keep the one that there is; with twelve decimals at most.
-    Raises: QueryRefused if the task was answered already, or the limit would be exceeded: then nothing is sent.
-        InvalidParameter if that may not be answered. Fault if the file cannot be used.
+    Args: limit, delta_limit: to be set, None to keep those that there are; with 12 and 24 decimals at most.
+        accept_delta: see `Task.require_small_delta`.
+    Raises: QueryRefused if the task was answered already, its δ is too large, or a limit would be exceeded: nothing is
+        sent then. InvalidParameter if that may not be answered. Fault if the file cannot be used.
     """
+    task.require_small_delta(accept_delta)
     with _held(path) as (ledger, write):
         if task.digest in ledger.summed:
             raise QueryRefused(
                 "This device answered the task already",
                 remedy="Nothing was sent. `lapwing secure send --again` sends what a server did not get.",
             )
-        ledger = replace(ledger, limit=ledger.limit if limit is None else _decimal(limit))
+        ledger = replace(
+            ledger,
+            limit=ledger.limit if limit is None else _decimal(limit),
+            delta_limit=ledger.delta_limit if delta_limit is None else _decimal(delta_limit, _DELTA_PLACES),
+        )
         epsilon = -_decimal(-task.epsilon)  # rounded up
+        delta = devices.delta_up(task.delta)
         try:
-            devices.require_within(ledger, epsilon)
+            devices.require_within(ledger, epsilon, delta)
         except devices.LimitReached as refused:
             raise QueryRefused(str(refused).removesuffix("; nothing was sent."), remedy="Nothing was sent.") from None
         records = records_of(task, answer, entropy)
         today, kept = datetime.now(UTC).date(), _kept(task.delta, records)
-        summed = Summed(question=task.question, epsilon=epsilon, day=today, kept=kept)
+        summed = Summed(question=task.question, epsilon=epsilon, delta=delta, day=today, kept=kept)
         write(replace(ledger, summed={**ledger.summed, task.digest: summed}))
     return records
 
@@ -119,9 +136,10 @@ def read_device(path: Path) -> Device:
     Raises: Fault if its file cannot be used.
     """
     with _held(path) as (ledger, _):
-        epsilon, limit = ledger.epsilon(), ledger.limit
+        epsilon, limit, delta_limit = ledger.epsilon(), ledger.limit, ledger.delta_limit
         return Device(
             limit=None if limit is None else Fraction(limit),
+            delta_limit=None if delta_limit is None else Fraction(delta_limit),
             epsilon=None if epsilon is None else Fraction(epsilon),
             sent={digest: _sent(summed) for digest, summed in ledger.summed.items()},
         )
@@ -137,9 +155,9 @@ def _held(path: Path) -> Iterator[tuple[Ledger, Callable[[Ledger], None]]]:
         raise Fault(str(error)) from None
 
 
-def _decimal(number: Fraction) -> Decimal:
+def _decimal(number: Fraction, places: int = _PLACES) -> Decimal:
     """Return a number with the decimals that the file has, rounded down."""
-    return Decimal(number.numerator * 10**_PLACES // number.denominator).scaleb(-_PLACES)
+    return Decimal(number.numerator * 10**places // number.denominator).scaleb(-places)
 
 
 def _kept(delta: Fraction, waiting: Mapping[str, bytes]) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import final
 
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM, Entropy, read_exactly
+from lapwing.privacy.amount_texts import short
 from lapwing.secure.checking import liars, require_opened
 from lapwing.secure.field import joined
 from lapwing.secure.identity import read_identity
@@ -56,8 +57,14 @@ def new_task(
     """Return a task and the organiser's key, which closes it.
 
     Args: certificates: of the servers, as `identity.make_identity` makes them; delta: 0 if the noise is joint, whose
-            delta follows.
+            delta follows; no client accepts more than one over `least_clients`.
+    Raises: InvalidParameter if no client would answer, or a part is out of its range.
     """
+    if delta * least_clients > 1:
+        raise InvalidParameter(
+            f"The delta is {short(delta)}, and no client accepts one above 1/{least_clients}, one over the least "
+            "number of clients: such a promise allows to publish the exact answer of somebody. Give a smaller one."
+        )
     key = read_exactly(entropy, _KEY_BYTES).hex()
     servers = []
     for certificate in certificates:

@@ -27,13 +27,16 @@ def send(
     device: Path,
     *,
     limit: Fraction | None = None,
+    delta_limit: Fraction | None = None,
+    accept_delta: Fraction | None = None,
     relay: str | None = None,
     entropy: Entropy = SYSTEM,
     seconds: float = SECONDS,
 ) -> None:
     """Answer a task from a device; or, without an answer, go on sending the one that some server did not get.
 
-    Args: device: its file, which is written before anything is sent; limit: the ε that it is not to exceed; relay: the
+    Args: device: its file, which is written before anything is sent; limit, delta_limit: the ε and the δ that it is not
+        to exceed; accept_delta: the δ that its owner accepts for this task (`Task.require_small_delta`); relay: the
         address of one, which gets a sealed part for each server in their stead.
     Raises: ServiceFault if a server, or the relay, is missing, after all others got their parts: send again then.
         QueryRefused if the device answered already, or may not reveal so much. InvalidParameter if that may not be
@@ -42,7 +45,9 @@ def send(
     if relay is not None:
         require_relay(relay)
     if answer is not None:
-        waiting = answer_on_device(device, task, answer, limit=limit, entropy=entropy)
+        waiting = answer_on_device(
+            device, task, answer, limit=limit, delta_limit=delta_limit, accept_delta=accept_delta, entropy=entropy
+        )
     else:
         found = waiting_on_device(device, task)
         if found is None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from math import isqrt
 from typing import ClassVar, Final, Self, final
 
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -30,6 +30,8 @@ MOST_STEPS: Final = 1 << 24
 MOST_SERVERS: Final = 16
 MOST_SCALE: Final = 1 << 50
 MOST_TEXT: Final = 500
+MOST_DELTA: Final = Fraction(1, 10**5)
+"""Of a task that a client answers without being asked whether it accepts more."""
 NEIGHBOURING: Final = "replace_one"
 Noise = DiscreteLaplace | RoundedGaussian
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
@@ -400,6 +402,31 @@ class Task:
     @property
     def _names(self) -> str:
         return ", ".join(server.name for server in self.servers)
+
+    def require_small_delta(self, accepted: Fraction | None = None) -> None:
+        """Refuse a task whose δ makes its ε worth nothing, on behalf of a client.
+
+        With δ = 1/n the exact answer of one of n clients, chosen at random, may be published, and every other answer
+        kept perfectly secret: that is (0, 1/n)-DP. So no client accepts more than 1/n of the least number of clients,
+        nor more than MOST_DELTA unless its owner says so. Whoever writes the task chooses least_clients, and may be
+        most of the clients: a δ is a chance that the owner takes.
+
+        Args: accepted: the δ that the owner accepts for this task.
+        Raises: QueryRefused.
+        """
+        if self.delta * self.least_clients > 1:
+            raise QueryRefused(
+                f"The task has delta {short(self.delta)}, above 1/{self.least_clients}, one over its least number of "
+                "clients: it may publish the exact answer of somebody",
+                remedy="Nothing was sent. Ask for a task with a smaller delta.",
+            )
+        if self.delta > (MOST_DELTA if accepted is None else accepted):
+            raise QueryRefused(
+                f"The task has delta {short(self.delta)}: with such a chance its epsilon need not hold. This device "
+                f"accepts {short(MOST_DELTA if accepted is None else accepted)} at most",
+                remedy="Nothing was sent. To accept it, say so: `lapwing secure send --accept-delta DELTA`, or "
+                "`accept_delta` in Python.",
+            )
 
     @property
     def document(self) -> dict[str, object]:

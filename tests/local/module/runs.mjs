@@ -26,6 +26,7 @@ const jobs = {
       return { line, device, revealed: module.revealed(device), unchanged: module.revealed(device, { unchanged: true }) };
     }));
   },
+  delta: (module, device) => told(() => module.revealedDelta(device)),
   law: (module, { task, answer, draws, part }) => {
     const asked = module.readTask(task), counts = {};
     for (let i = 0; i < draws; i++) {

@@ -15,11 +15,12 @@ import lapwing as lw
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import new_table, note, text
 from lapwing.cli.local.output import show_as, written_as
-from lapwing.cli.options import UsualFormat, above_zero, amount
+from lapwing.cli.options import UsualFormat, above_zero, amount, between
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.exact.entropy import SYSTEM
 from lapwing.local.client.answers import plain
 from lapwing.plots import Plot, steps_over_days
+from lapwing.privacy.amount_texts import short
 
 if TYPE_CHECKING:
     from lapwing.local.client import Answer, Task
@@ -33,6 +34,7 @@ ALWAYS, UNCHANGED = "whatever the answers were", "only if no kept answer ever ch
 POINTS: Final = 200
 COLUMNS: Final = (
     "question", "task", "mechanism", "reports", "first", "last", "epsilon_of_one", "epsilon_unchanged", "epsilon",
+    "delta",
 )  # fmt: skip
 SUMMED: Final = "secure sum"
 _PLACES: Final = Decimal("0.001")
@@ -41,17 +43,20 @@ _PLACES: Final = Decimal("0.001")
 def device(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The device's file.")],
     limit: Annotated[Fraction | None, amount(above_zero("--limit"), "Refuse reports beyond this epsilon.")] = None,
-    no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limit.")] = False,
+    delta_limit: Annotated[
+        Fraction | None, amount(between("--delta-limit"), "Refuse secure sums beyond this delta in all.")
+    ] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Remove the limits.")] = False,
     form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
 ) -> None:
-    """Show what this device has revealed so far, task by task and in all, and set its own limit.
+    """Show what this device has revealed so far, task by task and in all, and set its own limits.
 
     The file is private: it has what mechanisms keep of your answers. Without it a device begins anew, though what it
     revealed before stays revealed.
     """
-    if limit is not None and no_limit:
-        raise InvalidParameter("Give --limit or --no-limit, not both.")
+    if no_limit and (limit, delta_limit) != (None, None):
+        raise InvalidParameter("Give limits or --no-limit, not both.")
     require_chart(plot)
     with _refusals():
         from lapwing.local.client import device as devices  # here, as it is for POSIX systems only
@@ -60,6 +65,9 @@ def device(
             # A limit that 12 decimals do not hold is rounded down.
             cap = None if limit is None else Decimal(limit.numerator * 10**12 // limit.denominator).scaleb(-12)
             devices.set_limit(str(file), cap, date.today())
+        if delta_limit is not None or no_limit:  # the same with 24
+            cap = None if delta_limit is None else -devices.delta_up(-delta_limit)
+            devices.set_delta_limit(str(file), cap, date.today())
         revealed = devices.read_device(str(file))
     show_as(
         written_as(form),
@@ -68,11 +76,15 @@ def device(
         columns=COLUMNS,
         document=lambda: _document(revealed),
     )
-    note("in all", f"{_said(revealed.epsilon())} since {revealed.began}, {ALWAYS}.")
+    delta = revealed.delta()
+    note("in all", f"{_said(revealed.epsilon(), delta)} since {revealed.began}, {ALWAYS}.")
     if revealed.epsilon() != revealed.epsilon_unchanged():
-        note("less", f"{_said(revealed.epsilon_unchanged())} {UNCHANGED}.")
-    if revealed.limit is not None:
-        note("limit", f"epsilon {plain(revealed.limit)}: a report beyond it is refused.")
+        note("less", f"{_said(revealed.epsilon_unchanged(), delta)} {UNCHANGED}.")
+    limits = [f"epsilon {plain(revealed.limit)}"] if revealed.limit is not None else []
+    if (most := revealed.most_delta) is not None and (delta or revealed.delta_limit is not None):
+        limits.append(f"delta {short(Fraction(most))}")
+    if limits:
+        note("limit", f"{', '.join(limits)}: a report beyond {'them' if limits[1:] else 'it'} is refused.")
     if plot is not None:
         write_chart(revealed_over_days(revealed), plot)
 
@@ -92,7 +104,7 @@ def report(task: "Task", answer: "Answer", file: Path | None, today: date) -> by
     if new:
         since = "today" if revealed.began == today else str(revealed.began)
         note("new", f"{file} counts from {since}: what this device revealed before, it does not know of.")
-    note("device", f"{_said(revealed.epsilon())} in all so far, {ALWAYS}.")
+    note("device", f"{_said(revealed.epsilon(), revealed.delta())} in all so far, {ALWAYS}.")
     return line
 
 
@@ -107,7 +119,8 @@ def revealed_over_days(revealed: "Device") -> Plot:
         if (epsilon := total(day)) is not None
     ]
     limit = None if revealed.limit is None else float(revealed.limit)
-    title = "What this device has revealed"
+    delta = revealed.delta()
+    title = "What this device has revealed" + (f", with delta {short(Fraction(delta))} in all" if delta else "")
     return steps_over_days(points, day="day", value="epsilon", series="holds", title=title, limit=limit)
 
 
@@ -151,6 +164,7 @@ def _record(each: "Reported") -> dict[str, Any]:
         "epsilon_of_one": plain(each.task.epsilon),
         "epsilon_unchanged": plain(each.epsilon_unchanged(count)),
         "epsilon": None if epsilon is None else plain(epsilon),
+        "delta": "0",
     }
 
 
@@ -166,17 +180,20 @@ def _summed(digest: str, each: "Summed") -> dict[str, Any]:
         "epsilon_of_one": epsilon,
         "epsilon_unchanged": epsilon,
         "epsilon": epsilon,
+        "delta": plain(each.delta),
     }
 
 
 def _table(revealed: "Device") -> Table:
-    numbers = ("reports", "one", "unchanged", "in all")
+    numbers = ("reports", "one", "unchanged", "in all", *(["delta"] if revealed.delta() else []))
     table = new_table("question", "mechanism", "reports", "last", *numbers[1:], numbers=numbers)
     for row in _records(revealed):
         texts = (row[name] for name in ("epsilon_of_one", "epsilon_unchanged", "epsilon"))
         losses = (None if loss is None else Decimal(loss) for loss in texts)
-        cells = (row["question"], row["mechanism"], f"{row['reports']:,}", row["last"] or "")
-        table.add_row(*map(text, (*cells, *("no bound" if loss is None else _up(loss) for loss in losses))))
+        cells = [row["question"], row["mechanism"], f"{row['reports']:,}", row["last"] or ""]
+        cells += ["no bound" if loss is None else _up(loss) for loss in losses]
+        cells += [short(Fraction(row["delta"]))] if revealed.delta() else []
+        table.add_row(*map(text, cells))
     return table
 
 
@@ -185,14 +202,17 @@ def _document(revealed: "Device") -> dict[str, Any]:
     return {
         "began": revealed.began.isoformat(),
         "limit": None if revealed.limit is None else plain(revealed.limit),
+        "delta_limit": None if revealed.most_delta is None else plain(revealed.most_delta),
         "epsilon": None if total is None else plain(total),
         "epsilon_unchanged": plain(revealed.epsilon_unchanged()),
+        "delta": plain(revealed.delta()),
         "reported": _records(revealed),
     }
 
 
-def _said(epsilon: Decimal | None) -> str:
-    return "epsilon without a bound" if epsilon is None else f"epsilon {_up(epsilon)}"
+def _said(epsilon: Decimal | None, delta: Decimal) -> str:
+    loss = "epsilon without a bound" if epsilon is None else f"epsilon {_up(epsilon)}"
+    return f"{loss}, delta {short(Fraction(delta))}" if delta else loss
 
 
 def _up(epsilon: Decimal) -> str:

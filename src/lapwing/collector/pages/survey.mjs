@@ -150,12 +150,12 @@ async function main() {
   const waiting = async () => (await device.waiting()).filter((one) => one.url == url);
 
   async function showCost() {
-    const now = await device.revealed(), { limit } = await device.document(), next = await device.revealed({ task });
-    const said = (epsilon) => epsilon === null ? "without any bound" : `ε = ${epsilon}`;
+    const now = await device.revealed(), chance = await device.revealedDelta(), { limit } = await device.document(), next = await device.revealed({ task });
+    const said = (epsilon) => (epsilon === null ? "without any bound" : `ε = ${epsilon}`) + (chance === "0" ? "" : ` and δ = ${Number(chance)}`); // δ of secure sums: reports have none
     const field = make("input", { id: "limit", type: "text", inputMode: "decimal", value: limit ?? "", autocomplete: "off" });
     const wrong = make("p", { role: "alert", className: "warning" });
     cost.replaceChildren(make("h2", {}, "What it costs"),
-      paragraph(`This device has revealed ${now === "0" ? "nothing" : said(now)} so far, on all questions of this site together. With one more report here it is ${said(next)}${limit === null ? "" : `, of ${limit} that you allow`}.`),
+      paragraph(`This device has revealed ${now === "0" && chance === "0" ? "nothing" : said(now)} so far, on all questions of this site together. With one more report here it is ${said(next)}${limit === null ? "" : `, of ${limit} that you allow`}.`),
       paragraph("A smaller ε tells less. Below 1 is little; above 5, a report says your answer nearly outright.", "quiet"),
       make("details", {}, make("summary", {}, "Set a limit"), make("form", { onsubmit: async (event) => {
         event.preventDefault();

@@ -446,6 +446,11 @@ export function report(task, answer, read = system) {
 // What this device has revealed, by the same document as the file of the Python client.
 
 const LIMIT = /^[0-9]{1,12}(\.[0-9]{1,12})?$/, MOST_REPORTS = 10000;
+const DELTA = /^(0(\.[0-9]{1,24})?|1)$/, EXACT = /^([0-9]{1,40})(?:\.([0-9]{1,40})|\/([1-9][0-9]{0,40}))?$/, DELTA_UNIT = 10n ** 24n;
+function chance(text) { // a δ in 10^-24, rounded up
+  const [, whole, places = "", below] = text.match(EXACT), n = BigInt(whole + places), d = below ? BigInt(below) : 10n ** BigInt(places.length);
+  return (n * DELTA_UNIT + d - 1n) / d;
+}
 const units = (text) => {
   const [whole, places = ""] = text.split(".");
   return BigInt(whole + places.padEnd(12, "0"));
@@ -453,6 +458,7 @@ const units = (text) => {
 export const newDevice = (today) => ({ format: 1, began: today, limit: null, reported: [] });
 
 const sumsOf = (device) => device.summed ?? []; // what secure sums were answered, which another module keeps there
+const deltaOf = ({ delta, kept }) => chance(delta ?? kept.delta); // of earlier versions' sums the module of sums has it
 function readDevice(device) {
   try {
     const each = device.reported.map(({ task, days, memory }) => {
@@ -461,8 +467,8 @@ function readDevice(device) {
       if (read.remembers != !!Object.keys(memory).length) throw 0;
       return { task: read, reports, days, memory };
     });
-    if (!sumsOf(device).every(({ epsilon, day }) => LIMIT.test(epsilon) && isDay(day))) throw 0;
-    if (device.format !== 1 || !isDay(device.began) || device.limit !== null && !LIMIT.test(device.limit)) throw 0;
+    if (!sumsOf(device).every((one) => LIMIT.test(one.epsilon) && isDay(one.day) && deltaOf(one) <= DELTA_UNIT)) throw 0;
+    if (device.format !== 1 || !isDay(device.began) || device.limit !== null && !LIMIT.test(device.limit) || device.delta_limit != null && !DELTA.test(device.delta_limit)) throw 0;
     return new Map(each.map((one) => [one.task.digest, one]));
   } catch {
     refuse("device", "What this device keeps is damaged: what it revealed is not known.");
@@ -480,6 +486,13 @@ export function revealed(device, { task, unchanged = false } = {}) {
   if (task) counts.set(task.digest, [task, (counts.get(task.digest)?.[1] ?? 0) + 1]);
   const sum = total([...[...counts.values()].map(([task, reports]) => spent(task, reports, unchanged)), ...sumsOf(device).map(({ epsilon }) => units(epsilon))]);
   return sum === null ? null : plain(sum);
+}
+
+// δ of all that left, as a text: what is revealed is (ε, δ) together. Reports have none, so they are not limited by it.
+export function revealedDelta(device) {
+  readDevice(device);
+  const all = sumsOf(device).reduce((all, one) => all + deltaOf(one), 0n);
+  return `${all / DELTA_UNIT}.${String(all % DELTA_UNIT).padStart(24, "0")}`.replace(/\.?0+$/, "");
 }
 
 // The report of an answer, and the device's document to keep before the report is sent.
@@ -520,9 +533,12 @@ export async function openDevice(name = "lapwing-local") {
   return {
     document,
     revealed: async (how) => revealed(await document(), how),
-    setLimit: (limit) => inside("device", "all", (device, place) => {
+    revealedDelta: async () => revealedDelta(await document()),
+    setLimit: (limit, delta) => inside("device", "all", (device, place) => { // a δ that is left out stays as it is
       if (limit !== null && !LIMIT.test(limit)) refuse("device", "A limit is a number such as 1.5.");
-      place("device").put({ ...device ?? newDevice(day()), limit: limit === null ? null : plain(units(limit)) }, "all");
+      if (delta != null && !DELTA.test(delta)) refuse("device", "A limit of delta is a number from 0 to 1 such as 0.000001.");
+      const before = device ?? newDevice(day());
+      place("device").put({ ...before, limit: limit === null ? null : plain(units(limit)), ...(delta === undefined ? {} : { delta_limit: delta }) }, "all");
     }),
     answer: (task, answer, url, today = day()) => inside("device", "all", (device, place) => {
       const [line, after] = answerWith(device ?? newDevice(today), task, answer, today);

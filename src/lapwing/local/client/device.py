@@ -6,8 +6,8 @@ no report leaves uncounted, and none is drawn from a memory that is lost. A cras
 left. Whoever writes holds a lock, so that two processes add up. Nothing is appended: what is no longer needed, such as
 the answer of an earlier period, is no longer in the file. `private_file` says how it is written.
 
-What the device sent into secure sums (`lapwing.secure`) is added to it, under the same limit: of that this file knows
-the ε and the day, and keeps unread what the client of such sums needs.
+What the device sent into secure sums (`lapwing.secure`) is added to it, under the same limits: of that this file knows
+ε, δ and the day, and keeps unread what the client of such sums needs. Reports have no δ; some sums do.
 
 The file is as secret as the answers. A device that loses it starts from zero, though what it said before stays said.
 Nor does a device notice that its file was replaced by an older copy: then it counts too little, and what its mechanisms
@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import Final, final
 
 from .answers import plain
@@ -31,14 +32,20 @@ from .task import Answer, Task, report_with_memory
 from .task_text import task_of, unrepeated
 
 __all__ = [
-    "FORMAT", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "Summed", "held_device",
-    "period_of", "read_device", "report_from_device", "require_within", "set_limit",
+    "FORMAT", "MOST_DELTA", "MOST_REPORTS", "Device", "DeviceRefused", "LimitReached", "Reported", "Summed",
+    "delta_up", "held_device", "period_of", "read_device", "report_from_device", "require_within", "set_delta_limit",
+    "set_limit",
 ]  # fmt: skip
 
 FORMAT: Final = 1
 MOST_REPORTS: Final = 10_000
 """To one task; the exact loss of more of them takes long to compute."""
+MOST_DELTA: Final = Decimal("0.00001")
+"""δ of all that a device reveals, where its owner has set a limit of ε and none of δ."""
 _LIMIT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
+_DELTA: Final = re.compile(r"0(\.[0-9]{1,24})?|1")
+_EXACT: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40}|/[1-9][0-9]{0,40})?")
+_DELTA_PLACES: Final = 24
 _SUM: Final = Context(prec=60, rounding=ROUND_CEILING)
 """So that the caller's own decimal context does not matter."""
 
@@ -76,10 +83,11 @@ class Reported:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summed:
-    """What was answered to a secure sum: the question, its ε, rounded up, the day, and what its own client keeps."""
+    """What was answered to a secure sum: the question, ε and δ, rounded up, the day, and what its own client keeps."""
 
     question: str
     epsilon: Decimal
+    delta: Decimal
     day: date
     kept: Mapping[str, object] = field(default_factory=dict, repr=False)
 
@@ -89,19 +97,23 @@ class Summed:
 class Device:
     """What a device has revealed since its file was begun.
 
-    Args: began: the day. limit: an ε that its owner does not want to exceed, or None. reported: by the task's digest,
-        since whoever writes tasks can find two that share the 128 bits of an id. summed: to secure sums, by digest.
+    All of it together is (epsilon, delta)-DP for any two lives of its owner: the ε of all add up, and so do the δ.
+
+    Args: began: the day. limit, delta_limit: an ε and a δ that its owner does not want to exceed, or None. reported: by
+        the task's digest, since whoever writes tasks can find two that share the 128 bits of an id. summed: to secure
+        sums, by digest.
     """
 
     began: date
     limit: Decimal | None = None
+    delta_limit: Decimal | None = None
     reported: Mapping[str, Reported] = field(default_factory=dict)
     summed: Mapping[str, Summed] = field(default_factory=dict)
 
     def epsilon(self, day: date | None = None) -> Decimal | None:
         """Return ε of all that left up to a day together, whatever the answers were; None if there is no bound.
 
-        The ε of tasks add up, whatever they ask: neighbours are any two lives of the respondent.
+        It holds with `delta`. The ε of tasks add up, whatever they ask: neighbours are any two lives of the respondent.
         """
         each = [one.epsilon(one.until(day)) for one in self.reported.values()]
         bounded = [epsilon for epsilon in each if epsilon is not None]
@@ -111,6 +123,15 @@ class Device:
         """Return the same, which holds **only if no answer that a task keeps noisy ever changed**."""
         each = (one.epsilon_unchanged(one.until(day)) for one in self.reported.values())
         return _sum([*each, *self._sums(day)])
+
+    def delta(self, day: date | None = None) -> Decimal:
+        """Return δ of all that left up to a day together, which both `epsilon` and `epsilon_unchanged` hold with."""
+        return _sum(one.delta for one in self._until(day))
+
+    @property
+    def most_delta(self) -> Decimal | None:
+        """The δ that all may have together: the owner's limit, or `MOST_DELTA` if ε alone has one; None for any."""
+        return MOST_DELTA if self.delta_limit is None and self.limit is not None else self.delta_limit
 
     def days(self) -> list[date]:
         """Return the days on which something left, in order."""
@@ -122,7 +143,10 @@ class Device:
         return self.reported.get(task.digest, Reported(task=task))
 
     def _sums(self, day: date | None) -> list[Decimal]:
-        return [one.epsilon for one in self.summed.values() if day is None or one.day <= day]
+        return [one.epsilon for one in self._until(day)]
+
+    def _until(self, day: date | None) -> list[Summed]:
+        return [one for one in self.summed.values() if day is None or one.day <= day]
 
 
 def period_of(task: Task, today: date) -> int:
@@ -185,6 +209,26 @@ def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
     return device
 
 
+def set_delta_limit(path: str, limit: Decimal | None, today: date) -> Device:
+    """Set the largest δ that all that a device reveals may have together, or None for none of its own.
+
+    Raises: DeviceRefused if the file cannot be used, or the limit is none.
+    """
+    if limit is not None and not _DELTA.fullmatch(plain(limit)):
+        raise DeviceRefused(
+            "A limit of delta is a number such as 0.000001, from 0 to 1 with 24 places at most; nothing was changed."
+        )
+    with held_device(path, today) as (device, write):
+        device = replace(device, delta_limit=limit)
+        write(device)
+    return device
+
+
+def delta_up(delta: Fraction) -> Decimal:
+    """Return a δ with the places that the file has, rounded up."""
+    return Decimal(-(-delta.numerator * 10**_DELTA_PLACES // delta.denominator)).scaleb(-_DELTA_PLACES, _SUM)
+
+
 def _sum(each: Iterable[Decimal]) -> Decimal:
     total = Decimal(0)
     for epsilon in each:
@@ -203,11 +247,19 @@ def _check_limit(device: Device, before: Reported) -> None:
     require_within(others, before.epsilon(before.until() + 1))
 
 
-def require_within(others: Device, more: Decimal | None) -> None:
-    """Refuse what would reveal `more` beside what a device has revealed, or is without a bound, beyond its limit.
+def require_within(others: Device, more: Decimal | None, delta: Decimal = Decimal(0)) -> None:
+    """Refuse what would exceed a device's limit of ε or of δ, beside what it has revealed.
 
+    Args: more: ε of what is to leave, None if there is no bound; delta: its δ. What has none is not refused for δ, as
+        it adds nothing.
     Raises: LimitReached.
     """
+    most = others.most_delta
+    if delta and most is not None and (together := _sum((others.delta(), delta))) > most:
+        raise LimitReached(
+            f"With this report the device would have revealed delta {plain(together)} in all, above its limit of "
+            f"{plain(most)}; nothing was sent."
+        )
     if others.limit is None:
         return
     total = others.epsilon()
@@ -234,6 +286,7 @@ def _document(device: Device) -> dict[str, object]:
             "task": digest,
             "question": each.question,
             "epsilon": plain(each.epsilon),
+            "delta": plain(each.delta),
             "day": each.day.isoformat(),
             "kept": each.kept,
         }
@@ -243,6 +296,7 @@ def _document(device: Device) -> dict[str, object]:
         "format": FORMAT,
         "began": device.began.isoformat(),
         "limit": None if device.limit is None else plain(device.limit),
+        **({} if device.delta_limit is None else {"delta_limit": plain(device.delta_limit)}),
         "reported": [
             {
                 "task": each.task.document,
@@ -268,8 +322,13 @@ def _read(content: bytes) -> Device:
         summed = {each["task"]: _summed(each) for each in document.get("summed", [])}
         if len(summed) != len(document.get("summed", [])):
             raise ValueError
-        began, limit = date.fromisoformat(document["began"]), _limit(document["limit"])
-        return Device(began=began, limit=limit, reported=by_task, summed=summed)
+        return Device(
+            began=date.fromisoformat(document["began"]),
+            limit=_limit(document["limit"], _LIMIT),
+            delta_limit=_limit(document.get("delta_limit"), _DELTA),
+            reported=by_task,
+            summed=summed,
+        )
     except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
             f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known. "
@@ -298,13 +357,24 @@ def _summed(part: Mapping[str, object]) -> Summed:
     if not _LIMIT.fullmatch(epsilon):
         raise ValueError
     day = date.fromisoformat(str(part["day"]))
-    return Summed(question=question, epsilon=Decimal(epsilon), day=day, kept=kept)
+    return Summed(question=question, epsilon=Decimal(epsilon), delta=_delta(part, kept), day=day, kept=kept)
 
 
-def _limit(text: object) -> Decimal | None:
+def _delta(part: Mapping[str, object], kept: Mapping[str, object]) -> Decimal:
+    """Read the δ of a sum; earlier versions left it to what the client of sums keeps, as an exact text such as 1/3."""
+    text = part.get("delta", kept.get("delta"))
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
+        raise ValueError
+    delta = Fraction(text)
+    if delta > 1:
+        raise ValueError
+    return delta_up(delta)
+
+
+def _limit(text: object, pattern: re.Pattern[str]) -> Decimal | None:
     if text is None:
         return None
-    if not isinstance(text, str) or not _LIMIT.fullmatch(text):
+    if not isinstance(text, str) or not pattern.fullmatch(text):
         raise ValueError
     return Decimal(text)
 

@@ -1,6 +1,6 @@
 // The page for people who answer a secure task: it asks, says who would have to collude to see the answer, and sends.
 
-import { openDevice, readTask, Refused } from "./lapwing-secure.mjs";
+import { MOST_DELTA, openDevice, readTask, Refused } from "./lapwing-secure.mjs";
 
 const page = document.getElementById("page"), url = new URL("answers", location.href).href;
 function make(name, properties = {}, ...children) { // without markup: what a task says is text, whatever is in it
@@ -28,6 +28,7 @@ function field({ question, values, number, vector }) {
   const element = make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "answer" }, question)), input, make("p", { className: "quiet", id: "hint" }, hint));
   return { element, answer: () => input.value.trim() || undefined };
 }
+const value = (text) => text.split("/").map(Number).reduce((n, d) => n / d); // of an exact text, such as 1/3
 const listed = (names) => names.length == 2 ? names.join(" and ") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 
 async function main() {
@@ -44,13 +45,16 @@ async function main() {
   const action = make("div"), news = make("p", { role: "status" }), cost = make("section");
 
   async function showCost() {
-    const spent = await device.revealed(), wrong = make("p", { role: "alert", className: "warning" }), limit = make("input", { id: "limit", type: "text", inputMode: "decimal", autocomplete: "off" });
+    const spent = await device.revealed(), chance = await device.revealedDelta(), limits = await device.limits(), wrong = make("p", { role: "alert", className: "warning" });
+    const input = (id, value) => make("input", { id, type: "text", inputMode: "decimal", autocomplete: "off", value: value ?? "" }), limit = input("limit", limits.epsilon), deltaLimit = input("delta-limit", limits.delta);
+    const labelled = (control, text) => make("fieldset", {}, make("legend", {}, make("label", { htmlFor: control.id }, text)), control);
+    const allowed = [limits.epsilon === null ? null : `ε = ${limits.epsilon}`, limits.delta === null ? null : `δ = ${Number(limits.delta)}`].filter((text) => text);
     cost.replaceChildren(make("h2", {}, "What it costs"),
-      paragraph(`This answer costs ε = ${asked.epsilon}, whoever sees the result. This device has spent ${spent ?? "more than any bound"} so far on questions of this site.`),
+      paragraph(`This answer costs ε = ${asked.epsilon}${asked.delta === "0" ? "" : ` and δ = ${value(asked.delta)}`}, whoever sees the result. This device has spent ${spent === null ? "more than any bound" : `ε = ${spent}`}${chance === "0" ? "" : ` and δ = ${Number(chance)}`} so far on questions of this site${allowed.length ? `, of ${allowed.join(" and ")} that you allow` : ""}.`),
       make("details", {}, make("summary", {}, "Set a limit"), make("form", { onsubmit: async (event) => {
         event.preventDefault();
-        try { await device.setLimit(limit.value.trim() || null); wrong.textContent = "Kept." } catch (error) { wrong.textContent = error.message }
-      } }, make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "limit" }, "The most that this device may spend (ε); empty for no limit")), limit), wrong, make("button", { className: "second" }, "Keep this limit"))),
+        try { await device.setLimit(limit.value.trim() || null, deltaLimit.value.trim() || null); await showCost() } catch (error) { wrong.textContent = error.message }
+      } }, labelled(limit, "The most that this device may spend (ε); empty for no limit"), labelled(deltaLimit, `The same of δ, the chance that ε does not hold; ${MOST_DELTA} if it is empty and ε has a limit`), wrong, make("button", { className: "second" }, "Keep these limits"))),
       paragraph("This is counted in this browser's storage. Clearing it, a private window or another browser begins anew.", "quiet"));
   }
   async function send() {
@@ -62,18 +66,21 @@ async function main() {
   }
   function ask() {
     const { element, answer } = field(asked), wrong = make("p", { role: "alert", className: "warning" }), button = make("button", { id: "send" }, "Split, seal and send");
+    const large = value(asked.delta) > value(MOST_DELTA), accept = make("input", { id: "accept", type: "checkbox" });
+    const consent = large ? make("label", { className: "choice" }, accept, make("span", {}, `I accept that ε need not hold with a chance of δ = ${value(asked.delta)}: my exact answer may become known then.`)) : null;
     action.replaceChildren(make("form", { noValidate: true, onsubmit: async (event) => {
       event.preventDefault();
       const given = answer();
       if (given === undefined) { wrong.textContent = "Please answer first."; return }
+      if (large && !accept.checked) { wrong.textContent = "Please say first that you accept δ, or close this page."; return }
       button.disabled = true;
-      try { await device.answer(task, given, url) } catch (error) { wrong.textContent = error.message; button.disabled = false; return }
+      try { await device.answer(task, given, url, large ? { acceptDelta: asked.delta } : {}) } catch (error) { wrong.textContent = error.message; button.disabled = false; return }
       await send();
       await showCost();
-    } }, element, wrong, button));
+    } }, element, consent, wrong, button));
   }
   addEventListener("online", send);
-  const value = (text) => text.split("/").map(Number).reduce((n, d) => n / d), epsilon = value(asked.epsilon), sure = Math.ceil(1000 / (1 + Math.exp(-epsilon))) / 10;
+  const epsilon = value(asked.epsilon), sure = Math.ceil(1000 / (1 + Math.exp(-epsilon))) / 10;
   const but = asked.delta === "0" ? "" : ` (but for a chance of δ = ${value(asked.delta)})`;
   const colluding = task.checked ? `any two of ${listed(names)}` : `all of ${listed(names)}`;
   page.replaceChildren(make("h1", {}, asked.question), paragraph("Your answer is split on this device: each server gets a part that tells nothing."), action,

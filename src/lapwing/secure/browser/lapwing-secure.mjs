@@ -138,10 +138,12 @@ export async function readTask(text) {
   const enough = !delta[0] || joint ? noise.mechanism == "discrete Laplace" && same(scale, over([asked.l1, 1n], epsilon))
     : noise.mechanism == "rounded Gaussian" && gaussianDelta(number(epsilon), Math.sqrt(Number(asked.l2)) / number(scale)) <= number(delta) * (1 + TOLERANCE);
   need(enough, "The task states other noise than its promise takes.");
+  const least = document.least_clients;
+  need(integer(least, 1, 1e7) && !below([1n, BigInt(least)], delta), "The task's delta is above one over its least number of clients: it may publish the exact answer of somebody.");
   need(Array.isArray(servers) && servers.length >= 2 && servers.length <= 16 && (!(checked || joint) || servers.length == 3) && new Set(servers.map(({ name }) => name)).size == servers.length, "A task has 2 to 16 servers; one that is checked, or whose noise is joint, has three.");
   const keys = servers.map(sealingKey), plain = JSON.stringify(sorted(document));
   const digest = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(plain))));
-  return { document, digest, asked, epsilon, checked, joint, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
+  return { document, digest, asked, epsilon, delta, checked, joint, servers: servers.map(({ name }, i) => ({ name, key: keys[i] })) };
 }
 
 // Parts of an answer.
@@ -220,9 +222,11 @@ export async function envelopeOf(task, answer, read = system) {
 // What this device answered, in IndexedDB, in the document of lapwing-local.mjs if that is of the same site: one limit for
 // all that leaves, whichever road it takes. Each task once, and what no relay has yet.
 
-const UNIT = 10n ** 12n, today = () => new Date().toISOString().slice(0, 10);
-const units = (text) => { const [n, d] = fraction(text); return (n * UNIT + d - 1n) / d }; // rounded up
-const plain = (number) => `${number / UNIT}.${String(number % UNIT).padStart(12, "0")}`.replace(/\.?0+$/, "");
+const PLACES = 12, DELTA_PLACES = 24, today = () => new Date().toISOString().slice(0, 10);
+const units = (text, places = PLACES) => { const [n, d] = fraction(text); return (n * 10n ** BigInt(places) + d - 1n) / d }; // rounded up
+const plain = (number, places = PLACES) => `${number / 10n ** BigInt(places)}.${String(number % 10n ** BigInt(places)).padStart(places, "0")}`.replace(/\.?0+$/, "");
+const chance = (text) => units(text, DELTA_PLACES), written = (delta) => plain(delta, DELTA_PLACES);
+export const MOST_DELTA = "0.00001"; // of a task whose owner was not asked, and of all if the owner set a limit of ε and none of δ
 export async function openDevice(name = "lapwing-local") {
   const opening = indexedDB.open(name, 1), asked = (request) => new Promise((done, failed) => { request.onsuccess = () => done(request.result); request.onerror = () => failed(request.error) });
   opening.onupgradeneeded = () => { opening.result.createObjectStore("device"); opening.result.createObjectStore("outbox", { keyPath: "id" }) };
@@ -244,16 +248,20 @@ export async function openDevice(name = "lapwing-local") {
     transaction.oncomplete = () => done(result), transaction.onabort = () => failed(wrong ?? transaction.error);
   });
   const sums = ({ summed }) => summed ?? [], waiting = (device) => sums(device).filter(({ kept }) => kept.envelope);
+  const deltas = (device) => sums(device).reduce((all, { delta, kept }) => all + chance(delta ?? kept.delta), 0n), mostDelta = ({ limit, delta_limit }) => delta_limit ?? (limit === null ? null : MOST_DELTA);
   const total = (device, reported) => typeof reported == "string" ? sums(device).reduce((all, { epsilon }) => all + units(epsilon), units(reported)) : null;
   return {
     // Keep an answer to a task, sealed, to be sent to its relay; and count it, before it may leave.
-    async answer(task, answer, url) {
+    async answer(task, answer, url, { acceptDelta = MOST_DELTA } = {}) { // the owner accepts such a δ of this task
+      if (!fraction(acceptDelta) || below(fraction(acceptDelta), task.delta)) refuse("limit", `The task has delta ${task.document.delta}: with such a chance its epsilon need not hold. This device accepts ${acceptDelta} at most.`);
       const envelope = hex(await envelopeOf(task, answer)), { question, epsilon, delta } = task.document, more = units(epsilon);
       await inside((device, reported) => {
         if (sums(device).some(({ task: digest }) => digest == task.digest)) refuse("limit", "This device answered the task already.");
+        const whole = deltas(device) + chance(delta), most = mostDelta(device);
+        if (chance(delta) && most !== null && whole > chance(most)) refuse("limit", `With this answer the device would reveal delta ${written(whole)}, and its limit is ${most}.`);
         const before = total(device, reported);
         if (device.limit !== null && (before === null || before + more > units(device.limit))) refuse("limit", `With this answer the device would reveal ${before === null ? "what has no bound" : "epsilon " + plain(before + more)}, and its limit is ${device.limit}.`);
-        return [{ ...device, summed: [...sums(device), { task: task.digest, question, epsilon: plain(more), day: today(), kept: { delta, url, envelope } }] }];
+        return [{ ...device, summed: [...sums(device), { task: task.digest, question, epsilon: plain(more), delta: written(chance(delta)), day: today(), kept: { delta, url, envelope } }] }];
       });
     },
     // Bring what waits to its relay; what is not acknowledged stays, and counts once however often it is sent.
@@ -271,10 +279,14 @@ export async function openDevice(name = "lapwing-local") {
     waiting: () => inside((device) => [null, waiting(device).map(({ task }) => task)]),
     // ε of all that left this device together, as a number for people; null if there is no bound.
     revealed: () => inside((device, reported) => { const all = total(device, reported); return [null, all === null ? null : Number(plain(all))] }),
-    setLimit: (epsilon) => inside((device) => {
+    revealedDelta: () => inside((device) => [null, written(deltas(device))]), // its δ, as a text
+    // Limits of ε and of δ; a δ that is left out stays as it is.
+    setLimit: (epsilon, delta) => inside((device) => {
       if (epsilon !== null && !(/^[0-9]{1,12}(\.[0-9]{1,12})?$/.test(epsilon) && units(epsilon) > 0n)) refuse("limit", "A limit is a number above 0 such as 1.5, or null.");
-      return [{ ...device, limit: epsilon === null ? null : plain(units(epsilon)) }];
+      if (delta != null && !/^(0(\.[0-9]{1,24})?|1)$/.test(delta)) refuse("limit", "A limit of delta is a number from 0 to 1 such as 0.000001, or null.");
+      return [{ ...device, limit: epsilon === null ? null : plain(units(epsilon)), delta_limit: delta === undefined ? device.delta_limit ?? null : delta }];
     }),
+    limits: () => inside((device) => [null, { epsilon: device.limit, delta: mostDelta(device) }]), // as texts, null for none
     close() { database.close() },
   };
 }
