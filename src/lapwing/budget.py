@@ -23,12 +23,16 @@ ODOMETER_RATIO: Final = Fraction(3, 2)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowanceView:
-    """What the holder of a share of the budget may be charged: a person, or a team together."""
+    """What the holder of a share of the budget may be charged: a person, or a team together.
+
+    `delta_remaining` is what is left of the same share of `delta_keys`.
+    """
 
     holder: str
     share: Fraction
     spent: Loss
     remaining: Loss
+    delta_remaining: Fraction = Fraction(0)
 
 
 @final
@@ -102,12 +106,27 @@ class BudgetView:
         """Return the largest loss that still fits for a question that reads these parts; None for all."""
         return self.remaining if self.by_part is None else self.by_part.room(parts)
 
-    def fits(self, loss: Loss, parts: Sequence[str] | None = None) -> int:
-        """Return how many more questions of this price, about these parts or all, budget and allowances hold."""
+    def delta_room(self, parts: Sequence[str] | None = None) -> Fraction:
+        """Return what is left of `delta_keys` for a question that reads these parts; None for all."""
+        if parts is None or not self.delta_by_part:
+            return self.delta_keys - self.delta_keys_spent
+        return self.delta_keys - max(self.delta_by_part[part] for part in parts)
+
+    def fits(self, loss: Loss, parts: Sequence[str] | None = None, delta: Fraction = Fraction(0)) -> int:
+        """Return how many more questions of this price, about these parts or all, budget and allowances hold.
+
+        Args: delta: what one takes of `delta_keys`.
+        """
         if self.most is not None and loss.amount > self.most.amount:
             return 0
         rooms = (self.room(parts), *(allowance.remaining for allowance in self.allowances))
-        return min(fits(Account(budget=room, spent=room.nothing()), loss) for room in rooms)
+        times = min(fits(Account(budget=room, spent=room.nothing()), loss) for room in rooms)
+        if not delta:
+            return times
+        if self.most is not None and delta * self.total.amount > self.most.amount * self.delta_keys:
+            return 0
+        left = min(self.delta_room(parts), *(allowance.delta_remaining for allowance in self.allowances), delta * times)
+        return max(0, int(left // delta))
 
 
 def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:

@@ -106,7 +106,7 @@ def test_nothing_is_nothing_at_any_moment(folder: Path, run: Run, measure: str) 
 def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measure: str) -> None:
     spend(run, measure, ("0.5",))
     view, said = read(), " ".join(run("budget").out.split())
-    assert f", {AS_IF_CAP} {WHENEVER}: at most epsilon {size(view.whenever.epsilon)} remaining" in said
+    assert f", {AS_IF_CAP} {WHENEVER}: at most epsilon {size(view.whenever.epsilon)}, delta 1e-6 remaining" in said
     assert said.index("total") < said.index("epsilon 3, delta 1e-6 for everything ever asked") < said.index("spent")
     document = json.loads(run("budget", "--format", "json").out)
     assert (document["spent_epsilon"], document["spent_epsilon_means"]) == (view.spent_epsilon, AS_IF_CAP)
@@ -118,7 +118,7 @@ def test_a_reading_above_the_cap_says_that_the_cap_holds(folder: Path, run: Run)
     spend(run, "gdp", ("3",))
     view, said = read(), " ".join(run("budget").out.split())
     assert view.whenever.epsilon > 3
-    assert f"at most epsilon {size(view.whenever.epsilon)}; the total's 3 holds then too" in said
+    assert f"at most epsilon {size(view.whenever.epsilon)}, delta 1e-6; the total's 3 holds then too" in said
 
 
 def check_labelled(page: str) -> None:

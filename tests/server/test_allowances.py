@@ -45,7 +45,7 @@ def question(dear: int = 1) -> dict[str, Any]:
 
 def grant(world: World, name: str, share: Fraction | None) -> None:
     view = world.session().budget()
-    world.service.policies.grant("open", name, share, view.spending, view.total, by="carol")
+    world.service.policies.grant("open", name, share, view.spending, view.total, view.delta_keys, by="carol")
 
 
 def price(world: World) -> Fraction:
@@ -91,7 +91,7 @@ def test_a_team_has_one_allowance(world: World) -> None:
     grant(world, "bob", None)
     for name in ("alice", "bob"):
         service.people.change(name, team="nurses", by="carol")
-    service.policies.give_team("open", "nurses", ten(world), view.spending, view.total, by="carol")
+    service.policies.give_team("open", "nurses", ten(world), view.spending, view.total, view.delta_keys, by="carol")
     assert outcomes(world, "alice", "bob").count(200) == FIT
     assert spent_of(world, "alice", "bob") == FIT * price(world)
     service.people.change("alice", team="doctors", by="carol")  # a new team brings nothing
@@ -106,7 +106,7 @@ def test_other_cases_name_the_same_team(world: World) -> None:
     service.people.change("alice", team="Nurses", by="carol")
     service.people.change("bob", team="nurses", by="carol")
     assert service.people.named("bob").team == "Nurses"
-    service.policies.give_team("open", "NURSES", ten(world), view.spending, view.total, by="carol")
+    service.policies.give_team("open", "NURSES", ten(world), view.spending, view.total, view.delta_keys, by="carol")
     assert set(service.policies.team_shares("open")) == {"Nurses"}
     assert outcomes(world, "alice", "bob").count(200) == FIT
 
@@ -151,7 +151,7 @@ def test_the_cap_stands_above_allowances(world: World) -> None:
 
 def test_one_question_has_a_maximum(world: World) -> None:
     view = world.session().budget()
-    world.service.policies.divide("open", "share", 2 * EPSILON, view.spending, view.total, by="carol")
+    world.service.policies.divide("open", "share", 2 * EPSILON, view.spending, view.total, view.delta_keys, by="carol")
     assert world.query("alice", question(2)).status == 200
     refused = world.query("alice", question(3))
     assert (refused.status, refused.document["code"]) == (409, "allowance_exhausted")
@@ -166,10 +166,12 @@ def searching(epsilon: str) -> dict[str, Any]:
 
 def test_a_maximum_and_an_allowance_count_a_question_with_its_search(world: World) -> None:
     view = world.session().budget()
-    world.service.policies.divide("open", "share", Fraction("0.2"), view.spending, view.total, by="carol")
+    world.service.policies.divide(
+        "open", "share", Fraction("0.2"), view.spending, view.total, view.delta_keys, by="carol"
+    )
     assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
     assert world.charges() == 0  # not even the search
-    world.service.policies.divide("open", "share", None, view.spending, view.total, by="carol")
+    world.service.policies.divide("open", "share", None, view.spending, view.total, view.delta_keys, by="carol")
     grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
     assert world.query("alice", searching("0.21")).document["code"] == "allowance_exhausted"
     assert world.charges() == 0
@@ -259,7 +261,7 @@ def test_who_lost_a_grant_is_charged_nothing_by_a_request_that_was_let_in_before
 def test_a_split_reserves(world: World) -> None:
     policies, view = world.service.policies, world.session().budget()
     grant(world, "alice", Fraction(1, 2))
-    policies.divide("open", "split", None, view.spending, view.total, by="carol")
+    policies.divide("open", "split", None, view.spending, view.total, view.delta_keys, by="carol")
     with pytest.raises(InvalidParameter, match="split"):
         grant(world, "bob", Fraction(51, 100))
     assert policies.grants("open") == (Grant(person="alice", share=Fraction(1, 2)),)  # nothing was changed
@@ -267,14 +269,14 @@ def test_a_split_reserves(world: World) -> None:
     assert world.query("carol", question()).status == 409  # who has no share is charged nothing
     assert world.query("alice", question()).status == 200
     with pytest.raises(InvalidParameter, match="split"):
-        policies.give_team("open", "nurses", Fraction(1, 100), view.spending, view.total, by="carol")
+        policies.give_team("open", "nurses", Fraction(1, 100), view.spending, view.total, view.delta_keys, by="carol")
 
 
 @on_both
 def test_a_split_counts_what_others_were_charged(world: World) -> None:
     assert world.query("carol", question()).status == 200
     view = world.session().budget()
-    world.service.policies.divide("open", "split", None, view.spending, view.total, by="carol")
+    world.service.policies.divide("open", "split", None, view.spending, view.total, view.delta_keys, by="carol")
     with pytest.raises(InvalidParameter, match="split"):
         grant(world, "alice", Fraction(1))
     left = 1 - spent_of(world, "carol") / view.total.amount
@@ -327,7 +329,7 @@ def test_a_share_that_is_forgotten_is_found(world: World, monkeypatch: pytest.Mo
 def test_what_the_curator_forbids_is_read_before_it_is_asked(world: World) -> None:
     view = world.session().budget()
     world.query("alice", question())
-    world.service.policies.divide("open", "share", EPSILON / 2, view.spending, view.total, by="carol")
+    world.service.policies.divide("open", "share", EPSILON / 2, view.spending, view.total, view.delta_keys, by="carol")
     assert "one question may cost at most" in shown(world)
     assert "one question may cost at most" in (explained(world).refusal or "")
     assert "no further question" in shown(world)
@@ -362,7 +364,7 @@ def test_what_is_said_to_fit_is_what_is_answered(world: World, holder: str) -> N
     world.service.people.change("alice", team="nurses", by="carol")
     grant(world, "alice", {"alice": share, "team": None, "both": 2 * share}[holder])
     if holder != "alice":
-        policies.give_team("open", "nurses", share, view.spending, view.total, by="carol")
+        policies.give_team("open", "nurses", share, view.spending, view.total, view.delta_keys, by="carol")
     assert fits_and_bought(world) == (FIT, FIT)
     assert explained(world, "carol").fits > FIT  # whom the cap alone holds
 
@@ -405,7 +407,7 @@ def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
     grant(world, "alice", 2 * price(world) / view.total.amount)
     assert refusals(world, 2)[0] is not None
     assert len(set(refusals(world, 2))) == 1
-    policies.divide("open", "share", EPSILON / 2, view.spending, view.total, by="carol")
+    policies.divide("open", "share", EPSILON / 2, view.spending, view.total, view.delta_keys, by="carol")
     assert len(set(refusals(world))) == 1
     assert "one question may cost at most" in (refusals(world)[0] or "")
     policies.stop("open", stopped=True, by="carol")
@@ -413,7 +415,7 @@ def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
     assert "has stopped" in (refusals(world)[0] or "")
     policies.stop("open", stopped=False, by="carol")
     world.connect("carol", "open").close_for_ever()
-    policies.divide("open", "share", None, view.spending, view.total, by="carol")
+    policies.divide("open", "share", None, view.spending, view.total, view.delta_keys, by="carol")
     assert len(set(refusals(world))) == 1
     assert "for ever" in (refusals(world)[0] or "")
 
@@ -493,6 +495,41 @@ def test_the_decision(spending: Mapping[str, Spent], charges: list[Charge], fits
     else:
         with pytest.raises(AllowanceExhausted, match="Nothing was charged"):
             require_within(limits, spending, REGISTRATION, charges)
+
+
+@pytest.mark.parametrize(
+    ("charges", "fits"),
+    [
+        ([charge("a", "0.1", delta="0.01")], True),
+        ([charge("a", "0.1", delta="0.0100001")], False),
+        ([charge("a", "0.001", delta="0.1")], False),
+        ([charge("a", "0.05", delta="0.006"), charge("a", "0.05", delta="0.006")], False),
+    ],
+)
+def test_one_question_takes_at_most_the_same_share_of_delta(charges: list[Charge], fits: bool) -> None:
+    """A tenth of the budget at most: of its loss, and of the delta for private keys."""
+    limits = Limits(most=lw.PureDP(Fraction(1, 10)))
+    if fits:
+        require_within(limits, {}, REGISTRATION, charges)
+    else:
+        with pytest.raises(AllowanceExhausted, match="delta"):
+            require_within(limits, {}, REGISTRATION, charges)
+
+
+def test_a_split_reserves_delta(world: World) -> None:
+    """Others may have used much of the delta for private keys, and next to nothing of the losses."""
+    view, policies = world.session().budget(), world.service.policies
+    keys = Fraction(1, 10**6)
+    others = {"carol": Spent(amount=Fraction(1, 10**9), delta=keys / 2)}
+    policies.divide("open", "split", None, others, view.total, keys, by="carol")
+    with pytest.raises(InvalidParameter, match="delta for private keys is split"):
+        policies.grant("open", "alice", Fraction(51, 100), others, view.total, keys, by="carol")
+    with pytest.raises(InvalidParameter, match="more than all"):
+        policies.grant("open", "alice", Fraction(51, 100), others, view.total, by="carol")
+    policies.grant("open", "alice", Fraction(1, 2), others, view.total, keys, by="carol")
+    used = {"alice": Spent(delta=keys * Fraction(3, 4)), **others}  # before her share was cut
+    with pytest.raises(InvalidParameter, match="delta for private keys is split"):
+        policies.grant("open", "bob", None, used, view.total, keys, by="carol")
 
 
 def test_a_stopped_data_set_charges_nothing() -> None:

@@ -212,7 +212,9 @@ def test_who_may_do_what(world: World) -> None:
 def test_a_share_of_the_budget_bounds_the_questions(world: World) -> None:
     view = world.session().budget()
     whole = world.service.holdouts.find(made(world)["id"]).terms
-    world.service.policies.grant("open", "alice", Fraction(1, 4), view.spending, view.total, by="carol")
+    world.service.policies.grant(
+        "open", "alice", Fraction(1, 4), view.spending, view.total, view.delta_keys, by="carol"
+    )
     document = made(world)
     quarter = world.service.holdouts.find(document["id"]).terms
     assert quarter.part == whole.part / 4
@@ -226,7 +228,14 @@ def test_a_share_of_the_budget_bounds_the_questions(world: World) -> None:
 def test_the_least_and_the_most_of_one_question_hold(world: World) -> None:
     view = world.session().budget()
     world.service.policies.divide(
-        "open", "share", Fraction(1, 50), view.spending, view.total, least_share=Fraction(1, 1000), by="carol"
+        "open",
+        "share",
+        Fraction(1, 50),
+        view.spending,
+        view.total,
+        view.delta_keys,
+        least_share=Fraction(1, 1000),
+        by="carol",
     )
     dear = world.service.holdouts.find(made(world, 2)["id"]).terms
     assert dear.part == world.session().price(Fraction(1, 50)).amount

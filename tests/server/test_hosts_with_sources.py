@@ -37,7 +37,7 @@ def token_of_alice(catalog: Path) -> str:
     known.add("carol", "curator", None, by="carol")
     known.add("alice", "analyst", None, by="carol")
     token, _ = known.issue("alice", label="", scopes=RIGHTS_OF["analyst"], seconds=DAY, by="carol")
-    policies.grant("visits", "alice", Fraction(1, 5), view.spending, view.total, by="carol")
+    policies.grant("visits", "alice", Fraction(1, 5), view.spending, view.total, view.delta_keys, by="carol")
     store.close()
     return token
 

@@ -15,7 +15,7 @@ SAVED = {"title": "by plan", "question": {"sql": QUESTION["sql"], "epsilon": "1/
 def team(world: World) -> World:
     """A service in which bob may ask `open` too, and alice and bob are in one team."""
     view = world.session().budget()
-    world.service.policies.grant("open", "bob", None, view.spending, view.total, by="carol")
+    world.service.policies.grant("open", "bob", None, view.spending, view.total, view.delta_keys, by="carol")
     for name in ("alice", "bob"):
         world.service.people.change(name, team="nurses", by="carol")
     return world
@@ -32,7 +32,7 @@ def test_what_is_shared_is_seen_by_the_team_alone(world: World) -> None:
     assert shared["team"] == "nurses"
     view = world.session().budget()
     assert world.ask("GET", f"/v1/saved/{shared['id']}", "bob").status == 404  # as he may not see the data set
-    world.service.policies.grant("open", "bob", None, view.spending, view.total, by="carol")
+    world.service.policies.grant("open", "bob", None, view.spending, view.total, view.delta_keys, by="carol")
     assert world.ask("GET", f"/v1/saved/{shared['id']}", "bob").document == shared
     assert [one["title"] for one in world.ask("GET", PATH, "alice").document] == ["by plan", "of us"]
     assert [one["title"] for one in world.ask("GET", PATH, "bob").document] == ["of us"]

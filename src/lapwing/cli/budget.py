@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lapwing.budget import BudgetView
     from lapwing.ledger.reading import HistoryRow
     from lapwing.privacy import PartsAccount
+    from lapwing.privacy.odometers import Reading
 
 EXAMPLE: Final = """\b
 Examples:
@@ -100,7 +101,10 @@ def _raised(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what holds of a budget that was raised, and whether the data set is closed."""
     facts = []
     if view.raised is not None:
-        was = ", then ".join(figures.epsilon(epsilon) for epsilon, _ in view.earlier)
+        was = ", then ".join(
+            figures.epsilon(epsilon) + (f", delta {figures.delta(delta)}" if delta else "")
+            for epsilon, delta in view.earlier
+        )
         sure = f"epsilon {figures.size(view.raised.epsilon)}, delta {figures.delta(view.raised.delta)}"
         facts.append(("raised", f"it was epsilon {was}; {view.raised.holds}, what is proven is {sure}"))
     if view.closed:
@@ -121,16 +125,21 @@ def _policy(view: "BudgetView") -> list[tuple[str, str]]:
 
 def _spent(view: "BudgetView") -> list[tuple[str, str]]:
     """Return what is spent: no epsilon without the words that say when it holds."""
-    if not view.spent.amount:
+    if not view.spent.amount and not view.delta_keys_spent:
         return [("spent", "nothing")]
     lost = [("", "with all that entries may have cost which were lost before a restore")] if view.lost else []
     cap, whenever = view.as_if_cap, view.whenever
-    spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}, {cap.holds}")
+    spent = ("spent", f"{figures.loss(view.spent)}: epsilon {figures.epsilon(cap.epsilon)}{_with(cap)}, {cap.holds}")
     if cap == whenever:
         return [spent, *lost]
     better = whenever.epsilon > view.epsilon and view.raised is None
     also = f"; the total's {figures.epsilon(view.epsilon)} holds then too" if better else ""
-    return [spent, ("", f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{also}"), *lost]
+    most = f"{whenever.holds}: at most epsilon {figures.size(whenever.epsilon)}{_with(whenever)}{also}"
+    return [spent, ("", most), *lost]
+
+
+def _with(reading: "Reading") -> str:
+    return f", delta {figures.delta(reading.delta)}" if reading.delta else ""
 
 
 def _keys(view: "BudgetView") -> list[tuple[str, str]]:
@@ -167,7 +176,7 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
 
 def _more(view: "BudgetView") -> str:
     last = view.history[-1]
-    count = view.fits(last.loss, last.parts)
+    count = view.fits(last.loss, last.parts, last.delta)
     questions = {0: "no further question", 1: "1 more question"}.get(count, f"{count:,} more questions")
     return f"{questions} at the price of the last would fit; what was bought stays free"
 

@@ -173,7 +173,8 @@ def serve(
         spent, budget = server.spent()
         note("serving", f"{mine[0].name} at https://{mine[0].address}: {task.question}")
         note("promise", task.promise)
-        note("spent", f"{spent} of {budget}")
+        delta, kept = server.delta_spent()
+        note("spent", f"{spent} of {budget}" + (f", and delta {short(delta)} of {short(kept)}" if kept else ""))
         run(configured(server, folder, mine[0].name, host or mine[0].host, mine[0].port))
     except KeyboardInterrupt:  # how a service is told to end
         note("ended", "all that was acknowledged or charged is kept")

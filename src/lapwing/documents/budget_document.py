@@ -38,6 +38,7 @@ class AllowanceDocument(TypedDict):
     share: str
     spent: Record
     remaining: Record
+    delta_remaining: str
 
 
 class PartDocument(TypedDict):
@@ -145,7 +146,7 @@ def budget_document(view: BudgetView) -> BudgetDocument:
     last = view.history[-1] if view.history else None
     return {
         **_standing(view),
-        "more_like_the_last": None if last is None else view.fits(last.loss, last.parts),
+        "more_like_the_last": None if last is None else view.fits(last.loss, last.parts, last.delta),
         "history": [history_document(row) for row in view.history],
     }
 
@@ -184,6 +185,7 @@ def _allowance_document(allowance: AllowanceView) -> AllowanceDocument:
         "share": written(allowance.share),
         "spent": allowance.spent.to_record(),
         "remaining": allowance.remaining.to_record(),
+        "delta_remaining": written(allowance.delta_remaining),
     }
 
 
@@ -300,6 +302,7 @@ def _allowance_of(document: Mapping[str, Any]) -> AllowanceView:
         share=read(document["share"], "share"),
         spent=from_record(document["spent"]),
         remaining=from_record(document["remaining"]),
+        delta_remaining=read(document.get("delta_remaining", "0"), "delta_remaining"),
     )
 
 

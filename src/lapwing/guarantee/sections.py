@@ -20,6 +20,7 @@ from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, 
 from lapwing.ledger.state import State
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
+from lapwing.privacy.odometers import Reading
 
 AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 MOST_VALUES: Final = 20
@@ -220,11 +221,11 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
         rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
     asked = {0: "No question was", 1: "One question was"}.get(charges, f"{charges:,} questions were")
     paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
-    if view.spent.amount:
+    if view.spent.amount or view.delta_keys_spent:
         cap, whenever = view.as_if_cap, view.whenever
         paragraphs.append(
-            f"What is spent is ε = {_up(cap.epsilon)}, {cap.holds}"
-            + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}." if whenever != cap else ".")
+            f"What is spent is ε = {_up(cap.epsilon)}{_with(cap)}, {cap.holds}"
+            + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}{_with(whenever)}." if whenever != cap else ".")
         )
     if view.lost:
         paragraphs.append(
@@ -233,6 +234,10 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
         )
     paragraphs.append("What is promised is the whole, as all of it may be spent.")
     return PageSection(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))
+
+
+def _with(reading: Reading) -> str:
+    return f", δ = {small(reading.delta)}" if reading.delta else ""
 
 
 def _protected(table: Table) -> PageSection:

@@ -55,7 +55,8 @@ class Allowance:
 class Limits:
     """What a request must keep to beside the cap.
 
-    Args: allowances: all that hold for who asks; most: of one request, None for no such limit; least: of one charge, a
+    Args: allowances: all that hold for who asks; most: of one request, and the same share of
+        `delta_keys`, None for no such limit; least: of one charge, a
         share of the cap; least_epsilon: names the least epsilon that is charged so much, for people; stopped: whether
             the curator has stopped the data set.
     """
@@ -90,6 +91,12 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
     cheapest = min(price_of(charge).amount for charge in charges)
     if cheapest < limits.least * cap:
         raise _too_cheap(limits, cheapest, cap)
+    if limits.most is not None and total.delta * cap > limits.most.amount * registration.delta_keys:
+        raise AllowanceExhausted(
+            f"The question takes {_percent(total.delta, registration.delta_keys)} of the delta kept for private keys, "
+            f"and one question may take at most {_percent(limits.most.amount, cap)} of it, as of the budget. Nothing "
+            "was charged. Give a smaller delta, or group by columns with public values."
+        )
     if limits.most is not None and total.amount > limits.most.amount:
         raise AllowanceExhausted(
             f"The question costs {_percent(total.amount, cap)} of the budget, and one question may cost at most "

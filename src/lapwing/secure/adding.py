@@ -206,9 +206,14 @@ class AddingServer:
             )
 
     def spent(self) -> tuple[Loss, Loss]:
-        """Return what was charged so far, and the budget."""
+        """Return what was charged so far, and the budget; `delta_spent` is of the same charges."""
         account = self._ledger.seen().account
         return account.spent, account.budget
+
+    def delta_spent(self) -> tuple[Fraction, Fraction]:
+        """Return what releases took of the delta that is set aside for joint noise, and that delta."""
+        state = self._ledger.seen()
+        return state.delta_spent, state.registration.delta_keys
 
     def close(self) -> None:
         """Close the files and let others use the folder."""

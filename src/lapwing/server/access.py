@@ -38,9 +38,9 @@ class DatasetAccess:
     def grant(self, person: str, share: Fraction | None, *, trusted_with_time: bool) -> None:
         """Let somebody ask, with a share of the budget or without one of their own."""
         view = self._served.session.budget(history=False)
-        spending, cap = view.spending, view.total
+        spending, cap, keys = view.spending, view.total, view.delta_keys
         self._policies.grant(
-            self.dataset, person, share, spending, cap, by=self._by, trusted_with_time=trusted_with_time
+            self.dataset, person, share, spending, cap, keys, by=self._by, trusted_with_time=trusted_with_time
         )
         self._served.settle()
 
@@ -52,7 +52,7 @@ class DatasetAccess:
     def give_team(self, team: str, share: Fraction | None) -> None:
         """Give a team a share of the budget, or with None take it away."""
         view = self._served.session.budget(history=False)
-        self._policies.give_team(self.dataset, team, share, view.spending, view.total, by=self._by)
+        self._policies.give_team(self.dataset, team, share, view.spending, view.total, view.delta_keys, by=self._by)
         self._served.settle()
 
     def policy(self) -> PolicyDocument:
@@ -66,9 +66,9 @@ class DatasetAccess:
         if most_epsilon is not None and not self._served.session.price(most_epsilon).amount > 0:
             raise InvalidParameter("most_epsilon must be above 0.")
         view = self._served.session.budget(history=False)
-        spending, cap = view.spending, view.total
+        spending, cap, keys = view.spending, view.total, view.delta_keys
         policy = self._policies.divide(
-            self.dataset, division, most_epsilon, spending, cap, least_share=least_share, by=self._by
+            self.dataset, division, most_epsilon, spending, cap, keys, least_share=least_share, by=self._by
         )
         self._served.settle()
         return _document(policy)

@@ -4,6 +4,7 @@ The errors are those of each by itself. Answers that are bought together may be 
 something of others.
 """
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import TypedDict
@@ -52,7 +53,8 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     cost = sum_of([nothing, *(preview.cost for preview in once.values())])
     remaining = min((preview.remaining for preview in previews), key=lambda loss: loss.amount)
     refusal = next((preview.refusal for preview in previews if preview.refusal is not None), None)
-    if refusal is None and cost.amount > remaining.amount:
+    keys = sum((preview.delta for preview in once.values()), Fraction(0))
+    if refusal is None and (cost.amount > remaining.amount or keys > state.delta_room(None)):
         refusal = TOO_DEAR
     neighbouring = session.catalog.budget.neighbouring
     return {

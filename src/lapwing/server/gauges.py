@@ -45,6 +45,8 @@ class Gauges:
             except LapwingError:  # it is said where it is asked for
                 continue
             self._metrics.set_budget(served.name, float(view.remaining.amount / view.total.amount))
+            if view.delta_keys:
+                self._metrics.set_delta_keys(served.name, float(view.delta_room() / view.delta_keys))
 
     def wait_for_ledgers(self) -> None:
         """Take the time until each ledger could be held."""

@@ -49,6 +49,13 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livemostrecent",
         )
+        self._delta_keys = Gauge(
+            "lapwing_delta_keys_remaining",
+            "The part of the delta for private keys that is left, from 0 to 1; of budgets that have some.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemostrecent",
+        )
         self._ledger_wait = Gauge(
             "lapwing_ledger_wait_seconds",
             "Seconds until the ledger could be held, lately, by the process that waited the longest.",
@@ -69,6 +76,10 @@ class Metrics:
     def set_budget(self, dataset: str, remaining: float) -> None:
         """Say which part of a budget is left."""
         self._budget.labels(dataset).set(remaining)
+
+    def set_delta_keys(self, dataset: str, remaining: float) -> None:
+        """Say which part of the delta for private keys is left."""
+        self._delta_keys.labels(dataset).set(remaining)
 
     def set_ledger_wait(self, dataset: str, seconds: float) -> None:
         """Say how long this process has waited for a ledger."""

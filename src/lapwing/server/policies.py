@@ -25,7 +25,7 @@ from typing import Final, final
 from lapwing.documents.people_document import Division, Role
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance, Limits
-from lapwing.ledger.state import Spending
+from lapwing.ledger.state import Spending, Spent
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
@@ -149,6 +149,7 @@ class Policies:
         share: Fraction | None,
         spending: Spending,
         cap: Loss,
+        delta_keys: Fraction = Fraction(0),
         *,
         by: str,
         trusted_with_time: bool = False,
@@ -162,7 +163,7 @@ class Policies:
                 " ON CONFLICT (dataset, person) DO UPDATE SET share = excluded.share, trusted = excluded.trusted",
                 (dataset, person, _text(share), int(trusted_with_time)),
             )
-            _require_room(connection, dataset, spending, cap)
+            _require_room(connection, dataset, spending, Spent(amount=cap.amount, delta=delta_keys))
             trust = {"trusted_with_time": True} if trusted_with_time else {}
             note(connection, by, "grant made", person, dataset=dataset, share=_text(share), **trust)
 
@@ -175,7 +176,15 @@ class Policies:
             note(connection, by, "grant withdrawn", person, dataset=dataset)
 
     def give_team(
-        self, dataset: str, team: str, share: Fraction | None, spending: Spending, cap: Loss, *, by: str
+        self,
+        dataset: str,
+        team: str,
+        share: Fraction | None,
+        spending: Spending,
+        cap: Loss,
+        delta_keys: Fraction = Fraction(0),
+        *,
+        by: str,
     ) -> None:
         """Give a team a share, or with None take it away."""
         with self._store.transaction() as connection:
@@ -184,7 +193,7 @@ class Policies:
             if share is not None:
                 row = (dataset, team, written(_checked(share)))
                 connection.execute("INSERT INTO team_shares (dataset, team, share) VALUES (?, ?, ?)", row)
-            _require_room(connection, dataset, spending, cap)
+            _require_room(connection, dataset, spending, Spent(amount=cap.amount, delta=delta_keys))
             note(connection, by, "team share set", team, dataset=dataset, share=_text(share))
 
     def divide(
@@ -194,6 +203,7 @@ class Policies:
         most_epsilon: Fraction | None,
         spending: Spending,
         cap: Loss,
+        delta_keys: Fraction = Fraction(0),
         *,
         least_share: Fraction | None = None,
         by: str,
@@ -207,7 +217,7 @@ class Policies:
                 " least_share = excluded.least_share",
                 (dataset, division, most, least),
             )
-            _require_room(connection, dataset, spending, cap)
+            _require_room(connection, dataset, spending, Spent(amount=cap.amount, delta=delta_keys))
             note(connection, by, "policy set", dataset, division=division, most_epsilon=most, least_share=least)
             return _policy(connection, dataset)
 
@@ -346,8 +356,12 @@ def _least_epsilon(priced: Priced, amount: Fraction) -> str:
     return f"{float(NAMED[min(place, len(NAMED) - 1)]):.12g}"
 
 
-def _require_room(connection: StoreConnection, dataset: str, spending: Spending, cap: Loss) -> None:
-    """Refuse a split in which what is reserved, and what others were charged, is more than the cap."""
+def _require_room(connection: StoreConnection, dataset: str, spending: Spending, cap: Spent) -> None:
+    """Refuse a split in which what is reserved, and what others were charged, is more than the cap.
+
+    A share is one of the losses, and the same share of the delta for private keys: each of the two is held against its
+    own cap, as somebody may have used much of one and little of the other.
+    """
     if _policy(connection, dataset).division != "split":
         return
     holders = [
@@ -359,11 +373,26 @@ def _require_room(connection: StoreConnection, dataset: str, spending: Spending,
         if grant.share is not None and grant.person not in in_teams:
             holders.append(_own(grant.person, grant.share))
     named = frozenset[str]().union(*(holder.names for holder in holders))
-    reserved = sum((max(holder.share * cap.amount, holder.spent(spending).amount) for holder in holders), Fraction(0))
-    others = sum((spent.amount for name, spent in spending.items() if name not in named), Fraction(0))
-    if reserved + others > cap.amount:
+    charged = [spent for name, spent in spending.items() if name not in named]
+    _require_share(
+        [max(holder.share * cap.amount, holder.spent(spending).amount) for holder in holders]
+        + [spent.amount for spent in charged],
+        cap.amount,
+        "budget",
+    )
+    _require_share(
+        [max(holder.share * cap.delta, holder.spent(spending).delta) for holder in holders]
+        + [spent.delta for spent in charged],
+        cap.delta,
+        "delta for private keys",
+    )
+
+
+def _require_share(reserved: list[Fraction], cap: Fraction, what: str) -> None:
+    total = sum(reserved, Fraction(0))
+    if total > cap:
+        part = f"{float(total / cap):.4g} of it" if cap else "more than all of it"
         raise InvalidParameter(
-            f"The budget is split, and this would make its shares {float((reserved + others) / cap.amount):.4g} of it "
-            "together with what others were charged. Nothing was changed. Give smaller shares, or set the division to "
-            "share."
+            f"The {what} is split, and this would make its shares {part} together with "
+            "what others were charged. Nothing was changed. Give smaller shares, or set the division to share."
         )

@@ -298,11 +298,13 @@ def allowance_view(allowance: Allowance, view: BudgetView) -> AllowanceView:
     """Return what a share of the budget leaves to its holder."""
     cap, spent = view.total.amount, allowance.spent(view.spending)
     left = max(allowance.share * cap - spent.amount, Fraction(0))
+    delta_left = max(allowance.share * view.delta_keys - spent.delta, Fraction(0))
     return AllowanceView(
         holder=allowance.holder,
         share=allowance.share,
         spent=view.total.from_amount(spent.amount),
         remaining=view.total.from_amount(left),
+        delta_remaining=delta_left,
     )
 
 

@@ -81,8 +81,13 @@ class Teams:
         return self.named(name)
 
     def part(self, team: Team, served: ServedDataset) -> tuple[Fraction | None, float]:
-        """Return a team's share of a data set's budget, None without one, and the part of it that counts as spent."""
+        """Return a team's share of a data set's budget, None without one, and the part of it that counts as spent.
+
+        Of the loss and of the delta for private keys it is the larger part, as either may end first.
+        """
         view, share = served.session.budget(history=False), self._policies.team_shares(served.name).get(team.name)
         everybody = frozenset((*team.members, *team.earlier))
         held = Allowance(holder=team.name, names=everybody, share=share if share is not None else Fraction(1))
-        return share, float(held.spent(view.spending).amount / view.total.amount)
+        spent = held.spent(view.spending)
+        keys = spent.delta / view.delta_keys if view.delta_keys else Fraction(0)
+        return share, float(max(spent.amount / view.total.amount, keys))

@@ -69,7 +69,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for name, role in PEOPLE.items():
         service.people.add(name, role, PASSWORD, by="carol")
     view = session.budget()
-    service.policies.grant(session.catalog.name, "alice", None, view.spending, view.total, by="carol")
+    service.policies.grant(session.catalog.name, "alice", None, view.spending, view.total, view.delta_keys, by="carol")
     with serving(service) as world:
         yield world
 

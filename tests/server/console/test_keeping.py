@@ -18,7 +18,7 @@ from tests.support.server.world import World, on_both
 def nurses(place: World) -> tuple[Visitor, Visitor]:
     """Put two analysts who may ask `open` into one team."""
     view = place.session().budget()
-    place.service.policies.grant("open", "bob", None, view.spending, view.total, by="carol")
+    place.service.policies.grant("open", "bob", None, view.spending, view.total, view.delta_keys, by="carol")
     for name in ("alice", "bob"):
         place.service.people.change(name, team="nurses", by="carol")
     return visitor(place, "alice"), visitor(place, "bob")

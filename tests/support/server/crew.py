@@ -101,9 +101,9 @@ def prepared(
     for name, role in (("carol", "curator"), ("alice", "analyst"), ("bob", "analyst")):
         known.add(name, role, None, by="carol")  # type: ignore[arg-type]
         tokens[name], _ = known.issue(name, label="", scopes=RIGHTS_OF[role], seconds=DAY, by="carol")
-    policies.grant("visits", "alice", Fraction("0.3"), view.spending, view.total, by="carol")
-    policies.grant("visits", "bob", None, view.spending, view.total, by="carol")
-    policies.divide("visits", "share", None, view.spending, view.total, least_share=least, by="carol")
+    policies.grant("visits", "alice", Fraction("0.3"), view.spending, view.total, view.delta_keys, by="carol")
+    policies.grant("visits", "bob", None, view.spending, view.total, view.delta_keys, by="carol")
+    policies.divide("visits", "share", None, view.spending, view.total, view.delta_keys, least_share=least, by="carol")
     store.close()
     return tokens
 

@@ -168,7 +168,7 @@ def introduce(service: Service) -> None:
         service.people.add(name, role, None, by="carol")
     view = next(iter(service.datasets.everything())).session.budget()
     for analyst, dataset in zip(("alice", "bob"), DATASETS, strict=True):
-        service.policies.grant(dataset, analyst, None, view.spending, view.total, by="carol")
+        service.policies.grant(dataset, analyst, None, view.spending, view.total, view.delta_keys, by="carol")
 
 
 def issued(service: Service) -> dict[str, str]:
