@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 import lapwing as lw
 from lapwing import progress
+from lapwing.release.trial import try_showing
 
 QUESTION = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 # Only ever lowered: the aim is 45 files and 8,000 lines.
@@ -31,10 +32,15 @@ BEGIN, END = "<!-- trusted path: written by scripts/trusted_path.py -->", "<!-- 
 def entered() -> list[Path]:
     """Ask the question of a small table, and return the files of which a function ran, in the order of the first."""
     files: dict[str, None] = {}
+    trials: list[FrameType] = []  # nothing of them is kept, so that nobody has to trust what they run
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call":
+        if event == "call" and frame.f_code is try_showing.__code__:
+            trials.append(frame)
+        if event == "call" and not trials:
             files.setdefault(frame.f_code.co_filename)
+        if event == "return" and frame in trials:
+            trials.remove(frame)
 
     with TemporaryDirectory() as folder:
         table = pa.table({"person": [1, 1, 2, 3], "plan": ["a", "b", "a", "a"]})

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lapwing.client import RemoteSession as RemoteSession
     from lapwing.errors import AllowanceExhausted as AllowanceExhausted
     from lapwing.errors import AnswerDropped as AnswerDropped
+    from lapwing.errors import AnswerFault as AnswerFault
     from lapwing.errors import BudgetExhausted as BudgetExhausted
     from lapwing.errors import CatalogError as CatalogError
     from lapwing.errors import CatalogMismatch as CatalogMismatch
@@ -91,9 +92,9 @@ _HOMES = {
     "refreshing": "refresh_data",
     "session": "Session",
     "errors": (
-        "AllowanceExhausted AnswerDropped BudgetExhausted CatalogError CatalogMismatch DataChanged DataFault "
-        "DataStopped EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError LedgerFault "
-        "NotAuthorised NotFound QueryRefused ServiceFault TooManyRequests"
+        "AllowanceExhausted AnswerDropped AnswerFault BudgetExhausted CatalogError CatalogMismatch DataChanged "
+        "DataFault DataStopped EngineFault EntropyFault Fault Interrupted InvalidParameter KeyConflict LapwingError "
+        "LedgerFault NotAuthorised NotFound QueryRefused ServiceFault TooManyRequests"
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -47,7 +47,7 @@ class BudgetView:
         took, `delta_keys_spent` of the `delta_keys` kept for them.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`).
-    `spending` has what was charged, by who asked.
+    `spending` has what was charged, by who asked; `history` the charges in order, read once somebody looks.
 
     `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
     for certain, whatever it was raised for (`privacy.raises`); without that, `epsilon` and `delta` hold if the raises
@@ -66,7 +66,7 @@ class BudgetView:
     as_if_cap: Reading
     whenever: Reading
     version: int
-    history: tuple[HistoryRow, ...] = field(repr=False)
+    history: Sequence[HistoryRow] = field(repr=False)
     delta_keys: Fraction = Fraction(0)
     delta_keys_spent: Fraction = Fraction(0)
     by_part: PartsAccount | None = None
@@ -129,7 +129,7 @@ class BudgetView:
         return max(0, int(left // delta))
 
 
-def budget_view(state: State, history: tuple[HistoryRow, ...]) -> BudgetView:
+def budget_view(state: State, history: Sequence[HistoryRow]) -> BudgetView:
     """Return what a budget has become, by the state of its ledger."""
     account, registration = state.account, state.registration
     delta = registration.delta - registration.delta_keys

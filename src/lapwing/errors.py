@@ -14,11 +14,13 @@ import lapwing.installation  # noqa: F401 - it warns of another distribution, wh
 class LapwingError(Exception):
     """Root of all errors that Lapwing raises on purpose.
 
-    `searches_charged` says that bounds were found and charged before this was raised (`release.searches`).
+    `charged` says whether a query that ended so was charged; None: nobody knows, or it depends. `searches_charged` says
+    that bounds were found and charged before this was raised (`release.searches`).
     """
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 6
+    charged: bool | None = None
     searches_charged: bool = False
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -37,6 +39,7 @@ class InvalidParameter(LapwingError):
 
     code = "invalid_parameter"
     exit_status = 2
+    charged = False
 
 
 class CatalogError(LapwingError):
@@ -44,6 +47,7 @@ class CatalogError(LapwingError):
 
     code = "invalid_catalog"
     exit_status = 2
+    charged = False
 
 
 class CatalogMismatch(LapwingError):
@@ -51,6 +55,7 @@ class CatalogMismatch(LapwingError):
 
     code = "catalog_mismatch"
     exit_status = 2
+    charged = False
 
 
 class QueryRefused(LapwingError):
@@ -61,6 +66,7 @@ class QueryRefused(LapwingError):
 
     code = "query_refused"
     exit_status = 3
+    charged = False
 
     def __init__(self, reason: str, *, remedy: str = "", position: tuple[int, int] | None = None) -> None:
         self.reason = reason
@@ -75,6 +81,7 @@ class DataChanged(LapwingError):
 
     code = "data_changed"
     exit_status = 3
+    charged = False
 
 
 class DataStopped(LapwingError):
@@ -82,6 +89,7 @@ class DataStopped(LapwingError):
 
     code = "data_stopped"
     exit_status = 3
+    charged = False
 
 
 class BudgetExhausted(LapwingError):
@@ -89,6 +97,7 @@ class BudgetExhausted(LapwingError):
 
     code = "budget_exhausted"
     exit_status = 4
+    charged = False
 
 
 class AllowanceExhausted(LapwingError):
@@ -96,6 +105,7 @@ class AllowanceExhausted(LapwingError):
 
     code = "allowance_exhausted"
     exit_status = 4
+    charged = False
 
 
 class NotAuthorised(LapwingError):
@@ -103,6 +113,7 @@ class NotAuthorised(LapwingError):
 
     code = "not_authorised"
     exit_status = 5
+    charged = False
 
 
 class SecondFactorNeeded(LapwingError):
@@ -110,6 +121,7 @@ class SecondFactorNeeded(LapwingError):
 
     code = "second_factor_needed"
     exit_status = 5
+    charged = False
 
 
 class NotFound(LapwingError):
@@ -117,6 +129,7 @@ class NotFound(LapwingError):
 
     code = "not_found"
     exit_status = 2
+    charged = False
 
 
 class KeyConflict(LapwingError):
@@ -131,6 +144,7 @@ class AnswerDropped(LapwingError):
 
     code = "answer_dropped"
     exit_status = 2
+    charged = False
 
 
 class TooManyRequests(LapwingError):
@@ -138,6 +152,7 @@ class TooManyRequests(LapwingError):
 
     code = "too_many_requests"
     exit_status = 3
+    charged = False
 
 
 class Fault(LapwingError):
@@ -150,12 +165,21 @@ class DataFault(Fault):
     """The source of a table is missing, unreadable or not of the kind that the catalog says."""
 
     code = "data_fault"
+    charged = False
+
+
+class AnswerFault(Fault):
+    """The answer to a query could not be shown, which is a fault of Lapwing; nothing was charged."""
+
+    code = "answer_fault"
+    charged = False
 
 
 class EngineFault(Fault):
     """The question failed after the charge; the message is the same whatever happened."""
 
     code = "engine_fault"
+    charged = True
 
 
 class LedgerFault(Fault):
@@ -174,6 +198,7 @@ class EntropyFault(Fault):
     """The operating system gave no, or too little, randomness; nothing was drawn."""
 
     code = "entropy_fault"
+    charged = True
 
 
 class Interrupted(LapwingError):
@@ -189,3 +214,15 @@ class Interrupted(LapwingError):
             if charged
             else "Interrupted before the charge: nothing was paid."
         )
+
+
+def was_charged(error: LapwingError) -> bool | None:
+    """Tell whether a query that ended so was charged, its searches included; None if nobody knows."""
+    return True if error.searches_charged else error.charged
+
+
+def charge_in_words(charged: bool | None) -> str:
+    """Say whether a query that ended without an answer was charged, as `was_charged` tells it."""
+    if charged is None:
+        return "We could not confirm whether this query ran. The history shows it if it was charged."
+    return "This query was charged, and has no answer." if charged else "This query did not run. Nothing was charged."

@@ -275,9 +275,10 @@ class Session:
         return explain(request, state, self._access(), assuming_count)
 
     def budget(self, *, history: bool = True) -> BudgetView:
-        """Return what was granted, spent and is left, with the history of charges, which takes longer as it grows."""
+        """Return what was granted, spent and is left, with the history of charges, read once somebody looks at it."""
         self._require_open()
-        return budget_view(self._state(), self.history() if history else ())
+        state = self._state()
+        return budget_view(state, self._ledger.history_until(state.sequence) if history else ())
 
     def history(
         self, *, after: int = 0, most: int | None = None, principal: str | None = None

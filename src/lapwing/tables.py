@@ -84,7 +84,8 @@ class TableDescription:
     Args: kind: "protected", "public" or "view". privacy_unit: the column, here or in the table that `link` leads to in
         the end, that says whose row it is, or "row"; None where nobody is protected, and in views. link: the table that
         says whose rows these are, with the pairs of columns that are equal. references: to tables whose rows it names,
-        with such pairs. where: what its rows fulfil, in words. sql: of a view.
+        with such pairs. where: what its rows fulfil, in words. sql: of a view. unit_name: the unit in words: that
+        column, or it "and day of" a timestamp where a unit is a person's day.
     """
 
     name: str
@@ -99,6 +100,7 @@ class TableDescription:
     link: tuple[str, Mapping[str, str]] | None = None
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sql: str | None = None
+    unit_name: str | None = None
 
     @property
     def summary(self) -> str:
@@ -109,7 +111,7 @@ class TableDescription:
         if self.kind == "public" or self.privacy_unit == "row":
             return "; ".join(["public" if self.kind == "public" else "protected, each row by itself", *rows])
         most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
-        parts = [f"protected by {self.privacy_unit}, {most} of each"]
+        parts = [f"protected by {self.unit_name or self.privacy_unit}, {most} of each"]
         if self.link is not None:
             keys = " and ".join(f"{here} = {there}" for here, there in self.link[1].items())
             parts.append(f"linked to {self.link[0]} by {keys}")
@@ -212,6 +214,7 @@ def _table(facts: Mapping[str, Any]) -> TableDescription:
         where=facts.get("where"),
         link=None if link is None else (link["table"], link["on"]),
         references=facts.get("references", {}),
+        unit_name=facts.get("unit_name"),
     )
 
 

@@ -35,6 +35,13 @@ def test_a_pipe_gets_nothing_but_csv(visits: Path, run: Run) -> None:
     assert "note" in outcome.err
 
 
+def test_no_rows_in_a_pure_ledger(folder: Path, run: Run) -> None:
+    assert run(*(option for option in INIT if option not in ("--delta", "1e-6"))).status == 0
+    question = "SELECT plan, STDDEV(cost) AS s FROM visits GROUP BY plan LIMIT 0"
+    for form in ("csv", "json", "table"):
+        assert run("query", question, "--epsilon", "1", "--format", form).status == 0
+
+
 def test_csv_and_json_say_what_the_library_says(visits: Path, run: Run) -> None:
     document = json.loads(run("query", BY_PLAN, "--epsilon", "1", "--format", "json").out)
     table = list(csv.DictReader(io.StringIO(run("query", BY_PLAN, "--epsilon", "1").out)))

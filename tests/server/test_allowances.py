@@ -536,3 +536,45 @@ def test_a_stopped_data_set_charges_nothing() -> None:
     with pytest.raises(DataStopped):
         require_within(Limits(stopped=True), {}, REGISTRATION, [charge("a", "0.1")])
     require_within(Limits(stopped=True), {}, REGISTRATION, [])
+
+
+@pytest.mark.parametrize(
+    ("most", "shares", "left", "named"),
+    [
+        (None, {"wide": "0.4", "tight": "0.1"}, None, "tight"),
+        (None, {"tight": "0.1", "wide": "0.4"}, None, "tight"),
+        ("0.2", {"tight": "0.1"}, None, "tight"),
+        ("0.05", {"wide": "0.1"}, None, "one question may cost at most"),
+        ("0.3", {"wide": "0.4"}, "0.35", "one question may cost at most"),
+        ("0.3", {"wide": "0.4"}, "0.05", None),  # the budget is the tightest, and names itself
+        (None, {"enough": "0.9"}, "0.05", None),
+    ],
+)
+def test_the_tightest_limit_is_named(
+    most: str | None, shares: Mapping[str, str], left: str | None, named: str | None
+) -> None:
+    names = frozenset({"a"})
+    limits = Limits(
+        allowances=tuple(Allowance(holder=who, names=names, share=Fraction(share)) for who, share in shares.items()),
+        most=None if most is None else lw.PureDP(Fraction(most)),
+    )
+    room = None if left is None else Spent(amount=Fraction(left))
+    if named is None:
+        require_within(limits, {}, REGISTRATION, [charge("a", "0.5")], room)
+        return
+    with pytest.raises(AllowanceExhausted) as refused:
+        require_within(limits, {}, REGISTRATION, [charge("a", "0.5")], room)
+    assert named in str(refused.value)
+
+
+def test_a_budget_that_is_tighter_than_a_share_is_named(world: World) -> None:
+    """Before a charge and at it: what is refused by both says what keeps to both."""
+    session, view = world.session(), world.session().budget()
+    grant(world, "alice", Fraction(1, 2))
+    session.spend(session.price(1).from_amount(view.total.amount * Fraction(9, 10)), "most of it")
+    dear = {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 80}
+    told = world.ask("POST", "/v1/datasets/open/explain", "alice", dear).document
+    reply = world.query("alice", dear)
+    assert reply.document["code"] == "budget_exhausted"
+    assert reply.document["charged"] is False
+    assert told["refusal"] == reply.document["detail"]

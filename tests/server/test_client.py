@@ -45,6 +45,8 @@ QUESTIONS: list[tuple[str, Any, dict[str, Any]]] = [
     ("SELECT MEDIAN(age) AS m FROM visits", (), {"epsilon": 2}),
     ("SELECT tier, COUNT(*) AS n FROM visits JOIN codes USING (plan) GROUP BY tier ORDER BY n", (), {"epsilon": 1}),
     ("SELECT plan, size, COUNT(*) AS n FROM visits GROUP BY ROLLUP (plan, size)", (), {"epsilon": 1}),
+    ("SELECT plan, VAR_POP(cost) AS v FROM visits GROUP BY plan HAVING COUNT(*) > 1e9", (), {"epsilon": 1}),
+    ("SELECT plan, STDDEV(cost) AS s, MEDIAN(age) AS m FROM visits GROUP BY plan LIMIT 0", (), {"epsilon": 2}),
 ]
 REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
     ("SELECT cost FROM visits", (), {"epsilon": 1}),

@@ -84,6 +84,9 @@ def test_a_session_answers_stores_and_compares(cluster: Cluster, catalog: Catalo
         assert all(60 < int(str(n)) < 300 for n in counts)
         assert all(0 <= float(str(mean)) <= 100 for mean in means)
         assert session.sql(question, epsilon=50).rows() == first.rows()
+        nothing = session.sql("SELECT zone, STDDEV(fare) AS s FROM trips GROUP BY zone LIMIT 0", epsilon=5)
+        assert nothing.rows() == []
+        assert [len(end) for end in nothing.interval()["s"]] == [0, 0]
         spent = session.budget().spent
         with pytest.raises(QueryRefused, match="Spark does not have upper"):
             session.sql("SELECT COUNT(*) FROM trips WHERE UPPER(zone) = 'NORTH'", epsilon=1)

@@ -176,7 +176,7 @@ def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:
     """Return how far sums of three Laplace numbers stray but with this chance, given their scales in each cell."""
 
     def strays(scales: Sequence[Ends]) -> Ends:
-        size = max(end.size for end in scales)
+        (size,) = np.broadcast_shapes(*((end.size,) for end in scales))  # of no cells it is 0, beside ends of one entry
         ordered = -np.sort(-np.array([end.floats(size) for end in scales]), axis=0)
         largest = ordered[0]
         known = np.isfinite(largest) & (largest > 1e-280)  # else a ratio of doubles might be off: 1 is above it

@@ -133,6 +133,11 @@ class Link:
     on: tuple[tuple[str, str], ...]
 
 
+def unit_in_words(column: str | None, day: str | None) -> str:
+    """Name a privacy unit for people: whose rows they are, or one day of whose."""
+    return f"{column}" if day is None else f"{column} and day of {day}"
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -211,6 +216,11 @@ class Table:
     def unit_is_row(self) -> bool:
         """Whether every row is a privacy unit of its own."""
         return self.privacy_unit == ROW
+
+    @property
+    def unit_name(self) -> str:
+        """What a privacy unit is, for people: what the root's column names, and a day if it is one day of theirs."""
+        return unit_in_words(self.root.privacy_unit, self.root.unit_day)
 
     @property
     def unit_column(self) -> str:

@@ -34,7 +34,7 @@ def as_page(catalog: Catalog, questions: int, advised: Sequence[Choice]) -> list
     table = catalog.tables[0]
     planned = "1 question," if questions == 1 else f"{questions:,} questions, each"
     rows = f"at most {table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit > 1 else ''}"
-    kept = "each row by itself" if table.unit_is_row else f"{rows} of each {table.privacy_unit}"
+    kept = "each row by itself" if table.unit_is_row else f"{rows} of each {table.unit_name}"
     page = new_table("measure", "promise", "noise", "± at 95 %", numbers=["± at 95 %"])
     for choice in advised:
         width = f"±{figures.size(float(choice.half_width))}"

@@ -21,7 +21,7 @@ from lapwing.guarantee.rendering import page_from
 from lapwing.ibis_questions import Question, text_of, texts_of
 from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.reading import FaultRow, HistoryRow
+from lapwing.ledger.reading import FaultRow, History, HistoryRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
@@ -156,9 +156,9 @@ class RemoteSession:
         return preview_of(self._connection.post(f"{self._path}/explain", body))
 
     def budget(self, *, history: bool = True) -> BudgetView:
-        """Return what was granted, spent and is left; with the history of one's own charges, which comes in pages."""
+        """Return what was granted, spent and is left; and one's own charges, read once somebody looks."""
         account = self._connection.get(f"{self._path}/budget")
-        return account_of(account, self.history() if history else ())
+        return account_of(account, History(self.history) if history else ())
 
     def history(self, *, after: int = 0, most: int | None = None) -> tuple[HistoryRow, ...]:
         """Return one's own charges, to curators and auditors everybody's, as `Session.history` does; free."""

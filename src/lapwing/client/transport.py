@@ -216,7 +216,12 @@ def _error(status: int, content: bytes) -> LapwingError:
 
 def error_of(document: Mapping[str, Any]) -> LapwingError:
     """Return the error that a problem document tells of."""
-    code, detail = str(document["code"]), str(document["detail"])
+    error = _known_error(str(document["code"]), str(document["detail"]), document)
+    error.charged = document.get("charged", error.charged)
+    return error
+
+
+def _known_error(code: str, detail: str, document: Mapping[str, Any]) -> LapwingError:
     kind = _CLASSES.get(code)
     if kind is QueryRefused:
         position = document.get("position")

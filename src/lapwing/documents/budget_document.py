@@ -262,7 +262,7 @@ def fault_document(fault: FaultRow) -> FaultDocument:
     }
 
 
-def account_of(document: Mapping[str, Any], history: tuple[HistoryRow, ...]) -> BudgetView:
+def account_of(document: Mapping[str, Any], history: Sequence[HistoryRow]) -> BudgetView:
     """Read what `account_document` wrote."""
     total, readings, division = from_record(document["total"]), document["readings"], document["division"]
     parts, raised = document["parts"] or (), document["raised"]

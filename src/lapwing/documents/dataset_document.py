@@ -38,6 +38,7 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "name": table.name,
                 "protected": True,
                 "privacy_unit": table.root.privacy_unit,
+                "unit_name": table.unit_name,
                 "link": None if table.link is None else {"table": table.link.parent.name, "on": dict(table.link.on)},
                 "references": {one.to: dict(one.on) for one in catalog.references if one.table == table.name},
                 "max_rows_per_unit": table.max_rows_per_unit,

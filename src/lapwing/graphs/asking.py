@@ -50,7 +50,7 @@ from lapwing.errors import (
 from lapwing.graphs.pricing import Priced, restored
 from lapwing.graphs.recipe import Released
 from lapwing.interrupts import deferred
-from lapwing.ledger.allowances import require_within
+from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
@@ -224,7 +224,8 @@ def _require_room(charge: Charge, state: State, access: Access, other: "tuple[Be
 
 def _require_held(charge: Charge, state: State, access: Access, which: str) -> None:
     if access.limits is not None:
-        require_within(access.limits(), state.spending, state.registration, [charge])
+        left = left_if_refused(state, [charge])
+        require_within(access.limits(), state.spending, state.registration, [charge], left)
     state.require_open()
     if not charge.loss.rounded_up() <= state.room(None):
         raise _exhausted(charge.loss, state, which)

@@ -76,7 +76,8 @@ class GraphSession:
     def budget(self) -> BudgetView:
         """Return what was granted, spent and is left of the graph's promise, with the history of charges."""
         ledger = self._held.account.ledger
-        return budget_view(ledger.seen(), ledger.history())
+        state = ledger.seen()
+        return budget_view(state, ledger.history_until(state.sequence))
 
     def accept_data(self) -> int:
         """Make the data as they are now the ledger's current version. The curator's act; spending stays.

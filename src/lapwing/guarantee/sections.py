@@ -110,17 +110,10 @@ def small(delta: Fraction) -> str:
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
-def _unit_of(table: Table) -> str:
-    return (
-        f"{table.privacy_unit}" if table.unit_day is None else f"{table.privacy_unit} on each day of {table.unit_day}"
-    )
-
-
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
     units = {
-        f"each row of {table.name}" if table.root.unit_is_row else f"each {_unit_of(table.root)}"
-        for table in catalog.tables
+        f"each row of {table.name}" if table.root.unit_is_row else f"each {table.unit_name}" for table in catalog.tables
     }
     rows = [
         ("what", "value"),

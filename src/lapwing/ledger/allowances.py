@@ -15,13 +15,16 @@ charges are added up whatever parts they were for.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import final
 
 from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.registration import Registration
-from lapwing.ledger.state import Spending, Spent, price_of
+from lapwing.ledger.state import Spending, Spent, State, price_of
+from lapwing.ledger.transitions import paid
 from lapwing.privacy.amount_texts import short
+from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 
 
@@ -72,8 +75,17 @@ LimitsNow = Callable[[], Limits]
 """Asks for the limits as they stand. It is called with the ledger held, so it must not ask the ledger for anything."""
 
 
-def require_within(limits: Limits, spending: Spending, registration: Registration, charges: Sequence[Charge]) -> None:
+def require_within(
+    limits: Limits,
+    spending: Spending,
+    registration: Registration,
+    charges: Sequence[Charge],
+    left: Spent | None = None,
+) -> None:
     """Refuse charges of one request that go beyond its limits; a function of policy, entries and request alone.
+
+    Of several limits that they go beyond the refusal names the tightest, so that what keeps to it keeps to all. Args:
+    left: what the budget has left, if it does not hold them either; where that is the least, the caller refuses.
 
     Every single charge has to reach the least: whether a question fails is a fact without noise at any price, so how
     many may be asked is to be bounded. With a least of 1/n there are at most n charges under the cap.
@@ -91,22 +103,47 @@ def require_within(limits: Limits, spending: Spending, registration: Registratio
     cheapest = min(price_of(charge).amount for charge in charges)
     if cheapest < limits.least * cap:
         raise _too_cheap(limits, cheapest, cap)
+    beyond: list[tuple[tuple[bool, Fraction], AllowanceExhausted | None]] = []
+    if left is not None:
+        beyond.append((_tightness(total, left), None))
     if limits.most is not None and total.delta * cap > limits.most.amount * registration.delta_keys:
-        raise AllowanceExhausted(
+        dear = AllowanceExhausted(
             f"The question takes {_percent(total.delta, registration.delta_keys)} of the delta kept for private keys, "
             f"and one question may take at most {_percent(limits.most.amount, cap)} of it, as of the budget. Nothing "
             "was charged. Give a smaller delta, or group by columns with public values."
         )
+        beyond.append(((True, limits.most.amount * registration.delta_keys / cap), dear))
     if limits.most is not None and total.amount > limits.most.amount:
-        raise AllowanceExhausted(
+        dear = AllowanceExhausted(
             f"The question costs {_percent(total.amount, cap)} of the budget, and one question may cost at most "
             f"{_percent(limits.most.amount, cap)}. Nothing was charged. Ask for less accuracy, or of fewer cells."
         )
+        beyond.append(((False, limits.most.amount), dear))
     for allowance in limits.allowances:
         counted = [price_of(charge) for charge in charges if charge.principal in allowance.names]
         price, room = sum(counted, Spent()), allowance.room(spending, registration)
         if counted and (price.amount > room.amount or price.delta > room.delta):
-            raise _beyond(allowance, price, room, registration)
+            beyond.append((_tightness(price, room), _beyond(allowance, price, room, registration)))
+    tightest = min(beyond, key=itemgetter(0), default=(None, None))[1]
+    if tightest is not None:
+        raise tightest
+
+
+def _tightness(price: Spent, room: Spent) -> tuple[bool, Fraction]:
+    """Return what sorts limits that a price is beyond: those of the loss by what is left, then those of the delta."""
+    return (False, room.amount) if price.amount > room.amount else (True, room.delta)
+
+
+def left_if_refused(state: State, charges: Sequence[Charge]) -> Spent | None:
+    """Return what the budget has left for charges that it does not hold together, or None: it holds them."""
+    after = state
+    for charge in charges:
+        outcome = paid(after, charge)
+        if isinstance(outcome, Refused):
+            amount = min(state.room(one.parts).amount for one in charges)
+            return Spent(amount=amount, delta=min(state.delta_room(one.parts) for one in charges))
+        after = outcome
+    return None
 
 
 def _too_cheap(limits: Limits, price: Fraction, cap: Fraction) -> QueryRefused:

@@ -7,15 +7,17 @@ return. For what the curator does they meet in `ledger.administration`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final, Self, final
+from weakref import WeakValueDictionary
 
 from lapwing.errors import AllowanceExhausted, DataStopped, LedgerFault, QueryRefused
 from lapwing.ledger import administration, reading
-from lapwing.ledger.allowances import LimitsNow, require_within
+from lapwing.ledger.allowances import LimitsNow, left_if_refused, require_within
 from lapwing.ledger.curating import resuming
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject_of
 from lapwing.ledger.faults import Cause
@@ -23,7 +25,7 @@ from lapwing.ledger.group_commit import GroupCommit
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Parts
-from lapwing.ledger.reading import FaultRow, HistoryRow
+from lapwing.ledger.reading import FaultRow, History, HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.settling import Debt, Settled, settled
 from lapwing.ledger.snapshots import Snapshots
@@ -58,6 +60,7 @@ class Ledger:
         self._told: set[int] = set()
         # Whether a commit ended in a fault, so that a charge may be there of which nobody was told.
         self._doubtful = False
+        self._unread = WeakValueDictionary[int, History]()
 
     @classmethod
     def opened(
@@ -157,7 +160,8 @@ class Ledger:
             if settled.missing:
                 settled.require_counted()
             if limits is not None:
-                require_within(limits(), settled.state.spending, settled.state.registration, requests)
+                state, left = settled.state, left_if_refused(settled.state, requests)
+                require_within(limits(), state.spending, state.registration, requests, left)
             entries = self._decided(settled.state, requests)
         except (DataStopped, AllowanceExhausted, QueryRefused, LedgerFault):
             self._append(transaction, settled)
@@ -274,6 +278,15 @@ class Ledger:
         """Return charges, in the order in which they were made, without holding anybody up (`reading.history`)."""
         return reading.history(self._snapshots, after=after, most=most, principal=principal)
 
+    def history_until(self, sequence: int) -> History:
+        """Return the charges up to an entry, which are read when somebody looks at them, or the ledger is closed."""
+        lazy = History(
+            lambda: reading.history(self._snapshots, until=sequence),
+            lambda: reading.number_until(self._snapshots, sequence),
+        )
+        self._unread[id(lazy)] = lazy
+        return lazy
+
     def number_of_charges(self) -> int:
         """Return how many charges there are, without holding anybody up."""
         with self._snapshots.taken() as snapshot:
@@ -289,6 +302,9 @@ class Ledger:
     def close(self) -> None:
         """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""
         self.settle()  # while it can: once the name is gone, what is under way by it looks like a death
+        for lazy in tuple(self._unread.values()):  # whoever still has them reads them later
+            with suppress(LedgerFault):
+                lazy.rows()
         self._snapshots.close()
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)

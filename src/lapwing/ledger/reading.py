@@ -1,11 +1,12 @@
 """What people read in a ledger: its history, the faults that stand, and whether every entry is what Lapwing wrote."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Final, final
+from threading import Lock
+from typing import Final, final, overload
 
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.entries import Charge, Entry, broken
@@ -49,6 +50,55 @@ class HistoryRow:
 
 
 @final
+class History(Sequence[HistoryRow]):
+    """Charges in order, read when somebody first looks at them; what was read stays as it is. Thread-safe.
+
+    Args: read: returns the charges; count: returns how many there are, where that takes less than to read them.
+    """
+
+    def __init__(self, read: Callable[[], tuple[HistoryRow, ...]], count: Callable[[], int] | None = None) -> None:
+        self._read, self._count = read, count
+        self._lock = Lock()
+        self._rows: tuple[HistoryRow, ...] | None = None
+
+    def rows(self) -> tuple[HistoryRow, ...]:
+        """Return the charges as a tuple."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._read()
+            return self._rows
+
+    def __len__(self) -> int:
+        return len(self.rows()) if self._count is None or self._rows is not None else self._count()
+
+    @overload
+    def __getitem__(self, place: int) -> HistoryRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[HistoryRow, ...]: ...
+    def __getitem__(self, place: int | slice) -> HistoryRow | tuple[HistoryRow, ...]:
+        return self.rows()[place]
+
+    def __iter__(self) -> Iterator[HistoryRow]:
+        return iter(self.rows())
+
+    def __add__(self, others: tuple[HistoryRow, ...]) -> tuple[HistoryRow, ...]:
+        return self.rows() + tuple(others)
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows() == tuple(other) if isinstance(other, History | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.rows())
+
+    def __repr__(self) -> str:
+        return repr(self.rows())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Be copied, and sent to another process, as what was read."""
+        return tuple, (self.rows(),)
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
     """One fault that stands, for the curator: when it was noticed, why, and the charges that ended by it.
@@ -78,14 +128,20 @@ def entries(chain: Chain) -> Iterator[Entry]:
 
 
 def history(
-    snapshots: Snapshots, *, after: int = 0, most: int | None = None, principal: str | None = None
+    snapshots: Snapshots,
+    *,
+    after: int = 0,
+    most: int | None = None,
+    principal: str | None = None,
+    until: int | None = None,
 ) -> tuple[HistoryRow, ...]:
     """Return charges, in the order in which they were made; others go on meanwhile.
 
-    Args: after: a sequence, only those that come after it; most: at most so many; principal: those of one name alone.
+    Args: after: a sequence, only those that come after it; most: at most so many; principal: those of one name alone;
+        until: a sequence, none that comes after it.
     """
     rows: list[HistoryRow] = []
-    last: int | None = None
+    last = until
     while most is None or len(rows) < most:
         room = PAGE if most is None else min(PAGE, most - len(rows))
         with snapshots.taken() as snapshot:
@@ -96,6 +152,12 @@ def history(
             break
         after = charges[-1].sequence
     return tuple(rows)
+
+
+def number_until(snapshots: Snapshots, until: int) -> int:
+    """Return how many charges there are, up to a sequence."""
+    with snapshots.taken() as snapshot:
+        return snapshot.log.number_of_charges() - sum(1 for _ in snapshot.log.of_kind("charge", since=until + 1))
 
 
 def _charges_by(principal: str | None, charges: Iterator[Entry]) -> Iterator[Entry]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from lapwing.catalog.table import unit_in_words
 from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
@@ -58,14 +59,14 @@ def _limit(monitor: "Monitor") -> str:
     limit = "stays" if schedule.present else "events"
     each = "all horizons together" if definition.lifetime else f"{'each' if schedule.repeat > 1 else 'the'} horizon"
     within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
-    unit = monitor.plan.table.privacy_unit
+    unit = unit_in_words(monitor.plan.table.privacy_unit, monitor.plan.unit_day)
     return f"of each {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
 
 
 def _price(monitor: "Monitor") -> str:
     definition, schedule, unit = monitor.definition, monitor.schedule, monitor.plan.table.privacy_unit
     if monitor.plan.unit_day is not None:
-        price = f"{definition.loss} for each {unit} and day, charged when it was made"
+        price = f"{definition.loss} for each {unit_in_words(unit, monitor.plan.unit_day)}, charged when it was made"
         if schedule.repeat > 1:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"

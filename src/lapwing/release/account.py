@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 
 from lapwing.catalog.model import Catalog
-from lapwing.catalog.table import Table
 from lapwing.engines import digests, open_engine
 from lapwing.exact.entropy import Entropy, SystemEntropy
 from lapwing.ledger.opening import is_begun, open_ledger
@@ -20,17 +19,13 @@ def registration(catalog: Catalog, unit: str | None = None) -> Registration:
     budget = catalog.budget
     return Registration(
         dataset=catalog.name,
-        privacy_unit=unit or ", ".join(sorted({_unit_of(table.root) for table in catalog.tables})),
+        privacy_unit=unit or ", ".join(sorted({table.unit_name for table in catalog.tables})),
         neighbouring=budget.neighbouring,
         budget=budget.loss,
         epsilon=budget.epsilon,
         delta=budget.delta,
         delta_keys=budget.delta_keys,
     )
-
-
-def _unit_of(table: Table) -> str:
-    return f"{table.privacy_unit}" if table.unit_day is None else f"{table.privacy_unit} and day of {table.unit_day}"
 
 
 def open_access(

@@ -12,14 +12,14 @@ from typing import Final, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
-from lapwing.ledger.allowances import Limits, require_within, rooms
+from lapwing.ledger.allowances import Limits, left_if_refused, require_within, rooms
 from lapwing.ledger.faults import stopped
 from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
 from lapwing.query.quote import Quote
-from lapwing.release.refusals import bears, exhausted
+from lapwing.release.refusals import exhausted
 from lapwing.release.stored import charge_of, key_of
 
 MOST_FREE: Final = 10**9
@@ -70,11 +70,12 @@ def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: 
     if not asked:
         return None
     charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]
+    left = left_if_refused(state, charges)
     try:
-        require_within(limits, state.spending, state.registration, charges)
+        require_within(limits, state.spending, state.registration, charges, left)
         state.require_open()
     except (AllowanceExhausted, DataStopped, QueryRefused) as error:
         return str(error)
     if state.stopped:
         return str(stopped())
-    return None if bears(state, charges) else str(exhausted(asked, state, catalog))
+    return None if left is None else str(exhausted(asked, state, catalog))

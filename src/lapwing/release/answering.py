@@ -15,6 +15,7 @@ from lapwing.release import rare_notes
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of
+from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
 from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
 
@@ -22,8 +23,10 @@ from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
     """Answer questions: all are charged, or none; one that stands there twice, once.
 
-    Guarantee, Raises: as `release_all`.
+    Guarantee, Raises: as `release_all`; AnswerFault if the answer could not be shown (nothing charged).
     """
+    for request in requests:
+        try_showing(request.plan, request.priced)
     if any(request.priced.sources for request in requests):
         from lapwing.release.composing import answer_composed  # here: few questions are over the answers to others
 
@@ -154,7 +157,7 @@ def _bound_of(tables: Sequence[Table], kinds: int) -> str:
     if first.unit_is_row:
         return "each row is protected by itself"
     rows = first.max_rows_per_unit
-    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.root.privacy_unit}"
+    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.unit_name}"
     if not others:
         return said if kinds == 1 else f"{said} in {first.name}"
     return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"

@@ -22,6 +22,7 @@ from lapwing.release.answering import (
 from lapwing.release.bounded_work import require_bounded_work
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import after_searches, notes_after, rebound, searched, stored_searches
+from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
 
 
@@ -52,6 +53,8 @@ def _answered_after_searches(
     found = searched([leaf.priced for leaf in before], access)
     with after_searches(found.values()):
         known = [_settled(request, leaves, found, access) for request, leaves in zip(requests, asked, strict=True)]
+        for request in known:
+            try_showing(request.plan, request.priced)
         settled = [leaf for request in known for leaf in in_place_of(request)]
         plans, quotes = [leaf.plan for leaf in settled], [leaf.priced for leaf in settled]
         together = found_together(plans, quotes, access.catalog.budget)

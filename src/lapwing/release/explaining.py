@@ -33,6 +33,7 @@ from lapwing.release.previews import (
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
 from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
+from lapwing.release.trial import try_showing
 from lapwing.release.usable import refusal_of
 
 USUAL_DELTA: Final = Fraction(1, 10**6)
@@ -42,10 +43,12 @@ USUAL_DELTA: Final = Fraction(1, 10**6)
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
     """Return price, mechanisms and promised errors of a question, without touching data or budget.
 
-    Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted.
+    Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted; AnswerFault if it could
+        not be shown.
     """
     if request.priced.sources:
         request = settled_if_stored(request, access)
+    try_showing(request.plan, request.priced)
     asked = tuple({asked_by(leaf.plan): leaf for leaf in in_place_of(request)}.values())
     if not access.timing.trusted:
         from lapwing.release.bounded_work import require_bounded_work  # here: what it loads, only a service needs
@@ -240,5 +243,5 @@ def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPre
 def units_of(tables: Sequence[Table]) -> str:
     """Say whom a question about tables protects: of each kind of units one after the other."""
     kinds = {table.units: table.root for table in tables}
-    named = ("each row" if root.unit_is_row else f"each {root.privacy_unit}" for root in kinds.values())
+    named = ("each row" if root.unit_is_row else f"each {root.unit_name}" for root in kinds.values())
     return " and ".join(dict.fromkeys(named))

@@ -6,11 +6,10 @@ from typing import Final
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import BudgetExhausted
-from lapwing.ledger.allowances import LimitsNow, require_within
+from lapwing.ledger.allowances import LimitsNow, left_if_refused, require_within
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
-from lapwing.ledger.transitions import paid
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import exact
@@ -35,21 +34,10 @@ def stands_against(
     if awaited is not None:
         return awaited
     together = [*charges, *later]
-    if not bears(state, together):
-        return Refused(shortfall=charges[0].loss.nothing())
+    left = left_if_refused(state, together)
     if limits is not None:
-        require_within(limits(), state.spending, state.registration, together)
-    return None
-
-
-def bears(state: State, charges: Sequence[Charge]) -> bool:
-    """Tell whether the budget holds several charges together; a function of the ledger alone."""
-    for charge in charges:
-        outcome = paid(state, charge)
-        if isinstance(outcome, Refused):
-            return False
-        state = outcome
-    return True
+        require_within(limits(), state.spending, state.registration, together, left)
+    return None if left is None else Refused(shortfall=charges[0].loss.nothing())
 
 
 def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetExhausted:

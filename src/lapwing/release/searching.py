@@ -9,6 +9,7 @@ from lapwing.query.joint_price import found_together
 from lapwing.release.answering import answers_of, notes_of, released, wordings_of
 from lapwing.release.request import Access, Request
 from lapwing.release.searches import after_searches, searched, settled
+from lapwing.release.trial import try_showing
 
 Found = tuple[Request, tuple[str, ...]]
 """A question with the bounds that were found for it, and what is said of them."""
@@ -24,6 +25,8 @@ def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple
         found = _together([settled(request, bounds, access) for request in requests], access.catalog.budget)
         notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
         asked = [request for request, _ in found]
+        for request in asked:
+            try_showing(request.plan, request.priced)
         numbers = released(asked, replace(access, wording=wordings_of(asked)))
     # With the searches of each again, of which settled questions know nothing: they are a part of its cost.
     paid = [

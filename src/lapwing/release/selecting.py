@@ -22,6 +22,7 @@ from lapwing.errors import EngineFault
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.entries import Charged
+from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.one_noise import count_of_units
@@ -63,11 +64,10 @@ def selected_by_counts(
     shown, counts = selecting.counted(holders.units_at, entropy)
     cells = cells_of(question, holders.named(shown))
     sums = exact_values(question, exact.cells, cells, exact.leaves)
-    shown_law = NoiseAboveThreshold(law=selecting.law, threshold=selecting.threshold, minimum=selecting.minimum)
     pairs = list(zip(bought.terms, sums, strict=True))
     return Release(
         question=question,
-        mechanisms=tuple(shown_law if term.measure == counted else term.mechanism for term in bought.terms),
+        mechanisms=shown_mechanisms(bought),
         selection=selecting,
         keys=columns_of(cells, len(question.keys)),
         values=tuple(
@@ -77,6 +77,16 @@ def selected_by_counts(
         cost=bought.loss,
         stored=False,
     )
+
+
+def shown_mechanisms(bought: Quote) -> tuple[NoiseLaw, ...]:
+    """Return the noise of each measure as an answer has it: of a count that selects its keys, what lies above."""
+    selecting = None if bought.selecting is None else bought.selecting.counting
+    if selecting is None:
+        return tuple(term.mechanism for term in bought.terms)
+    counted = count_of_units(bought.question)
+    law = NoiseAboveThreshold(law=selecting.law, threshold=selecting.threshold, minimum=selecting.minimum)
+    return tuple(law if term.measure == counted else term.mechanism for term in bought.terms)
 
 
 def chosen(

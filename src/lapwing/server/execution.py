@@ -37,7 +37,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from lapwing import errors
 from lapwing.answer import Answer
@@ -55,7 +55,7 @@ from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, num
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
-from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
+from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly
 from lapwing.server.deadline.process import QuestionProcess, Wanted
 from lapwing.server.fair_queue import Queue
 from lapwing.server.people import Caller
@@ -67,17 +67,6 @@ from lapwing.session import Session
 if TYPE_CHECKING:
     from lapwing.graphs import GraphAnswer
 
-UNCHARGED: Final = (
-    errors.InvalidParameter,
-    errors.QueryRefused,
-    errors.DataChanged,
-    errors.DataStopped,
-    errors.DataFault,
-    errors.BudgetExhausted,
-    errors.AllowanceExhausted,
-)
-"""What is raised only where nothing of the question itself was charged; of its searches, the error says it."""
-CHARGED: Final = (errors.EngineFault, errors.EntropyFault)
 T = TypeVar("T")
 
 
@@ -125,6 +114,7 @@ class RepeatedProblem(errors.LapwingError):
 
     def __init__(self, document: Problem) -> None:
         self.document = document
+        self.charged = document.get("charged")
         super().__init__(document["detail"])
 
 
@@ -315,10 +305,12 @@ class QuestionExecutor:
             leaving.cancel()
             future.cancel()  # drops what waits, and nothing else
         if future.cancelled():
-            raise errors.ServiceFault(
+            dropped_unasked = errors.ServiceFault(
                 "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
                 "Ask again, or let it wait in the queue."
             )
+            dropped_unasked.charged = False
+            raise dropped_unasked
         raise errors.ServiceFault(
             f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
             "ask again, which is free then."
@@ -356,7 +348,7 @@ class QuestionExecutor:
                 raise
             except errors.LapwingError as error:
                 self._count(served.name, error.code)
-                charged = was_charged(error)
+                charged = errors.was_charged(error)
                 if key is not None and charged is False:
                     self._answers.forget(caller.name, key)
                 if key is not None and charged is True:
@@ -448,15 +440,6 @@ def dropped() -> errors.AnswerDropped:
         "The answer was dropped, as this service keeps answers for a time that its operator has set. Nothing was "
         "charged. Ask the question again, with a new key: while data and catalog are the same, that is free."
     )
-
-
-def was_charged(error: errors.LapwingError) -> bool | None:
-    """Tell whether a question that ended so was charged, its searches included; None if nobody knows."""
-    if isinstance(error, errors.Interrupted):
-        return error.charged
-    if error.searches_charged:
-        return True
-    return False if isinstance(error, (*UNCHARGED, TooBusy)) else True if isinstance(error, CHARGED) else None
 
 
 def _again(served: ServedDataset, record: AnswerRecord) -> Answer:

@@ -15,7 +15,7 @@ from lapwing import errors
 from lapwing.budget import BudgetView
 from lapwing.documents.answer_document import value_of
 from lapwing.documents.holdout_document import HoldoutAnswerDocument, HoldoutDocument
-from lapwing.errors import InvalidParameter, LapwingError
+from lapwing.errors import InvalidParameter, LapwingError, was_charged
 from lapwing.exact.floats import float_up
 from lapwing.holdout.answer import HoldoutAnswer
 from lapwing.holdout.terms import NAME, HoldoutTerms, bought_before, question_of, strategy_of, sum_of
@@ -26,7 +26,7 @@ from lapwing.server import credentials
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Label, Name, QueryBody, Text, number
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import RepeatedProblem, was_charged
+from lapwing.server.execution import RepeatedProblem
 from lapwing.server.holdout_store import Holdout
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing

@@ -17,11 +17,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, final
 
-from lapwing.errors import Fault, Interrupted, LapwingError, NotAuthorised, NotFound, QueryRefused, TooManyRequests
+from lapwing.errors import (
+    Fault,
+    Interrupted,
+    LapwingError,
+    NotAuthorised,
+    NotFound,
+    QueryRefused,
+    TooManyRequests,
+    was_charged,
+)
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.pace import Pace, TooBusy
-from lapwing.server.execution import QuestionExecutor, RepeatedProblem, was_charged
+from lapwing.server.execution import QuestionExecutor, RepeatedProblem
 from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
 from lapwing.server.people import RIGHTS_OF, Caller, People

@@ -35,6 +35,7 @@ STATUS: Final[Mapping[type[errors.LapwingError], int]] = {
     errors.AllowanceExhausted: 409,
     errors.Interrupted: 409,
     errors.TooManyRequests: 429,
+    errors.AnswerFault: 500,
     errors.DataFault: 503,
     errors.LedgerFault: 503,
     errors.EntropyFault: 503,
@@ -52,6 +53,8 @@ TITLES: Final = {
     "invalid_parameter": "Invalid parameter",
     "invalid_request": "Invalid request",
 }
+UNREAD: Final = frozenset({"invalid_request", "request_too_large", "request_timeout", "method_not_allowed"})
+"""Codes of requests that are no request, so that nothing was charged. What a `LapwingError` says of it, it says."""
 FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 ALL_REQUESTS: Final = "All requests are described at /docs, and at /openapi.json."
 MOST_PLACES: Final = 5
@@ -66,7 +69,7 @@ DESCRIBED: Final[dict[str, Any]] = {
 
 @with_config(ConfigDict(extra="forbid"))
 class Problem(TypedDict):
-    """What went wrong (RFC 9457). `code` is stable; the last four are of questions refused or cancelled."""
+    """What went wrong (RFC 9457). `code` is stable; three are of refused queries, `charged` where it is known."""
 
     type: str
     title: str
@@ -113,7 +116,14 @@ def status_of(error: errors.LapwingError) -> int:
 def problem(code: str, status: int, detail: str) -> Problem:
     """Return a problem document."""
     title = TITLES.get(code, code.replace("_", " ").capitalize())
-    return {"type": f"urn:lapwing:problem:{code}", "title": title, "status": status, "code": code, "detail": detail}
+    said: Problem = {
+        "type": f"urn:lapwing:problem:{code}",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail,
+    }
+    return {**said, "charged": False} if code in UNREAD else said
 
 
 def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem:
@@ -123,8 +133,9 @@ def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem
         document |= {"reason": error.reason, "remedy": error.remedy}
         if error.position is not None:
             document["position"] = list(error.position)
-    if isinstance(error, errors.Interrupted):
-        document["charged"] = error.charged
+    charged = errors.was_charged(error)
+    if charged is not None:
+        document["charged"] = charged
     return document
 
 

@@ -54,6 +54,7 @@ MAY_ASK: Final = may_raise(
     errors.AnswerDropped,
     errors.Interrupted,
     errors.DataFault,
+    errors.AnswerFault,
     errors.EngineFault,
     errors.EntropyFault,
     errors.ServiceFault,
@@ -154,7 +155,7 @@ def routes(service: Service) -> APIRouter:
     @router.post(
         "/datasets/{dataset}/explain",
         responses=described_by(PreviewDocument),
-        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter),
+        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter, errors.AnswerFault),
     )
     def explain(dataset: str, body: ExplainBody, caller: Caller = reader) -> Response:
         """Price a question, and say what is left for the caller: free, and no row is read."""

@@ -60,6 +60,12 @@ def test_a_first_question(alice: Visitor) -> None:
     assert world.charges() == 1
 
 
+def test_an_answer_without_rows(alice: Visitor) -> None:
+    price = priced(alice, "SELECT plan, STDDEV(cost) AS s FROM visits GROUP BY plan LIMIT 0")
+    assert alice.submit(price, "/ask/answer").status == 200
+    assert alice.world.charges() == 1
+
+
 def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
     price = priced(alice)
     first = alice.submit(price, "/ask/answer")
@@ -129,7 +135,7 @@ def test_a_question_that_is_refused_when_it_is_bought_is_told_on_the_page(alice:
     alice.world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})
     shown = alice.submit(price, "/ask/answer")
     assert shown.status == 409 or shown.status == 403
-    assert "Not asked." in shown.text
+    assert 'data-charged="False"' in shown.content.decode()
     assert shown.form("/ask").fields["sql"] == SQL
     assert alice.world.charges() == 0
 

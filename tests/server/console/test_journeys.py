@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lapwing.engines import DuckDB
+from lapwing.errors import charge_in_words
 from lapwing.server.one_time_codes import STEP, code_at
 from tests.server.console.conftest import with_passwords
 from tests.server.console.test_in_a_browser import complaints
@@ -90,7 +91,7 @@ def test_from_the_first_question_to_the_last(browser: Browser, place: World, mon
             alice.opens("/console/data/open/ask")
             asks(alice, f"SELECT COUNT(*) AS n FROM visits WHERE age < {age}", "0.2")
             alice.presses("Spend ε = 0.2 and ask")
-            alice.reads("Not asked.")
+            alice.reads(charge_in_words(None))
             alice.sees_nothing_of("row 7")
     alice.opens("/console")
     alice.reads("stopped after faults")

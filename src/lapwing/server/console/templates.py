@@ -15,6 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lapwing import __version__
+from lapwing.errors import charge_in_words
 from lapwing.figures import NOTHING
 from lapwing.privacy.amount_texts import short
 
@@ -38,6 +39,7 @@ class Templates:
             lstrip_blocks=True,
         )
         self._environment.filters.update(
+            charge_in_words=charge_in_words,
             clip=clip,
             figure=figure,
             percent=percent,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, final
 
 from lapwing.catalog.toml import load
-from lapwing.errors import LapwingError
+from lapwing.errors import LapwingError, was_charged
 from lapwing.opening import open_session
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import ServedDataset
@@ -21,7 +21,7 @@ from lapwing.server.deadline.cost import Speed, require_counted
 from lapwing.server.deadline.pace import NotStored, StoredOnly, TicketPace
 from lapwing.server.deadline.process import Bug, Counted, Opened, Order, Outcome
 from lapwing.server.deadline.turns import Turns
-from lapwing.server.execution import RepeatedProblem, was_charged
+from lapwing.server.execution import RepeatedProblem
 from lapwing.server.log import log, open_log
 from lapwing.server.problems import place_of
 from lapwing.server.rounds import Rounds

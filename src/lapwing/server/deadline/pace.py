@@ -32,6 +32,8 @@ class NotStored(Exception):
 class TooBusy(ServiceFault):
     """A question was not charged in time, so that it was not charged; its turn comes again."""
 
+    charged = False
+
 
 class Pace(Protocol):
     """How a question is asked for somebody who is not trusted with time."""

@@ -97,7 +97,7 @@ def _facts(table: Mapping[str, Any]) -> list[str]:
         pairs = ", ".join(f"{column} = {other}" for column, other in table["link"]["on"].items())
         facts.append(f"Its rows belong to those of {clip(table['link']['table'], 60)} ({clip(pairs)}).")
     elif table["privacy_unit"] is not None:
-        facts.append(f"Protects each {clip(table['privacy_unit'], 60)}, with all its rows.")
+        facts.append(f"Protects each {clip(table['unit_name'], 160)}, with all its rows.")
     else:
         facts.append("Protects each row.")
     if table["max_rows_per_unit"] is not None:

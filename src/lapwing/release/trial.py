@@ -1,0 +1,64 @@
+"""A trial before the charge: an answer of zeros is shown as the real one will be, so that no fault of it comes after.
+
+Nothing of a trial is kept. It reads the plan and the noise of a question, and no data.
+"""
+
+from typing import Final
+
+from lapwing.answer import Answer
+from lapwing.errors import AnswerFault
+from lapwing.query.plan import Plan
+from lapwing.query.quote import Quote
+from lapwing.release.cells import columns_of, exact_values
+from lapwing.release.selecting import shown_mechanisms
+
+_TRIED: Final = set[object]()
+_MOST_TRIED: Final = 4_096
+
+
+def try_showing(plan: Plan, priced: Quote) -> None:
+    """Show an answer of a cell of zeros, and one of no cells, so that what would fail then fails before the charge.
+
+    What runs follows from how the answer is shown and from its noise, so that each pair of these is tried once.
+    Raises: AnswerFault.
+    """
+    tried = _shown(plan, priced)
+    if tried in _TRIED or (plan.composition is not None and plan.composition.public):
+        return
+    try:
+        for size in (0, 1):
+            str(_without_numbers(plan, priced, size))
+    except Exception as error:
+        raise AnswerFault(
+            "The answer to this query could not be shown, so Lapwing does not ask it. Nothing was charged. This is a "
+            "fault of Lapwing: please report the query."
+        ) from error
+    if len(_TRIED) >= _MOST_TRIED:
+        _TRIED.clear()
+    _TRIED.add(tried)
+
+
+def _shown(plan: Plan, priced: Quote) -> tuple[object, ...]:
+    """Return what decides how an answer is shown."""
+    own = (plan.outputs, plan.having, plan.qualify, plan.order, plan.limit, plan.offset, plan.question.keys)
+    if plan.composition is None:
+        return (*own, *shown_mechanisms(priced))
+    parts = zip(plan.composition.sources, priced.sources, strict=True)
+    return (*own, plan.composition.joins, *(_shown(*part) for part in parts))
+
+
+def _without_numbers(plan: Plan, priced: Quote, size: int) -> Answer:
+    """Return an answer of zeros in so many cells of keys, in one if there are no keys, and in none of private keys."""
+    question, composition = plan.question, plan.composition
+    parts = () if composition is None else zip(composition.sources, priced.sources, strict=True)
+    first = tuple(key.domain[0] for key in question.keys if key.domain)
+    cells = [first] * size if len(first) == len(question.keys) else []
+    cells = cells if question.keys else [()]
+    return Answer(
+        plan=plan,
+        mechanisms=shown_mechanisms(priced),
+        keys=columns_of(cells, len(question.keys)),
+        values=exact_values(question, {}, cells) if priced.terms else (),
+        cost=priced.loss,
+        sources=[_without_numbers(source, quote, size) for source, quote in parts],
+    )
