@@ -15,7 +15,19 @@ from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.query.bind import bind
 from lapwing.server.openid.settings import read_settings
-from tests.support.docs.pages import DOCS, PAGES, ROOT, Block, blocks, inside, left_standing, prepare, run_page, same
+from tests.support.docs.pages import (
+    DOCS,
+    PAGES,
+    ROOT,
+    Block,
+    blocks,
+    inside,
+    left_standing,
+    lies,
+    prepare,
+    run_page,
+    same,
+)
 
 RUN = {"python", "console"}
 ON_SPARK = DOCS / "how-to" / "scale.md"
@@ -133,6 +145,38 @@ def test_outputs_are_compared_up_to_numbers(shown: str, real: str) -> None:
 )
 def test_another_output_is_noticed(shown: str, real: str) -> None:
     assert not same(shown, real)
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ("n\n8,093 ±100", "n\n8,301 ±100"),
+        ("m  3.58 ±0.50", "m  3.50 ±0.46"),
+        ("a 486 ±61\nb 1,447 ±61", "a 391 ±61\nb 1,281 ±61"),
+        ("at 2026-01-01 10:00 ±5 %", "at 2027-12-31 23:59 ±5 %"),
+        ("price    epsilon 1 alone, 13.4 %", "price    epsilon 1 alone, 13.4 %"),
+        ("first 1\n…\nlast 7 ±2", "first 2\nmiddle 9\nlast 8 ±2"),
+    ],
+)
+def test_noise_is_no_lie(shown: str, real: str) -> None:
+    assert same(shown, real)
+    assert lies(shown, real) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ("n\n8,093 ±100", "n\n8,893 ±100"),
+        ("m  3.58 ±0.72", "m  3.50 ±0.46"),
+        ("a 486 ±61\nb 1,447 ±61", "a 391 ±70\nb 1,281 ±70"),
+        ("noise     correlated, ±70.22 in each", "noise     correlated, ±62.1 in each"),
+        ("price    epsilon 1 alone, 13.4 %", "price    epsilon 1 alone, 13.5 %"),
+        ("first 1\n…\nlast 7 ±2", "first 1\nmiddle 9\nlast 70 ±2"),
+    ],
+)
+def test_a_lie_is_noticed(shown: str, real: str) -> None:
+    assert same(shown, real)
+    assert lies(shown, real)
 
 
 def test_progress_is_not_left_standing() -> None:

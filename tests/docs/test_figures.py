@@ -10,6 +10,7 @@ import lapwing as lw
 from lapwing.catalog.toml import load
 from lapwing.cli.figures import size
 from lapwing.datasets import rand_hie_catalog
+from lapwing.ledger.faults import most_bits
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.mechanisms.merged_gaussian import sharpened
 from lapwing.privacy.calibration import loss_for
@@ -198,3 +199,10 @@ def test_delta_set_aside_for_keys_takes_little() -> None:
     whole, kept = (loss_for("gdp", EPSILON, delta).amount for delta in (DELTA, DELTA * 9 / 10))
     assert kept > whole * 99 / 100
     assert "costs less than a hundredth of the rest" in text("how-to/private-keys.md")
+
+
+def test_bits_of_faults() -> None:
+    deadlines, life = text("theory/deadlines.md"), text("theory/query-life.md")
+    assert f"{most_bits(10_000):.1f} bits of 10,000 charges" in deadlines
+    assert f"{most_bits(2 * 10_000):.1f} bits of 10,000 such queries" in deadlines
+    assert f"about {most_bits(100):.0f} bits where n is 100" in life

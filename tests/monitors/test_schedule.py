@@ -1,5 +1,7 @@
 """When a monitor releases: what its text or its options say, and what they may not say."""
 
+from typing import Any
+
 import pytest
 
 import lapwing as lw
@@ -29,6 +31,22 @@ def test_options_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(
+    ("clauses", "options", "whole"),
+    [
+        ("", {"starting": "2026-03-02"}, " STARTING '2026-03-02'"),
+        (" STARTING '2026-03-02'", {"starting": "2026-03-02 00:00"}, " STARTING '2026-03-02'"),
+        ("", {"every": "60 minutes", "horizon": "24 hours"}, ""),
+        (" REPEAT 2", {"repeat": 2, "over": "2 hours"}, " REPEAT 2 OVER '2 hours'"),
+        (" PRESENT", {"present": True, "within": "2 hours"}, " PRESENT WITHIN '2 hours'"),
+        (" OVER '60 minutes'", {"over": "1 hour"}, " OVER '1 hour'"),
+    ],
+)
+def test_options_beside_clauses_that_they_agree_with(clauses: str, options: dict[str, Any], whole: str) -> None:
+    begun = "SELECT 1 EVERY '1 hour' FOR '1 day'"
+    assert read_schedule(begun + clauses, now=NOW, **options) == read_schedule(begun + whole, now=NOW)
+
+
+@pytest.mark.parametrize(
     ("text", "options", "said"),
     [
         ("SELECT 1", {}, "needs a period and a horizon"),
@@ -38,7 +56,11 @@ def test_options_say_the_same() -> None:
         ("SELECT 1 EVERY '7 hours' FOR '1 day'", {}, "no multiple"),
         ("SELECT 1 EVERY '1 hour' FOR '1 day' OVER '90 minutes'", {}, "no multiple"),
         ("SELECT 1 EVERY '1 hour' FOR '1 day' OVER '2 hours' PRESENT", {}, "OVER has no meaning"),
-        ("SELECT 1 EVERY '1 hour' FOR '1 day'", {"every": "1 hour"}, "leave the options"),
+        ("SELECT 1 EVERY '1 hour' FOR '1 day'", {"every": "2 hours"}, "EVERY '1 hour'"),
+        ("SELECT 1 EVERY '1 hour' FOR '1 day'", {"horizon": "2 days"}, "FOR '1 day'"),
+        ("SELECT 1 EVERY '1 hour' FOR '1 day' STARTING '2026-03-02'", {"starting": "2026-03-03"}, "STARTING"),
+        ("SELECT 1 EVERY '1 hour' FOR '1 day' REPEAT 3", {"repeat": 4}, "REPEAT"),
+        ("SELECT 1 EVERY '1 hour' FOR '1 day' REPEAT 3", {"doubling": True}, "or they double"),
         ("SELECT 1", {"every": "1 hour", "horizon": "1 day", "within": "1 hour"}, "WITHIN goes with PRESENT"),
         ("SELECT 1 EVERY '1 hour' FOR '1 day' STARTING 'soon'", {}, "write a time like"),
         ("SELECT 1 EVERY '1 second' FOR '52 weeks'", {}, "ticks; a monitor has"),

@@ -18,6 +18,7 @@ from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Windowed
+from tests.query.test_relations import any_number
 from tests.support.query.corpus import corpus as chosen
 from tests.support.query.corpus import kept
 from tests.support.query.fuzzing import (
@@ -140,21 +141,21 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
     "unions that count one part": (
         33,
         Union,
-        "rows_per_unit",
-        property(lambda node: node.parts[0].source.rows_per_unit),
+        "rows_within",
+        lambda node, _: node.parts[0].source.rows_per_unit,
     ),
     "joins of units that count one side": (
         150,
         UnitJoin,
-        "rows_per_unit",
-        property(lambda node: node.source.rows_per_unit),
+        "rows_within",
+        lambda node, _: node.source.rows_per_unit,
     ),
     "joins with other units": (45, render_relations, "_joined_by_unit", joined_with_anyone),
     "any column taken for a row's number": (
         1133,
         Windowed,
-        "numbers",
-        property(lambda w: frozenset(c.name for c in w.added)),
+        "rows_within",
+        any_number,
     ),
     "units' sums that are not clamped": (57, clamped_sums, "clamp", lambda value, *_: value),
     "a row or group too many": (141, group_limits, "numbered", one_too_many),

@@ -311,8 +311,8 @@ def test_pairs_of_a_crowded_unit(tmp_path: Path) -> None:
 def test_twin_a_fan_out_that_is_not_bounded_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         UnitJoin,
-        "rows_per_unit",
-        property(lambda self: max(self.source.rows_per_unit, self.other.rows_per_unit)),
+        "rows_within",
+        lambda self, _: max(self.source.rows_per_unit, self.other.rows_per_unit),
     )
     with pytest.raises(AssertionError):
         check_neighbours(tmp_path, crowded(), PAIRS, units=3)

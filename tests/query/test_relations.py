@@ -20,6 +20,7 @@ from lapwing.query.expressions import logic
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.domains import values_of
 from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.row_numbers import Admitted, count
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Window, Windowed
@@ -301,7 +302,7 @@ def test_a_union_with_the_bound_of_one_part_is_found(
 ) -> None:
     question = "SELECT COUNT(*) FROM (SELECT age FROM visits UNION ALL SELECT age FROM visits)"
     assert violations(question, RUN, without(RUN), small, facts) == []
-    monkeypatch.setattr(Union, "rows_per_unit", property(lambda union: union.parts[0].source.rows_per_unit))
+    monkeypatch.setattr(Union, "rows_within", lambda union, _: union.parts[0].source.rows_per_unit)
     assert violations(question, RUN, without(RUN), small, facts)
 
 
@@ -311,7 +312,7 @@ def test_a_join_with_the_bound_of_one_match_is_found(
     question = "SELECT COUNT(*) FROM visits LEFT JOIN codes USING (plan)"
     rows = [row(1), row(1, age=1)]
     assert violations(question, rows, [], small, facts) == []
-    monkeypatch.setattr(PublicJoin, "rows_per_unit", property(lambda join: join.source.rows_per_unit))
+    monkeypatch.setattr(PublicJoin, "rows_within", lambda join, _: join.source.rows_per_unit)
     assert violations(question, rows, [], small, facts)
 
 
@@ -363,8 +364,14 @@ def test_a_join_of_units_that_counts_one_side_is_found(
 ) -> None:
     text = f"SELECT COUNT(*) FROM visits AS a {side} JOIN visits AS b ON a.person = b.person"
     assert violations(text, ALONE, without(ALONE), small, facts) == []
-    monkeypatch.setattr(UnitJoin, "rows_per_unit", property(lambda node: node.source.rows_per_unit))
+    monkeypatch.setattr(UnitJoin, "rows_within", lambda node, _: node.source.rows_per_unit)
     assert violations(text, ALONE, without(ALONE), small, facts)
+
+
+def any_number(node: Windowed, numbers: Admitted) -> int:
+    """Count the numbers that a condition admits in any column that a window adds."""
+    limits = [count(numbers[column.name]) for column in node.added if column.name in numbers]
+    return min([node.source.rows_per_unit, *(limit for limit in limits if limit is not None)])
 
 
 def test_row_numbers_that_are_no_such_are_found(
@@ -375,7 +382,7 @@ def test_row_numbers_that_are_no_such_are_found(
         "SELECT COUNT(*) FROM (SELECT * FROM visits QUALIFY RANK() OVER (PARTITION BY person ORDER BY member) = 1)"
     )
     assert violations(question, RUN, without(RUN), small, facts) == []
-    monkeypatch.setattr(Windowed, "numbers", property(lambda node: frozenset(c.name for c in node.added)))
+    monkeypatch.setattr(Windowed, "rows_within", any_number)
     assert violations(question, RUN, without(RUN), small, facts)
 
 

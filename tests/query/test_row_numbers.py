@@ -1,64 +1,213 @@
 """How many numbered rows a condition lets through: never more than the limit that is found, by trying them all."""
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import Any
 
+import duckdb
 import pytest
 
+from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.query.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
-from lapwing.query.relations import row_numbers
+from lapwing.query.plan import Plan
+from lapwing.query.relations import row_numbers, unit_join
+from tests.support.effort import is_long
+from tests.support.release import small
 
-MEANING = {"equal": eq, "less_equal": le, "less": lt, "greater": gt, "greater_equal": ge, "not_equal": ne}
+REAL_LINE = row_numbers._line
+MEANING: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "equal": eq, "less_equal": le, "less": lt, "greater": gt, "greater_equal": ge, "not_equal": ne,
+}  # fmt: skip
 NUMBER = Fixed(step=Fraction(1, 2), low=-200, high=200)
 ROWS = 12
-CASES = list(product(MEANING, (-2, -1, 0, 1, 3), (-3, 0, 1, 2, Fraction(5, 2), 4), (True, False)))
+LINES: dict[str, Callable[[Expression], Expression]] = {
+    "n": lambda n: n,
+    "n + 2": lambda n: operation("add", n, literal(2)),
+    "3 + n": lambda n: operation("add", literal(3), n),
+    "n - 1": lambda n: operation("subtract", n, literal(1)),
+    "5 - n": lambda n: operation("subtract", literal(5), n),
+    "-n": lambda n: operation("negate", n),
+    "n * 3": lambda n: operation("multiply", n, literal(3)),
+    "-2 * n": lambda n: operation("multiply", literal(-2), n),
+    "n * 0": lambda n: operation("multiply", n, literal(0)),
+    "rescaled": lambda n: operation("rescale", n),
+    "1 - (n + 2) * -2": lambda n: operation(
+        "subtract", literal(1), operation("multiply", operation("add", n, literal(2)), literal(-2))
+    ),
+    "n * n": lambda n: operation("multiply", n, n),
+    "|n|": lambda n: operation("absolute", n),
+}
+VALUES: dict[str, Callable[[Fraction], Fraction]] = {
+    "n": lambda n: n, "n + 2": lambda n: n + 2, "3 + n": lambda n: 3 + n, "n - 1": lambda n: n - 1,
+    "5 - n": lambda n: 5 - n, "-n": lambda n: -n, "n * 3": lambda n: n * 3, "-2 * n": lambda n: -2 * n,
+    "n * 0": lambda n: n * 0, "rescaled": lambda n: n, "1 - (n + 2) * -2": lambda n: 1 - (n + 2) * -2,
+    "n * n": lambda n: n * n, "|n|": abs,
+}  # fmt: skip
+BOUNDS = [Fraction(value) for value in (-7, -3, 0, 1, "3/2", 2, "5/2", 4, 9)]
+CASES = list(product(MEANING, LINES, BOUNDS, (False, True)))
+Case = tuple[str, str, Fraction, bool]
 
 
-def condition(function: str, added: int, bound: Fraction, turned: bool) -> Expression:
-    number: Expression = ColumnReference(name="r", type=NUMBER)
-    if added:
-        constant = Literal(value=Fraction(abs(added)), type=NUMBER)
-        number = Operation(function="add" if added > 0 else "subtract", arguments=(number, constant), type=NUMBER)
-    sides = (number, Literal(value=Fraction(bound), type=NUMBER))
+def operation(function: str, *arguments: Expression) -> Operation:
+    return Operation(function=function, arguments=arguments, type=NUMBER)
+
+
+def literal(value: Fraction | int) -> Literal:
+    return Literal(value=Fraction(value), type=NUMBER)
+
+
+def condition(function: str, line: str, bound: Fraction, turned: bool) -> Expression:
+    sides = (LINES[line](ColumnReference(name="r", type=NUMBER)), literal(bound))
     return Operation(function=function, arguments=sides[::-1] if turned else sides, type=BOOLEAN)
 
 
-def let_through(function: str, added: int, bound: Fraction, turned: bool) -> int:
-    pairs = [(Fraction(number + added), Fraction(bound)) for number in range(1, ROWS + 1)]
-    return sum(MEANING[function](*(pair[::-1] if turned else pair)) for pair in pairs)
+def holds(case: Case, number: int) -> bool:
+    function, line, bound, turned = case
+    sides = VALUES[line](Fraction(number)), bound
+    return MEANING[function](*(sides[::-1] if turned else sides))
 
 
-def wrong() -> list[tuple[object, ...]]:
-    """Return the conditions whose limit is below what they let through."""
-    found = []
-    for case in CASES:
-        limits = row_numbers.limits_of(condition(*case), {"r"})
-        if limits and let_through(*case) > min(limits):
-            found.append(case)
-    return found
+def allowed(condition: Expression, number: int) -> bool:
+    ranges = row_numbers.admitted(condition).get("r", ((1, None),))
+    return any(low <= number and (high is None or number <= high) for low, high in ranges)
 
 
-def test_a_limit_is_never_too_low() -> None:
+def wrong() -> list[Case]:
+    """Return the conditions that let a number through which is not admitted."""
+    return [case for case in CASES if any(holds(case, n) and not allowed(condition(*case), n) for n in range(1, ROWS))]
+
+
+def test_what_a_comparison_lets_through_is_admitted() -> None:
     assert not wrong()
-    limited = [case for case in CASES if row_numbers.limits_of(condition(*case), {"r"})]
-    assert len(limited) > len(CASES) / 3
-    assert row_numbers.limits_of(condition("less", -1, Fraction(2), False), {"r"}) == [2]
-    assert not row_numbers.limits_of(condition("less", -1, Fraction(2), False), {"other"})
+    # And nothing else, where a column times a number, plus another, stands beside a constant.
+    linear = [case for case in CASES if case[0] != "not_equal" and case[1] not in ("n * 0", "n * n", "|n|")]
+    for case in linear:
+        assert [n for n in range(1, ROWS) if allowed(condition(*case), n)] == [
+            n for n in range(1, ROWS) if holds(case, n)
+        ], case
 
 
-@pytest.mark.parametrize("bug", [lambda n: (n.arguments[0], Fraction(0)), lambda n: (n.arguments[0], -_added(n))])
-def test_a_constant_that_is_forgotten_or_turned_is_found(bug: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    def planted(number: Expression) -> tuple[Expression, Fraction]:
-        return bug(number) if isinstance(number, Operation) else (number, Fraction(0))  # type: ignore[operator]
+def test_compound_conditions_admit_what_they_let_through() -> None:
+    chance = Random(7)
+    for _ in range(3_000 if is_long() else 300):
+        cases = [chance.choice(CASES) for _ in range(3)]
+        first, second = chance.choice(["and", "or"]), chance.choice(["and", "or"])
+        parts = [condition(*case) for case in cases]
+        inner = Operation(function=first, arguments=(parts[0], parts[1]), type=BOOLEAN)
+        whole = Operation(function=second, arguments=(inner, parts[2]), type=BOOLEAN)
+        meaning = {"and": all, "or": any}
+        for n in range(1, ROWS):
+            both = meaning[first]([holds(cases[0], n), holds(cases[1], n)])
+            assert allowed(whole, n) or not meaning[second]([both, holds(cases[2], n)])
 
-    monkeypatch.setattr(row_numbers, "_without_constant", planted)
-    assert wrong()
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        lambda value: (value.name, Fraction(1), Fraction(0)) if isinstance(value, ColumnReference) else None,
+        lambda value: ("r", Fraction(1), Fraction(0)) if isinstance(value, Operation) else REAL_LINE(value),
+        lambda value: (lambda line: line and (line[0], line[1], -line[2]))(REAL_LINE(value)),
+        lambda value: (lambda line: line and (line[0], abs(line[1]), line[2]))(REAL_LINE(value)),
+    ],
+)
+def test_twins_a_line_that_is_read_wrongly_is_found(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_numbers, "_line", planted)
+    with pytest.raises(AssertionError):
+        test_what_a_comparison_lets_through_is_admitted()
 
 
-def _added(number: Operation) -> Fraction:
-    constant = number.arguments[1]
-    assert isinstance(constant, Literal)
-    assert isinstance(constant.value, Fraction)
-    return constant.value if number.function == "add" else -constant.value
+# ---- over relations: no unit has more rows than is said --------------------------------------------------------------
+
+NUMBERED = "(SELECT *, ROW_NUMBER() OVER (PARTITION BY person ORDER BY code, age) AS rn FROM visits)"
+SOURCES = {
+    "plain": f"{NUMBERED} v",
+    "public": f"{NUMBERED} v JOIN codes USING (plan)",
+    "public, left": f"{NUMBERED} v LEFT JOIN codes USING (plan)",
+    "unnested": f"{NUMBERED} v, UNNEST([1, 2, 3]) AS t(x)",
+    "windows": f"(SELECT *, LAG(age) OVER (PARTITION BY person ORDER BY code) AS before FROM {NUMBERED}) v",
+    "distinct": f"(SELECT DISTINCT person, rn, plan FROM {NUMBERED}) v",
+    "united": f"(SELECT person, rn FROM {NUMBERED} UNION ALL SELECT person, rn FROM {NUMBERED}) v",
+    "joined": f"{NUMBERED} v JOIN (SELECT person, age AS years, rn AS other FROM {NUMBERED}) w ON v.person = w.person",
+    "joined, left": (
+        f"{NUMBERED} v LEFT JOIN (SELECT person, plan AS kind, rn AS other FROM {NUMBERED}) w"
+        " ON v.person = w.person AND v.plan = w.kind"
+    ),
+}
+SPELLED = {
+    "rn <= 1.5": 1, "rn * 1 <= 1": 1, "rn BETWEEN 2 AND 3": 2, "-rn >= -1": 1, "rn IN (2, 4)": 2, "3 - rn >= 2": 1,
+    "rn <= 2 AND rn > 1": 1, "rn = 1 OR rn * 2 = 8": 2, "2 * rn - 1 < 4": 2, "rn <= 1": 1,
+}  # fmt: skip
+TIMES = {"public": 2, "public, left": 2, "unnested": 3, "united": 2}
+"""How many rows one row becomes."""
+PEOPLE, MOST = 8, 5
+
+
+@cache
+def world() -> tuple[Any, PublicData, duckdb.DuckDBPyConnection]:
+    folder, chance = Path(mkdtemp()), Random(3)
+    rows = [
+        small.row(person, plan=chance.choice("ab"), age=chance.randrange(4), code=chance.randrange(9))
+        for person in range(PEOPLE)
+        for _ in range(MOST)
+    ]
+    small.write(folder, rows)
+    catalog = small.catalog(folder, most=MOST)
+    connection = duckdb.connect()
+    for name in ("visits", "codes"):
+        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM '{folder}/{name}.parquet'")
+    return catalog, PublicData(catalog), connection
+
+
+def bound(source: str, where: str) -> Plan:
+    catalog, facts, _ = world()
+    return bind(f"SELECT COUNT(*) AS n FROM {SOURCES[source]} WHERE {where}", catalog, facts)
+
+
+def most_rows(source: str, where: str) -> int:
+    """Return the most rows that a person has, by DuckDB alone."""
+    person = "person" if "joined" not in source else "v.person"
+    counted = f"SELECT {person}, COUNT(*) AS n FROM {SOURCES[source]} WHERE {where} GROUP BY ALL"
+    return int(world()[2].execute(f"SELECT COALESCE(MAX(n), 0) FROM ({counted})").fetchall()[0][0])
+
+
+def too_few() -> Iterator[tuple[str, str]]:
+    for source, where in product(
+        SOURCES, [*SPELLED, "rn >= 2", "rn <> 1", "rn = 2 OR age > 1", "rn IS NULL OR rn = 1"]
+    ):
+        if "age" in where and source in ("distinct", "united"):
+            continue
+        if most_rows(source, where) > bound(source, where).question.selection.rows_per_unit:
+            yield source, where
+    for source, where in product(["joined", "joined, left"], ["other <= 1", "other = 1 AND rn <= 2", "other IS NULL"]):
+        if most_rows(source, where) > bound(source, where).question.selection.rows_per_unit:
+            yield source, where
+
+
+def test_no_unit_has_more_rows_than_is_said() -> None:
+    assert list(too_few()) == []
+
+
+@pytest.mark.parametrize("where", SPELLED)
+def test_a_limit_is_found_in_every_spelling_and_after_every_step(where: str) -> None:
+    for source in SOURCES:
+        if "joined" not in source:
+            expected = SPELLED[where] * TIMES.get(source, 1)
+            assert bound(source, where).question.selection.rows_per_unit == expected, source
+    assert bound("joined", f"({where}) AND other <= 1").question.selection.rows_per_unit == SPELLED[where]
+
+
+def test_twin_a_join_that_forgets_its_pairs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = unit_join.UnitJoin.rows_within
+    monkeypatch.setattr(unit_join.UnitJoin, "rows_within", lambda self, numbers: self.source.rows_within(numbers))
+    assert list(too_few())
+    monkeypatch.setattr(unit_join.UnitJoin, "rows_within", real)
+    monkeypatch.setattr(row_numbers, "_either", row_numbers.both)
+    assert list(too_few())

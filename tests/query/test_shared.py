@@ -406,7 +406,7 @@ def test_twin_without_the_rule_that_shared_rows_go_one_by_one_they_would_be_merg
         with pytest.raises(QueryRefused):
             world.plan(text)
         monkeypatch.setattr(relation, "require_one_unit", lambda _: None)
-        monkeypatch.setattr(SharedJoin, "rows_per_unit", property(lambda _: 1))
+        monkeypatch.setattr(SharedJoin, "rows_within", lambda *_: 1)
         assert world.plan(text).question.units_of_row == 1
 
 

@@ -59,7 +59,7 @@ def test_it_is_as_a_tuple_is(session: lw.Session) -> None:
     assert history != rows[:-1]
     assert history == session.budget().history
     assert (history[0], history[-1], history[1:], tuple(reversed(history))) == (rows[0], rows[-1], rows[1:], rows[::-1])
-    assert history + rows == rows + rows  # type: ignore[operator]  # as one may who knew it as a tuple
+    assert history + rows == rows + rows
     assert rows[1] in history
     assert bool(history)
     assert (repr(history), hash(history)) == (repr(rows), hash(rows))

@@ -48,6 +48,7 @@ anybody looking.
 """
 
 from collections.abc import Mapping
+from math import comb, log2
 from typing import Final, Literal
 
 from lapwing.errors import DataStopped, EngineFault
@@ -58,6 +59,11 @@ COUNTED: Final[Mapping[Cause, int]] = {"fault": 1, "death": 1, "interrupt": 0, "
 
 FAULTS_ALLOWED: Final = 3
 """So many faults since the curator last looked stop the data set."""
+
+
+def most_bits(charges: int) -> float:
+    """Return what the faults of so many charges between two `resume` entries tell at most, beside debts and deaths."""
+    return log2(sum(comb(charges, faults) for faults in range(FAULTS_ALLOWED + 1)))
 
 
 def stopped() -> DataStopped:

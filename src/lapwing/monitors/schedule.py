@@ -10,7 +10,7 @@ after it. Times are UTC, in microseconds since 1970.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self, final
@@ -155,6 +155,21 @@ class Schedule:
         return " ".join(parts)
 
 
+def _agreed(clauses: re.Match[str], name: str, given: str | None, read: Callable[[str, str], int]) -> str | None:
+    """Return what a clause of the text or an option says, or both, if they mean the same.
+
+    Raises: InvalidParameter if they do not.
+    """
+    said, clause = clauses[name], "FOR" if name == "horizon" else name.upper()
+    if said is None or given is None:
+        return said if given is None else given
+    if read(said, clause) != read(given, name):
+        raise InvalidParameter(
+            f"The query says {clause} {said!r:.60}, and the option {name} says {given!r:.60}. Leave one of them out."
+        )
+    return said
+
+
 def read_schedule(
     text: str,
     *,
@@ -170,17 +185,18 @@ def read_schedule(
     late: str = "next",
     now: int,
 ) -> tuple[str, Schedule]:
-    """Return the question without its clauses, and the schedule that clauses or options say.
+    """Return the question without its clauses, and the schedule that clauses and options say together.
 
-    Raises: QueryRefused for a text that says EVERY in another way; InvalidParameter for durations that do not fit.
+    Raises: QueryRefused for a text that says EVERY in another way; InvalidParameter for durations that do not fit, and
+        for a clause and an option that say two things.
     """
     found = _CLAUSES.search(text)
     if found is not None:
-        if any((every, horizon, doubling, starting, over, present, within)) or repeat != 1:
-            raise InvalidParameter("The question says EVERY itself; leave the options for it out.")
-        every, horizon, starting, over, within = found.group("every", "horizon", "starting", "over", "within")
-        repeat = 1 if found["repeat"] is None else int(found["repeat"])
-        doubling, present = found["doubling"] is not None, found["present"] is not None
+        every, horizon = _agreed(found, "every", every, duration), _agreed(found, "horizon", horizon, duration)
+        starting, over = _agreed(found, "starting", starting, moment), _agreed(found, "over", over, duration)
+        within = _agreed(found, "within", within, duration)
+        repeat = int(_agreed(found, "repeat", None if repeat == 1 else str(repeat), lambda number, _: int(number)) or 1)
+        doubling, present = doubling or found["doubling"] is not None, present or found["present"] is not None
         text = text[: found.start()]
     elif every is None and re.search(r"\bEVERY\s*'", text, re.IGNORECASE):
         raise QueryRefused("EVERY is not written as it can be read", remedy=f"Write {_HOW}.")

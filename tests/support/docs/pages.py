@@ -3,7 +3,7 @@
 Theory of operation. Every page runs in a folder of its own that holds what its `<!-- folder: … -->` comment names, by
 default the shipped data with their catalog. Its `python` and `console` blocks run from top to bottom, in this
 process. Noise, times and sequence numbers differ from run to run, so a block's output is compared up to its numbers
-and spaces; a line of `…` in the page stands for output that is left out.
+and spaces, and numbers with a ± are compared within it; a line of `…` in the page stands for output that is left out.
 """
 
 import contextlib
@@ -51,6 +51,10 @@ ENVIRONMENT: Final = {"COLUMNS": "88", "NO_COLOR": "1", "LOGNAME": "ana", "TERM"
 _FENCE: Final = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FOLDER: Final = re.compile(r"<!-- folder: (.*?) -->")
 _NUMBER: Final = re.compile(r"-?[0-9][0-9,]*(\.[0-9]+)?(e-?[0-9]+)?")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?|\b\d\d:\d\d(:\d\d)?\b")
+_EXACT: Final = re.compile(r"\s*(price|cost|elsewhere|limit|horizon)\s\s")
+_WIDTH: Final = re.compile(rf"{_NUMBER.pattern}\s*±$")
+"""Lines whose figures follow from the query, the catalog and earlier charges alone."""
 _STATUS: Final = re.compile(r"^# exit status ([0-9]+)$")
 
 
@@ -160,6 +164,99 @@ def same(shown: str, real: str) -> bool:
     return re.fullmatch(f" ?{pattern}", plain(real) + " ", flags=re.DOTALL) is not None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number that a page shows, with what stands around it in its line, and the one that comes out."""
+
+    before: str
+    shown: str
+    after: str
+    real: str
+
+    @property
+    def apart(self) -> float:
+        """How far the two are from one another."""
+        return abs(_value(self.shown) - _value(self.real))
+
+    @property
+    def place(self) -> float:
+        """The place value of the last digit that is shown."""
+        return float(10.0 ** -len(self.shown.partition(".")[2]))
+
+
+def figures(shown: str, real: str) -> list[Figure]:
+    """Return the numbers that a page shows; none in dates and times, nor in what stands for output that is left out.
+
+    Args: shown, real: texts that are the same up to numbers and spaces.
+    """
+    patterns, found = list[str](), list[tuple[str, str, str]]()
+    for part in re.split(r"^…$|(?<=\s)…(?=\s)", _masked(shown), flags=re.MULTILINE):
+        pieces, end = list[str](), 0
+        for number in _NUMBER.finditer(part):
+            pieces += [_spaced(part[end : number.start()]), f"({_NUMBER.pattern})"]
+            line = part[: number.start()].rpartition("\n")[2]
+            found.append((line, number[0], part[number.end() :].partition("\n")[0]))
+            end = number.end()
+        patterns.append("".join([*pieces, _spaced(part[end:])]))
+    match = re.fullmatch(".*?".join(patterns), _masked(real), flags=re.DOTALL)
+    if match is None:
+        return []
+    groups = match.groups()[:: 1 + _NUMBER.groups]
+    return [
+        Figure(before=before, shown=one, after=after, real=other)
+        for (before, one, after), other in zip(found, groups, strict=True)
+    ]
+
+
+def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
+    """Return the figures of a page that differ by more than noise can, or are not the price and the ± that are shown.
+
+    A noisy number may be off by as much as two noises together, four of its half-widths. A half-width that several rows
+    have is that of the noise, and one that is computed of several noisy numbers follows from these, and may be off.
+    What a price is, and a ± without a number before it, follows from the query alone.
+
+    Args: spread: the part by which half-widths may be off.
+    """
+    listed = figures(shown, real)
+    widths = [figure for figure in listed if _WIDTH.search(figure.before)]
+    before, after = ([getattr(figure, side) for figure in widths] for side in ("shown", "real"))
+    found = []
+    for figure in listed:
+        width, rounding = re.match(rf"\s*±({_NUMBER.pattern})", figure.after), 1.5 * figure.place
+        if width is not None:
+            most = 4 * max(_value(width[1]), figure.place) + rounding
+        elif _WIDTH.search(figure.before):
+            fact = (
+                spread < 1 and before.count(figure.shown) > 1 and after.count(figure.real) == before.count(figure.shown)
+            )
+            larger = max(_value(figure.shown), _value(figure.real))
+            most = figure.place / 2 if fact else larger * spread + rounding
+        elif figure.before.endswith("±") or _EXACT.match(figure.before):
+            most = figure.place / 2
+        else:
+            continue
+        if figure.apart > most:
+            found.append(f"{figure.before.strip()} {figure.shown}, where {figure.real} comes out")
+    return found
+
+
+def _spread(command: str) -> float:
+    """Return by which part half-widths may be off: those of bounds that are found are others each time."""
+    return 1.0 if "AUTO" in command else 0.25
+
+
+def _value(number: str) -> float:
+    return float(number.rstrip(",").replace(",", ""))
+
+
+def _masked(text: str) -> str:
+    return re.sub(r"[█░]+", "█", re.sub(r"─+", "─", _TIME.sub("TIME", text)))
+
+
+def _spaced(text: str) -> str:
+    return r"\s*" + r"\s+".join(map(re.escape, text.split())) + r"\s*"
+
+
 def plain(text: str) -> str:
     """Return a text without what differs from run to run: numbers, lengths of lines, bars and rules."""
     text = _NUMBER.sub("#", text)
@@ -177,6 +274,8 @@ def run_page(page: Path) -> Iterator[str]:
             printed = run_python(block.text, names)
             if after is not None and after.language == "text" and not same(after.text, printed):
                 yield f"{where}:{after.line} shows\n{after.text}\nbut this comes out:\n{printed}"
+            elif after is not None and after.language == "text":
+                yield from (f"{where}:{after.line}: {lie}" for lie in lies(after.text, printed))
         if block.language == "console":
             for command in commands(block.text):
                 real, status = run_command(command.text)
@@ -184,6 +283,11 @@ def run_page(page: Path) -> Iterator[str]:
                     yield f"{where}:{block.line}: `{command.text}` ends with {status}, not {command.status}:\n{real}"
                 elif command.shown.strip() and not same(command.shown, real):
                     yield f"{where}:{block.line}: `{command.text}` shows\n{command.shown}\nbut prints\n{real}"
+                else:
+                    yield from (
+                        f"{where}:{block.line}: `{command.text}`: {lie}"
+                        for lie in lies(command.shown, real, spread=_spread(command.text))
+                    )
     for value in names.values():
         if isinstance(value, lw.Session):
             value.close()

@@ -58,7 +58,7 @@ BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
     "orphans that are kept": (cleaned, "linked", with_orphans),
     "joins with other units": (render_relations, "_joined_by_unit", with_anyone("inner", "left")),
     "semi-joins with other units": (render_relations, "_joined_by_unit", with_anyone("semi", "anti")),
-    "a fan-out that is not bounded": (UnitJoin, "rows_per_unit", property(more_rows)),
+    "a fan-out that is not bounded": (UnitJoin, "rows_within", lambda join, _: more_rows(join)),
     "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
     "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),

@@ -40,11 +40,6 @@ class OneSource:
         return ()
 
     @property
-    def numbers(self) -> frozenset[str]:
-        """No columns number the rows of a unit."""
-        return frozenset()
-
-    @property
     def public(self) -> PublicRows | None:
         """None: it reads no public rows."""
         return None
@@ -76,7 +71,6 @@ class TwoSources:
     meets: ClassVar[bool] = False
     hands_on: ClassVar[bool] = True
     reads_whole_rows: ClassVar[bool] = False
-    numbers: ClassVar[frozenset[str]] = frozenset()
     public: ClassVar[PublicRows | None] = None
 
     def __post_init__(self) -> None:

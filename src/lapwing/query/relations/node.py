@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.relations.public_rows import PublicRows
+from lapwing.query.relations.row_numbers import Admitted
 
 if TYPE_CHECKING:
     from lapwing.query.relations.relation import Selection
@@ -60,9 +61,8 @@ class Relation(Protocol):
         """Whether what it does depends on every column of its source, as ties are broken by all of them."""
         ...
 
-    @property
-    def numbers(self) -> frozenset[str]:
-        """The names of the columns in which the rows of a unit have the numbers 1, 2, 3 and so on, each once."""
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit in whose columns, of those that are named, no other numbers stand."""
         ...
 
     @property

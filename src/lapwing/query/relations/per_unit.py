@@ -21,6 +21,7 @@ from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
+from lapwing.query.relations.row_numbers import Admitted
 
 UnitFunction = Choice["count", "count_distinct", "sum", "average", "least", "greatest", "all", "any"]
 
@@ -72,6 +73,10 @@ class PerUnit(OneSource):
             return 1
         rows, source = self.source.rows_per_unit, self.source.relation
         return min(rows, source.most) if isinstance(source, FirstGroups) and source.has(self.groups) else rows
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit, whatever the numbers: none of its own columns numbers them."""
+        return self.rows_per_unit
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
@@ -129,7 +134,11 @@ class FirstRows(ChosenRows):
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        return min(self.most, self.source.rows_per_unit)
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit."""
+        return min(self.most, self.source.rows_within(numbers))
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
@@ -156,7 +165,11 @@ class FirstGroups(ChosenRows):
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        return self.source.rows_per_unit
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit."""
+        return self.source.rows_within(numbers)
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:

@@ -13,6 +13,7 @@ from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
 from lapwing.query.relations.public_rows import PublicRows
+from lapwing.query.relations.row_numbers import Admitted
 
 JoinKind = Choice["inner", "left", "semi", "anti", "not_in"]
 
@@ -60,8 +61,12 @@ class PublicJoin(OneSource):
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit: so many for each row of the source, which has the same numbers."""
         # At least 1 for an inner join to no rows too: then bounds that follow from it are in order.
-        return self.source.rows_per_unit * (max(1, self.multiplicity) if self.kind in ("inner", "left") else 1)
+        return self.source.rows_within(numbers) * (max(1, self.multiplicity) if self.kind in ("inner", "left") else 1)
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:

@@ -25,7 +25,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
 from lapwing.query.relations.node import Definition, Relation
-from lapwing.query.relations.row_numbers import limits_of
+from lapwing.query.relations.row_numbers import Admitted, admitted, both
 
 Declared = frozenset[tuple[str, str]]
 """Declared columns: names of tables, each with the name of a column."""
@@ -45,7 +45,6 @@ class ProtectedRows:
     meets = False
     hands_on = False
     reads_whole_rows = False
-    numbers = frozenset[str]()
     public = None
 
     def __str__(self) -> str:
@@ -59,6 +58,10 @@ class ProtectedRows:
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
+        return self.table.max_rows_per_unit
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit: none of its columns numbers them."""
         return self.table.max_rows_per_unit
 
     def rebuilt(self, sources: "Sequence[Selection]") -> Self:
@@ -97,9 +100,13 @@ class Selection:
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit: fewer where a condition keeps rows by their number within the unit."""
-        numbers = self.relation.numbers
-        limits = limits_of(self.where, numbers) if numbers else []
-        return min([self.relation.rows_per_unit, *limits])
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit in whose columns no other numbers stand (`row_numbers`)."""
+        if isinstance(self.relation, ProtectedRows):
+            return self.relation.rows_per_unit
+        return self.relation.rows_within(both(numbers, admitted(self.where)))
 
     def require_one_unit(self) -> None:
         """Refuse rows that belong to several units, as what is made of them looks at several rows of a unit."""

@@ -1,60 +1,157 @@
 """How many rows of a unit a condition on their numbers lets through.
 
-Proof. Where the rows of a unit have the numbers 1, 2, 3 and so on, each once, at most n of them have a number of at
-most n; and every other condition that stands beside by AND only takes rows away.
+Where the rows of a unit have the numbers 1, 2, 3 and so on, each once, at most as many rows fulfil a condition as it
+admits numbers. A condition is read for what it admits in each column: more than it lets through, never less.
+
+Proof. By induction over the condition C, let A be what `admitted` returns for a column x. Whenever C is true of a row
+in which x is a whole number n from 1 up, n is in A. A comparison of a·x + b with 0, all in exact numbers, is solved for
+x: for a > 0, a·x + b ≤ 0 says x ≤ −b/a, hence n ≤ ⌊−b/a⌋, and so on; for a < 0 it is turned. `member` is true where x
+is one of its values. An AND is true where all of its parts are, which gives the intersection; an OR where one is, which
+gives the union, if each part says something of x. Any other condition admits every number. What is NULL fulfils none
+of these. ∎
+
+So a limit is a fact of rows, which every relation hands on as far as it can (`rows_within`): the rows of a join that
+fulfil a condition on a number are made of rows of its sources that fulfil it.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from math import ceil, floor
+from typing import Final
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
+from lapwing.query.expressions.types import Fixed
+
+Numbers = tuple[tuple[int, int | None], ...]
+"""Ranges of whole numbers from 1 up, both ends included, apart and in order; None: without end."""
+Admitted = Mapping[str, Numbers]
+"""What numbers may stand in columns, by name; any in those that are not named."""
+
+_MOST_VALUES: Final = 1_000
+_TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
-def limits_of(condition: Expression | None, numbers: Collection[str]) -> list[int]:
-    """Return what a condition limits the rows of a unit to, given the names of the columns that number them.
-
-    A limit below 1 counts as 1, so that bounds which follow from it are in order.
-    """
-    pending, limits = [condition], []
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Operation):
-            limit = _limit(part, numbers)
-            limits += [] if limit is None else [max(1, limit)]
-            pending += part.arguments if part.function == "and" else ()
-    return limits
+def admitted(condition: Expression | None) -> Admitted:
+    """Return which numbers may stand in columns of the rows for which a condition is true."""
+    if not isinstance(condition, Operation):
+        return {}
+    if condition.function == "and":
+        return reduce(both, map(admitted, condition.arguments))
+    if condition.function == "or":
+        return reduce(_either, map(admitted, condition.arguments))
+    if condition.function == "member":
+        return _member(condition)
+    return _comparison(condition) if len(condition.arguments) == 2 else {}
 
 
-def _limit(condition: Operation, numbers: Collection[str]) -> int | None:
-    if len(condition.arguments) != 2:
+def both(first: Admitted, second: Admitted) -> Admitted:
+    """Return what may stand where both hold."""
+    shared = {name: _intersection(first[name], second[name]) for name in first.keys() & second.keys()}
+    return {**first, **second, **shared}
+
+
+def named_in(values: Sequence[Expression], columns: Sequence[ColumnReference], numbers: Admitted) -> Admitted:
+    """Return the numbers in columns as those in the columns that they are: what is computed says nothing."""
+    found: Admitted = {}
+    for value, column in zip(values, columns, strict=True):
+        if isinstance(value, ColumnReference) and column.name in numbers:
+            found = both(found, {value.name: numbers[column.name]})
+    return found
+
+
+def count(numbers: Numbers) -> int | None:
+    """Return how many numbers there are, None without end; none counts as 1, so that bounds of it are in order."""
+    if any(last is None for _, last in numbers):
         return None
-    left, right = condition.arguments
-    function = condition.function
-    if isinstance(left, Literal):
-        left, right, function = right, left, _TURNED.get(function, "")
-    left, added = _without_constant(left)
-    if not isinstance(left, ColumnReference) or left.name not in numbers:
+    return max(1, sum((last or 0) - first + 1 for first, last in numbers))
+
+
+def _either(first: Admitted, second: Admitted) -> Admitted:
+    return {name: _united(first[name] + second[name]) for name in first.keys() & second.keys()}
+
+
+def _intersection(first: Numbers, second: Numbers) -> Numbers:
+    pairs = [(max(a, c), _least(b, d)) for a, b in first for c, d in second]
+    return tuple(sorted((low, high) for low, high in pairs if high is None or low <= high))
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else min(first, second)
+
+
+def _united(ranges: Numbers) -> Numbers:
+    found = list[tuple[int, int | None]]()
+    for low, high in sorted(ranges, key=lambda one: one[0]):
+        if found and (found[-1][1] is None or low <= found[-1][1] + 1):
+            before, last = found[-1]
+            found[-1] = before, None if last is None or high is None else max(last, high)
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def _member(condition: Operation) -> Admitted:
+    left, *values = condition.arguments
+    if len(values) > _MOST_VALUES:
+        return {}
+    each = [_solved("equal", left, value) for value in values]
+    return reduce(_either, each) if each and None not in each else {}  # type: ignore[arg-type]  # as none of them is None
+
+
+def _comparison(condition: Operation) -> Admitted:
+    return _solved(condition.function, *condition.arguments) or {}
+
+
+def _solved(function: str, left: Expression, right: Expression) -> Admitted | None:
+    """Return what a comparison admits in the one column that it is of; None where it says nothing."""
+    one, other = _line(left), _line(right)
+    if one is None or other is None or len({one[0], other[0]} - {None}) != 1:
         return None
-    if not isinstance(right, Literal) or not isinstance(right.value, Fraction):
+    slope, shift = one[1] - other[1], one[2] - other[2]
+    if not slope:
         return None
-    match function:
+    end, name = -shift / slope, one[0] or other[0] or ""
+    match _TURNED.get(function, function) if slope < 0 else function:
         case "equal":
-            return 1
+            return {name: ((int(end), int(end)),) if end.denominator == 1 and end >= 1 else ()}
         case "less_equal":
-            return floor(right.value - added)
+            return {name: ((1, floor(end)),) if end >= 1 else ()}
         case "less":
-            return ceil(right.value - added) - 1
+            return {name: ((1, ceil(end) - 1),) if end > 1 else ()}
+        case "greater_equal":
+            return {name: ((max(1, ceil(end)), None),)}
+        case "greater":
+            return {name: ((max(1, floor(end) + 1), None),)}
     return None
 
 
-def _without_constant(number: Expression) -> tuple[Expression, Fraction]:
-    """Return what a constant is added to, as in ROW_NUMBER() - 1, which counts from 0; and the constant."""
-    if isinstance(number, Operation) and number.function in ("add", "subtract"):
-        first, second = number.arguments
-        if isinstance(second, Literal) and isinstance(second.value, Fraction):
-            return first, second.value if number.function == "add" else -second.value
-    return number, Fraction(0)
-
-
-_TURNED = {"equal": "equal", "greater": "less", "greater_equal": "less_equal"}
+def _line(value: Expression) -> tuple[str | None, Fraction, Fraction] | None:
+    """Return the column x, a and b of which a value is a·x + b in exact numbers; no column for a constant."""
+    if not isinstance(value.type, Fixed):  # doubles are rounded
+        return None
+    if isinstance(value, ColumnReference):
+        return value.name, Fraction(1), Fraction(0)
+    if isinstance(value, Literal):
+        return (None, Fraction(0), value.value) if isinstance(value.value, Fraction) else None
+    if not isinstance(value, Operation):
+        return None
+    lines = [_line(argument) for argument in value.arguments]
+    match value.function, lines:
+        case "rescale", [(name, a, b)]:
+            return name, a, b
+        case "negate", [(name, a, b)]:
+            return name, -a, -b
+        case "add", [(name, a, b), (None, _, c)]:
+            return name, a, b + c
+        case "add", [(None, _, c), (name, a, b)]:
+            return name, a, b + c
+        case "subtract", [(name, a, b), (None, _, c)]:
+            return name, a, b - c
+        case "subtract", [(None, _, c), (name, a, b)]:
+            return name, -a, c - b
+        case "multiply", [(name, a, b), (None, _, c)]:
+            return name, a * c, b * c
+        case "multiply", [(None, _, c), (name, a, b)]:
+            return name, a * c, b * c
+    return None

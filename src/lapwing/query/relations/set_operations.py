@@ -14,6 +14,7 @@ from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
 from lapwing.query.relations.relation import Selection
+from lapwing.query.relations.row_numbers import Admitted, named_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,12 @@ class DistinctRows(OneSource):
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        return self.source.rows_per_unit if self.expressions else 1
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit: each is made of a row of the source that has its values."""
+        below = named_in(self.expressions, self.columns, numbers)
+        return self.source.rows_within(below) if self.expressions else 1
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
@@ -75,7 +81,6 @@ class Union:
     meets = False
     hands_on = False
     reads_whole_rows = False
-    numbers = frozenset[str]()
     public = None
 
     def __str__(self) -> str:
@@ -89,7 +94,11 @@ class Union:
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        return sum(part.source.rows_per_unit for part in self.parts)
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit: those of all parts, each with what the columns are in it."""
+        return sum(part.source.rows_within(named_in(part.expressions, self.columns, numbers)) for part in self.parts)
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:

@@ -16,6 +16,7 @@ from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.inputs import TwoSources
 from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.relation import of_several_units, table_of
+from lapwing.query.relations.row_numbers import Admitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class SharedJoin(TwoSources):
 
         Raises: QueryRefused.
         """
+        raise of_several_units()
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """There is no bound, as of `rows_per_unit`. Raises: QueryRefused."""
         raise of_several_units()
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:

@@ -18,6 +18,7 @@ from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import TwoSources
 from lapwing.query.relations.node import Definition
+from lapwing.query.relations.row_numbers import Admitted, named_in
 
 UnitJoinKind = Choice["inner", "left", "semi", "anti", "mark"]
 
@@ -62,11 +63,20 @@ class UnitJoin(TwoSources):
     @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        own, other = self.source.rows_per_unit, self.other.rows_per_unit
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit, of rows of either side in which the same numbers stand.
+
+        A row of the left side is in at most as many pairs as there are such rows of the other side, or alone, with
+        NULLs. In a LEFT JOIN it is no number that stands in a row that is alone, so that such rows count as all are.
+        """
+        own = self.source.rows_within(numbers)
         if self.kind not in ("inner", "left"):
             return own
+        other = self.other.rows_within(named_in(self.shown, self.added, numbers))
         unmatched = own if self.kind == "left" else 0
-        return min(own * max(1, self.matches), other * self.matched + unmatched)
+        return min(own * max(1, min(self.matches, other)), other * self.matched + unmatched)
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""

@@ -30,6 +30,7 @@ from lapwing.query.relations.fresh_columns import named
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
+from lapwing.query.relations.row_numbers import Admitted, count
 
 POSITIONAL = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
 """The functions that count rows one by one."""
@@ -131,15 +132,16 @@ class Windowed(OneSource):
         return (*self.source.relation.columns, *self.added)
 
     @property
-    def numbers(self) -> frozenset[str]:
-        """The names of the columns in which the rows of a unit have the numbers 1, 2, 3 and so on, each once."""
-        pairs = zip(self.windows, self.added, strict=True)
-        return frozenset(c.name for window, c in pairs if window.function == "row_number" and not window.partition)
-
-    @property
     def rows_per_unit(self) -> int:
         """The most rows of one unit."""
-        return self.source.rows_per_unit
+        return self.rows_within({})
+
+    def rows_within(self, numbers: Admitted) -> int:
+        """Return the most rows of one unit: as many as numbers, where a window gives each row one of its own."""
+        pairs = zip(self.windows, self.added, strict=True)
+        numbered = [c.name for window, c in pairs if window.function == "row_number" and not window.partition]
+        limits = [count(numbers[name]) for name in numbered if name in numbers]
+        return min([self.source.rows_within(numbers), *(limit for limit in limits if limit is not None)])
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
