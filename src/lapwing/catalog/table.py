@@ -133,11 +133,6 @@ class Link:
     on: tuple[tuple[str, str], ...]
 
 
-def unit_in_words(column: str | None, day: str | None) -> str:
-    """Name a privacy unit for people: whose rows they are, or one day of whose."""
-    return f"{column}" if day is None else f"{column} and day of {day}"
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -220,7 +215,8 @@ class Table:
     @property
     def unit_name(self) -> str:
         """What a privacy unit is, for people: what the root's column names, and a day if it is one day of theirs."""
-        return unit_in_words(self.root.privacy_unit, self.root.unit_day)
+        day = "" if self.root.unit_day is None else f" and day of {self.root.unit_day}"
+        return f"{self.root.privacy_unit}{day}"
 
     @property
     def unit_column(self) -> str:

@@ -7,7 +7,6 @@ return. For what the curator does they meet in `ledger.administration`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -280,10 +279,7 @@ class Ledger:
 
     def history_until(self, sequence: int) -> History:
         """Return the charges up to an entry, which are read when somebody looks at them, or the ledger is closed."""
-        lazy = History(
-            lambda: reading.history(self._snapshots, until=sequence),
-            lambda: reading.number_until(self._snapshots, sequence),
-        )
+        lazy = reading.history_until(self._snapshots, sequence)
         self._unread[id(lazy)] = lazy
         return lazy
 
@@ -302,9 +298,7 @@ class Ledger:
     def close(self) -> None:
         """Close the store, and let go of the name unless questions are under way. A later operation opens it again."""
         self.settle()  # while it can: once the name is gone, what is under way by it looks like a death
-        for lazy in tuple(self._unread.values()):  # whoever still has them reads them later
-            with suppress(LedgerFault):
-                lazy.rows()
+        reading.read_all(tuple(self._unread.values()))  # whoever still has them reads them later
         self._snapshots.close()
         with self._chain.closed() as askers:  # no charge begins in between, which would bear a name that is dropped
             self._presence.drop(unless=askers)

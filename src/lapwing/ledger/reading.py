@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from threading import Lock
 from typing import Final, final, overload
 
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import COUNTED, Cause, given_up
 from lapwing.ledger.snapshots import Snapshot, Snapshots
@@ -152,6 +153,18 @@ def history(
             break
         after = charges[-1].sequence
     return tuple(rows)
+
+
+def history_until(snapshots: Snapshots, until: int) -> History:
+    """Return the charges up to a sequence, which are read when somebody looks at them."""
+    return History(lambda: history(snapshots, until=until), lambda: number_until(snapshots, until))
+
+
+def read_all(histories: Sequence[History]) -> None:
+    """Read histories while the ledger is there; one that cannot be read fails when somebody looks at it."""
+    for lazy in histories:
+        with suppress(LedgerFault):
+            lazy.rows()
 
 
 def number_until(snapshots: Snapshots, until: int) -> int:

@@ -1,8 +1,8 @@
 """What is public about a monitor, in words: what it asks, what it promises and costs, and how far off it will be."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lapwing.catalog.table import unit_in_words
 from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
@@ -52,6 +52,11 @@ def _horizon(monitor: "Monitor") -> str:
     return f"{schedule.ticks:,} ticks of {duration_text(schedule.period)} from {start} to {ends} UTC{anew}"
 
 
+def _unit(monitor: "Monitor") -> str:
+    """Name the privacy unit: what is read of a table has no days in it (`planning`)."""
+    return replace(monitor.plan.table, unit_day=monitor.plan.unit_day).unit_name
+
+
 def _limit(monitor: "Monitor") -> str:
     definition, schedule = monitor.definition, monitor.schedule
     if monitor.plan.table.unit_is_row:
@@ -59,14 +64,14 @@ def _limit(monitor: "Monitor") -> str:
     limit = "stays" if schedule.present else "events"
     each = "all horizons together" if definition.lifetime else f"{'each' if schedule.repeat > 1 else 'the'} horizon"
     within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
-    unit = unit_in_words(monitor.plan.table.privacy_unit, monitor.plan.unit_day)
+    unit = _unit(monitor)
     return f"of each {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
 
 
 def _price(monitor: "Monitor") -> str:
     definition, schedule, unit = monitor.definition, monitor.schedule, monitor.plan.table.privacy_unit
     if monitor.plan.unit_day is not None:
-        price = f"{definition.loss} for each {unit_in_words(unit, monitor.plan.unit_day)}, charged when it was made"
+        price = f"{definition.loss} for each {_unit(monitor)}, charged when it was made"
         if schedule.repeat > 1:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"
