@@ -169,3 +169,16 @@ def test_the_history_is_in_the_words_of_who_asked(folder: Path, run: Run) -> Non
     assert said.endswith("Annual report, table 2: SELECT COUNT(*) AS n FROM visits WHERE cost > ? with ?1 = '1.5'")
     refused = run("query", text, "--value", "1.5", "--epsilon", "0.1", "--label", "")
     assert (refused.status, "write one line" in refused.err) == (2, True)
+
+
+def test_the_last_charges_are_shown(folder: Path, run: Run) -> None:
+    spend(run, "gdp", ("0.1", "0.2", "0.3"))
+    shown = run("budget", "--last", "2").out
+    assert ("0.1 " in shown.split("question")[1], "earlier ones" in shown) == (False, True)
+    assert "earlier ones" not in run("budget").out
+    documents = [
+        json.loads(run("budget", "--format", "json", *more).out) for more in ((), ("--last", "2"), ("--last", "0"))
+    ]
+    assert [len(one["history"]) for one in documents] == [3, 2, 0]
+    assert documents[1]["history"] == documents[0]["history"][1:]
+    assert {one["more_like_the_last"] for one in documents} == {documents[0]["more_like_the_last"]}

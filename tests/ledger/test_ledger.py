@@ -174,3 +174,15 @@ def test_bad_requests_leave_the_ledger_usable(place: Place) -> None:
                 attempt()
             assert ledger.verify() == 2
         charged(ledger, 1)
+
+
+def test_the_newest_charges_are_read_without_the_others(place: Place) -> None:
+    with opened(place, 100) as ledger:
+        for i in range(7):
+            charge(ledger, PureDP(1), f"q{i}", principal="ann" if i % 2 else "bob")
+            if i == 5:
+                ledger.record_answer(ledger.state().sequence, "{}")
+        everything = ledger.history()
+        for most in (0, 1, 3, 7, 100):
+            assert ledger.newest(most) == (everything[-most:] if most else ())
+        assert [row.question for row in ledger.newest(2, principal="ann")] == ["SELECT q3", "SELECT q5"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lapwing.session import Session
 
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
+RECENT: Final = 50
+"""Charges among which that of an answer is looked for, as others charge meanwhile."""
 
 
 def ask(
@@ -46,7 +48,7 @@ def ask(
         if not isinstance(session, lw.Session):
             raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
-        history = session.budget().history
+        history = session.history(newest=1)
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
 
 
@@ -128,7 +130,7 @@ def say(
     Args: verbose: whether to say also what adds up in the ledger.
     """
     sys.stdout.flush()
-    view = session.budget()
+    view = session.budget(newest=RECENT)
     note("price", price_line(answer, view))
     if verbose:
         remaining = f"{figures.loss(view.remaining)} of {figures.loss(view.total)} left"

@@ -1,6 +1,6 @@
 """`lapwing budget`: what may be lost, is lost and is left, and what it went for."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import RenderableType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLE: Final = """\b
 Examples:
   lapwing budget
+  lapwing budget --last 100
   lapwing budget --format json --catalog visits.lapwing.toml"""
 app = typer.Typer(help="Show what is spent, what is left, and for what.", epilog=EXAMPLE, rich_markup_mode=None)
 app.command("raise", epilog=raise_budget.EXAMPLE, short_help="Make the budget larger (for the curator).")(
@@ -33,6 +34,9 @@ app.command("spend", epilog=spend.EXAMPLE, short_help="Charge what is released o
 )
 
 MOST_PARTS: Final = 20
+LAST: Final = 20
+"""Charges that are shown unless somebody says how many."""
+MOST_JSON: Final = 1_000
 WHY: Final = {"fault": ": failed", "death": ": lost", "interrupt": ": interrupted", "stop": ": stopped"}
 
 
@@ -43,12 +47,19 @@ def command(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", min=0, help=f"Show the last N charges; {LAST} unless given.")
+    ] = None,
 ) -> None:
-    """Show the budget: granted, spent, left, the history, and how many more questions like the last would fit."""
+    """Show the budget: granted, spent, left, the newest charges, and how many more like the last would fit.
+
+    JSON has the last 1,000 charges unless you say otherwise. `lapwing ledger export` writes all of them.
+    """
     if context.invoked_subcommand is not None:
         return
     with options.open_session(catalog, server, dataset) as session:
-        view, name = session.budget(), options.name_of(session)
+        most = last if last is not None else MOST_JSON if form is options.Report.json else LAST
+        view, name = session.budget(newest=most + 1), options.name_of(session)
         besides = (
             [graph.beside_people for graph in session.catalog.graphs]
             if isinstance(session, lw.Session)
@@ -57,20 +68,20 @@ def command(
     if form is options.Report.json:
         from lapwing.documents.budget_document import budget_document  # here, so that `lapwing --help` loads no engine
 
-        print_text(to_json(budget_document(view)))
+        print_text(to_json(budget_document(view, most)))
     else:
-        show(*as_page(view, name, view.delta - view.delta_keys))
+        show(*as_page(view, name, view.delta - view.delta_keys, most))
     for beside in filter(None, besides):
         note("note", f"{beside}.")
 
 
-def as_page(view: "BudgetView", name: str, delta: "Fraction") -> list[RenderableType]:
-    """Return the budget for people; `delta` is what the epsilon of a single question is read at."""
+def as_page(view: "BudgetView", name: str, delta: "Fraction", most: int = LAST) -> list[RenderableType]:
+    """Return the budget for people, with so many charges; `delta` is what the epsilon of a single one is read at."""
     page: list[RenderableType] = [labelled(*_facts(view, name))]
     if view.by_part is not None:
         page += [Text(), _parts(view, view.by_part)]
     if view.history:
-        page += [Text(), _history(view, delta)]
+        page += [Text(), _history(view, delta, most)] if most else []
     return page
 
 
@@ -181,9 +192,11 @@ def _more(view: "BudgetView") -> str:
     return f"{questions} at the price of the last would fit; what was bought stays free"
 
 
-def _history(view: "BudgetView", delta: "Fraction") -> RenderableType:
+def _history(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
     table = new_table("time (UTC)", "who", "epsilon alone", "share", "question", numbers=["epsilon alone", "share"])
-    for row in view.history:
+    if len(view.history) > most:
+        table.add_row(text("earlier ones: --last N, or `lapwing ledger export` for all"))
+    for row in view.history[-most:]:
         table.add_row(
             text(row.time[:16].replace("T", " ")),
             text(row.principal),

@@ -95,7 +95,7 @@ def command(
         _write(synthetic, output)
         if report is not None:
             report.write_text(_report(synthetic, report.suffix), encoding="utf-8")
-        view = session.budget()
+        view = session.budget(history=False)
     tables = new_table("measured", "cells", "±", "inside", numbers=("cells", "±", "inside"))
     for one in sorted(synthetic.report, key=lambda one: (len(one.columns), one.inside)):
         inside = f"{100 * one.inside:.0f} %"

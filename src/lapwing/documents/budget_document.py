@@ -141,13 +141,14 @@ class AccountDocument(StandingDocument):
     division: DivisionDocument | None
 
 
-def budget_document(view: BudgetView) -> BudgetDocument:
-    """Return a budget with its history."""
+def budget_document(view: BudgetView, most: int | None = None) -> BudgetDocument:
+    """Return a budget with its history. Args: most: with so many of the newest charges, None for all."""
+    rows = view.history if most is None else view.history[-most:] if most else ()
     last = view.history[-1] if view.history else None
     return {
         **_standing(view),
         "more_like_the_last": None if last is None else view.fits(last.loss, last.parts, last.delta),
-        "history": [history_document(row) for row in view.history],
+        "history": [history_document(row) for row in rows],
     }
 
 

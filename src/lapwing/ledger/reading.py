@@ -155,6 +155,14 @@ def history(
     return tuple(rows)
 
 
+def newest(snapshots: Snapshots, most: int, *, principal: str | None = None) -> tuple[HistoryRow, ...]:
+    """Return the newest charges, at most so many, in order. Args: principal: those of one name alone."""
+    with snapshots.taken() as snapshot:
+        until = snapshot.state.sequence
+        charges = list(islice(_charges_by(principal, snapshot.log.newest("charge", until=until)), most))
+        return tuple(_rows(charges[::-1], snapshot))
+
+
 def history_until(snapshots: Snapshots, until: int) -> History:
     """Return the charges up to a sequence, which are read when somebody looks at them."""
     return History(lambda: history(snapshots, until=until), lambda: number_until(snapshots, until))

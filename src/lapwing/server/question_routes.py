@@ -42,6 +42,7 @@ SamplingText = Annotated[
 ]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items at most.")]
 After = Annotated[int, Query(ge=0, description="The `sequence` after which the list begins.")]
+Newest = Annotated[bool, Query(description="The last charges instead, `limit` of them.")]
 BY_ACCEPT: Final = "The answer, as JSON or as an Arrow stream, by the Accept header."
 MAY_ASK: Final = may_raise(
     errors.QueryRefused,
@@ -257,11 +258,19 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
     def history(
-        dataset: str, request: Request, caller: Caller = reader, limit: Limit = MOST, after: After = 0
+        dataset: str,
+        request: Request,
+        caller: Caller = reader,
+        limit: Limit = MOST,
+        after: After = 0,
+        newest: Newest = False,
     ) -> Response:
         """List one's own charges, to auditors and curators everybody's, in order: those after a `sequence`, a page."""
         served = service.datasets.visible(caller, dataset)
         whose = None if caller.may("audit") else caller.name
+        if newest:
+            rows = served.session.history(newest=limit, principal=whose)
+            return json_response([history_document(row) for row in rows])
         rows = served.session.history(after=after, most=limit + 1, principal=whose)
         shown, headers = cut(request, limit, rows, lambda row: row.sequence)
         return json_response([history_document(row) for row in shown], headers)

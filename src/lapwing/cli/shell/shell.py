@@ -113,7 +113,7 @@ class Shell:
 
     def _look_at_budget(self) -> None:
         try:
-            self._left = figures.share(1 - self.session.budget().share_spent)
+            self._left = figures.share(1 - self.session.budget(history=False).share_spent)
         except LapwingError:  # a server that does not answer is said by the next question
             self._left = None
 
@@ -145,7 +145,7 @@ class Shell:
 
     def budget(self, _: str) -> None:
         """Show what is spent, what is left, and for what."""
-        view = self.session.budget()
+        view = self.session.budget(newest=budget.LAST + 1)
         self._left = figures.share(1 - view.share_spent)
         show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys))
 
