@@ -274,33 +274,17 @@ class Session:
         request = self._planned(question, parameters, epsilon, error, delta, None, options, assuming_count)
         return explain(request, state, self._access(), assuming_count)
 
-    def budget(self, *, history: bool = True, newest: int | None = None) -> BudgetView:
-        """Return what was granted, spent and is left, with the history of charges, read once somebody looks at it.
-
-        Args: newest: so many of the newest charges instead, read now: quick, however long the history is.
-        """
+    def budget(self, *, history: bool = True) -> BudgetView:
+        """Return what was granted, spent and is left, with the history of charges, read once somebody looks at it."""
         self._require_open()
-        if newest is not None:
-            rows = self._ledger.newest(newest)
-            return budget_view(self._state(), rows)
         state = self._state()
         return budget_view(state, self._ledger.history_until(state.sequence) if history else ())
 
     def history(
-        self,
-        *,
-        after: int = 0,
-        most: int | None = None,
-        principal: str | None = None,
-        newest: int | None = None,
+        self, *, after: int = 0, most: int | None = None, principal: str | None = None
     ) -> tuple[HistoryRow, ...]:
-        """Return charges in order: at most so many, after one of this `sequence`, of everybody or one principal.
-
-        Args: newest: so many of the newest ones instead.
-        """
+        """Return charges in order, of all or one principal: at most so many after a `sequence`, or the last -most."""
         self._require_open()
-        if newest is not None:
-            return self._ledger.newest(newest, principal=principal)
         return self._ledger.history(after=after, most=most, principal=principal)
 
     def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -48,7 +49,7 @@ def ask(
         if not isinstance(session, lw.Session):
             raise Stopped("Interrupted; the server goes on with the question. Ask again: that is free if so.") from None
         # Release says itself whether a question was paid when it was stopped; between its steps only the ledger knows.
-        history = session.history(newest=1)
+        history = session.history(most=-1)
         raise Interrupted(charged=bool(history) and history[-1].time >= started) from None
 
 
@@ -130,7 +131,7 @@ def say(
     Args: verbose: whether to say also what adds up in the ledger.
     """
     sys.stdout.flush()
-    view = session.budget(newest=RECENT)
+    view = replace(session.budget(history=False), history=session.history(most=-RECENT))
     note("price", price_line(answer, view))
     if verbose:
         remaining = f"{figures.loss(view.remaining)} of {figures.loss(view.total)} left"

@@ -1,5 +1,6 @@
 """`lapwing budget`: what may be lost, is lost and is left, and what it went for."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lapwing.budget import BudgetView
+    from lapwing.client import RemoteSession
     from lapwing.ledger.reading import HistoryRow
     from lapwing.privacy import PartsAccount
     from lapwing.privacy.odometers import Reading
@@ -59,7 +61,7 @@ def command(
         return
     with options.open_session(catalog, server, dataset) as session:
         most = last if last is not None else MOST_JSON if form is options.Report.json else LAST
-        view, name = session.budget(newest=most + 1), options.name_of(session)
+        view, name = read(session, most), options.name_of(session)
         besides = (
             [graph.beside_people for graph in session.catalog.graphs]
             if isinstance(session, lw.Session)
@@ -73,6 +75,11 @@ def command(
         show(*as_page(view, name, view.delta - view.delta_keys, most))
     for beside in filter(None, besides):
         note("note", f"{beside}.")
+
+
+def read(session: "lw.Session | RemoteSession", most: int) -> "BudgetView":
+    """Return a budget with so many of the newest charges, and one more if there is one."""
+    return replace(session.budget(history=False), history=session.history(most=-most - 1))
 
 
 def as_page(view: "BudgetView", name: str, delta: "Fraction", most: int = LAST) -> list[RenderableType]:

@@ -155,18 +155,15 @@ class RemoteSession:
         body = question_body(text, parameters, epsilon, error, delta, assuming_count=assuming_count)
         return preview_of(self._connection.post(f"{self._path}/explain", body))
 
-    def budget(self, *, history: bool = True, newest: int | None = None) -> BudgetView:
-        """Return what was granted, spent and is left; and one's own charges, as `Session.budget` does."""
+    def budget(self, *, history: bool = True) -> BudgetView:
+        """Return what was granted, spent and is left; and one's own charges, read once somebody looks."""
         account = self._connection.get(f"{self._path}/budget")
-        if newest is not None:
-            return account_of(account, self.history(newest=newest))
         return account_of(account, History(self.history) if history else ())
 
-    def history(self, *, after: int = 0, most: int | None = None, newest: int | None = None) -> tuple[HistoryRow, ...]:
+    def history(self, *, after: int = 0, most: int | None = None) -> tuple[HistoryRow, ...]:
         """Return one's own charges, to curators and auditors everybody's, as `Session.history` does; free."""
-        if newest is not None:
-            limit = min(newest, PAGE)
-            return history_of(self._connection.get(f"{self._path}/history?limit={limit}&newest=true")) if limit else ()
+        if most is not None and most < 0:
+            return history_of(self._connection.get(f"{self._path}/history?limit={min(-most, PAGE)}&newest=true"))
         rows: list[HistoryRow] = []
         while most is None or len(rows) < most:
             limit = PAGE if most is None else min(PAGE, most - len(rows))

@@ -277,10 +277,6 @@ class Ledger:
         """Return charges, in the order in which they were made, without holding anybody up (`reading.history`)."""
         return reading.history(self._snapshots, after=after, most=most, principal=principal)
 
-    def newest(self, most: int, *, principal: str | None = None) -> tuple[HistoryRow, ...]:
-        """Return the newest charges, at most so many, in order, without holding anybody up."""
-        return reading.newest(self._snapshots, most, principal=principal)
-
     def history_until(self, sequence: int) -> History:
         """Return the charges up to an entry, which are read when somebody looks at them, or the ledger is closed."""
         lazy = reading.history_until(self._snapshots, sequence)

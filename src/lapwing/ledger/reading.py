@@ -140,7 +140,10 @@ def history(
 
     Args: after: a sequence, only those that come after it; most: at most so many; principal: those of one name alone;
         until: a sequence, none that comes after it.
+    A negative `most` asks for the last charges, so many, as a slice does.
     """
+    if most is not None and most < 0:
+        return _last(snapshots, -most, principal)
     rows: list[HistoryRow] = []
     last = until
     while most is None or len(rows) < most:
@@ -155,12 +158,16 @@ def history(
     return tuple(rows)
 
 
-def newest(snapshots: Snapshots, most: int, *, principal: str | None = None) -> tuple[HistoryRow, ...]:
-    """Return the newest charges, at most so many, in order. Args: principal: those of one name alone."""
+def _last(snapshots: Snapshots, number: int, principal: str | None) -> tuple[HistoryRow, ...]:
+    """Return the last charges, so many, of one name alone if it is given; older entries are not read."""
     with snapshots.taken() as snapshot:
-        until = snapshot.state.sequence
-        charges = list(islice(_charges_by(principal, snapshot.log.newest("charge", until=until)), most))
-        return tuple(_rows(charges[::-1], snapshot))
+        back, until, found = 4 * number, snapshot.state.sequence, list[Entry]()
+        while True:
+            since = max(1, until + 1 - back)
+            found = list(_charges_by(principal, snapshot.log.of_kind("charge", since=since)))[-number:]
+            if len(found) == number or since == 1:
+                return tuple(_rows(found, snapshot))
+            back *= 4
 
 
 def history_until(snapshots: Snapshots, until: int) -> History:

@@ -34,10 +34,6 @@ class Log(Protocol):
         """Yield all entries of a kind, from a sequence on, in order."""
         ...
 
-    def newest(self, kind: Kind, *, until: int) -> Iterator[Entry]:
-        """Yield all entries of a kind, up to a sequence, the newest first."""
-        ...
-
     def answered(self, charges: Collection[int]) -> frozenset[int]:
         """Return those of the charges that have an answer."""
         ...

@@ -269,7 +269,7 @@ def routes(service: Service) -> APIRouter:
         served = service.datasets.visible(caller, dataset)
         whose = None if caller.may("audit") else caller.name
         if newest:
-            rows = served.session.history(newest=limit, principal=whose)
+            rows = served.session.history(most=-limit, principal=whose)
             return json_response([history_document(row) for row in rows])
         rows = served.session.history(after=after, most=limit + 1, principal=whose)
         shown, headers = cut(request, limit, rows, lambda row: row.sequence)

@@ -145,7 +145,7 @@ class Shell:
 
     def budget(self, _: str) -> None:
         """Show what is spent, what is left, and for what."""
-        view = self.session.budget(newest=budget.LAST + 1)
+        view = budget.read(self.session, budget.LAST)
         self._left = figures.share(1 - view.share_spent)
         show(*budget.as_page(view, options.name_of(self.session), view.delta - view.delta_keys))
 

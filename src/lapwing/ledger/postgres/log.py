@@ -43,13 +43,6 @@ class PostgresLog:
         """Yield all entries of a kind, from a sequence on, in order."""
         return self._pages("AND kind = %s", kind, since=since)
 
-    def newest(self, kind: Kind, *, until: int) -> Iterator[Entry]:
-        """Yield all entries of a kind, up to a sequence, the newest first."""
-        statement = f"{_SELECT} AND sequence <= %s AND kind = %s ORDER BY sequence DESC LIMIT {_PAGE}".encode()
-        while page := list(self._read(statement, self._ledger, 0, until, kind)):
-            yield from page
-            until = page[-1].sequence - 1
-
     def answered(self, charges: Collection[int]) -> frozenset[int]:
         """Return those of the charges that have an answer."""
         statement = "SELECT subject FROM lapwing.entries WHERE ledger = %s AND kind = 'answer' AND subject = ANY(%s)"
@@ -108,16 +101,11 @@ class PostgresLog:
     def _pages(self, condition: str, *values: object, since: int = 0) -> Iterator[Entry]:
         statement = f"{_SELECT} {condition} ORDER BY sequence LIMIT {_PAGE}".encode()
         while True:
-            page = list(self._read(statement, self._ledger, since, *values))
-            yield from page
+            page = self._connection.execute(statement, (self._ledger, since, *values)).fetchall()
+            for sequence, time, kind, subject, body, previous, digest in page:
+                yield Entry(
+                    sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
+                )
+                since = sequence + 1
             if len(page) < _PAGE:
                 return
-            since = page[-1].sequence + 1
-
-    def _read(self, statement: bytes, *values: object) -> Iterator[Entry]:
-        for sequence, time, kind, subject, body, previous, digest in self._connection.execute(
-            statement, values
-        ).fetchall():
-            yield Entry(
-                sequence=sequence, time=time, kind=kind, subject=subject, body=body, previous=previous, hash=digest
-            )

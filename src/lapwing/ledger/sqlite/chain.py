@@ -92,10 +92,6 @@ class SqliteLog:
         """Yield all entries of a kind, from a sequence on, in order."""
         return self._read(f"{_SELECT} WHERE kind = ? AND sequence >= ? ORDER BY sequence", kind, since)
 
-    def newest(self, kind: Kind, *, until: int) -> Iterator[Entry]:
-        """Yield all entries of a kind, up to a sequence, the newest first."""
-        return self._read(f"{_SELECT} WHERE kind = ? AND sequence <= ? ORDER BY sequence DESC", kind, until)
-
     def answered(self, charges: Collection[int]) -> frozenset[int]:
         """Return those of the charges that have an answer."""
         places = ", ".join("?" * len(charges))
