@@ -13,6 +13,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.holdout import ReusableHoldout, how_many, outlook, width_chart
+from lapwing.holdout.values import in_steps
 
 ROWS = np.random.default_rng(1).random((5_000, 2))
 
@@ -93,14 +94,16 @@ def test_a_width_says_how_many() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [ROWS, pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}), ROWS[:, 0].tolist()], ids=["array", "arrow", "list"]
+    "data",
+    [ROWS[:20], pa.table({"x": ROWS[:20, 0], "y": ROWS[:20, 1]}), ROWS[:20, 0].tolist()],
+    ids=["array", "arrow", "list"],
 )
 def test_kinds_of_rows(data: Any) -> None:
     def question(rows: Any) -> Any:
         return rows["x"] if isinstance(rows, pa.Table) else np.asarray(rows).reshape(len(rows), -1)[:, 0]
 
     answer = ReusableHoldout(data, strategy="splitting", questions=1).query(question)
-    assert answer.value == pytest.approx(ROWS[:, 0].mean(), abs=1e-6)
+    assert answer.value == pytest.approx(ROWS[:20, 0].mean(), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,7 @@ def test_kinds_of_rows(data: Any) -> None:
     [(7.0, 1.0), (-3.0, 0.0), (np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1e308, 1.0), (0.25, 0.25), (True, 1.0)],
 )
 def test_values_are_inside_the_bounds(values: Any, expected: float) -> None:
-    answer = made("splitting", questions=1).query(lambda rows: np.full(len(rows), values))
+    answer = ReusableHoldout(ROWS[:9], questions=1).query(lambda rows: np.full(len(rows), values))
     assert answer.value == expected
 
 
@@ -130,38 +133,31 @@ def test_an_interval_that_says_nothing_is_called_vacuous() -> None:
 def test_a_person_moves_no_sum_by_more_than_one() -> None:
     """Neighbours by replace_one: the sums that noise is added to differ by STEPS at most, whatever a question does."""
     from lapwing.holdout.strategy import STEPS
-    from lapwing.holdout.values import values_in_steps
 
     rows = np.array([0.1, 5.0, -7.0, np.nan, 1.0])
     for other in (0.0, 1.0, 1e300, -1e300, np.nan):
         moved = rows.copy()
         moved[2] = other
-        both = [values_in_steps(lambda r: r, each, 5, Fraction(0), Fraction(1)) for each in (rows, moved)]
-        assert both[0] is not None
-        assert both[1] is not None
-        assert abs(int(both[0].sum() - both[1].sum())) <= STEPS
+        first, second = (in_steps(each, Fraction(0), Fraction(1)) for each in (rows, moved))
+        assert abs(int(first.sum() - second.sum())) <= STEPS
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        lambda rows: rows[:3, 0],
         lambda rows: rows,
         lambda rows: 0.5,
         lambda rows: "x",
         lambda rows: rows[:, 99],
-        lambda rows: rows[:, 0] - rows[:, 0].mean() + 0.5,  # looks at others
-        lambda rows: np.arange(len(rows))[::-1] / len(rows),
+        lambda rows: 1 // int(rows[0, 0]),  # which is 0 of nobody
     ],
 )
-def test_what_is_no_question_counts_and_says_nothing(question: Callable[[Any], Any]) -> None:
+def test_what_is_no_question_is_refused_and_does_not_count(question: Callable[[Any], Any]) -> None:
     holdout = made("gaussian")
     with pytest.raises(lw.QueryRefused) as refused:
         holdout.query(question)
-    assert "it counts as asked" in str(refused.value)
     assert refused.value.__cause__ is None
-    assert holdout.asked == 1
-    assert holdout.left == 19
+    assert (holdout.asked, holdout.left) == (0, 20)
 
 
 @pytest.mark.parametrize(

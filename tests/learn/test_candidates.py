@@ -10,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import InvalidParameter
-from lapwing.learn import DecisionTree, GaussianNB, ModelSelection, model_selection, random_stopping
+from lapwing.learn import DecisionTree, GaussianNB, ModelSelection, predictions, random_stopping
 from lapwing.learn.candidates import shared_state
 from tests.support.learn.people import opened, people
 
@@ -88,8 +88,8 @@ def test_nothing_of_rows_stays_in_what_is_chosen(session: lw.Session, tries: int
 
 
 def test_twin_a_model_that_predicted_is_released(session: lw.Session) -> None:
-    """The planted bug: no copy is made for predictions."""
-    with patch.object(model_selection, "copy", SimpleNamespace(deepcopy=lambda one: one)):
+    """The planted bug: a candidate is asked in this process."""
+    with patch.object(predictions, "is_row_local", lambda _: True):
         best: Any = chosen(session, Counted([]), tries=None).best_
     assert best.rows is not None
 

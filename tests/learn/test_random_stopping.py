@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,15 @@ import pytest
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter
 from lapwing.exact.entropy import SYSTEM
-from lapwing.learn import DecisionTree, GaussianNB, LinearRegression, ModelSelection, paid_before, random_stopping
+from lapwing.learn import (
+    DecisionTree,
+    GaussianNB,
+    LinearRegression,
+    ModelSelection,
+    model_selection,
+    paid_before,
+    random_stopping,
+)
 from lapwing.learn.gaussian_tries import factor_up
 from lapwing.learn.random_stopping import Tries
 from lapwing.learn.unit_rows import GRID
@@ -209,21 +218,25 @@ def test_gaussian_candidates_are_refused_in_pure_ledgers(tmp_path: Path) -> None
 
 
 def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelection:
-    """Fit with three tries, of which some fail; the others score 5, 9 and 30."""
-    calls = itertools.count()
+    """Fit with three tries, of which the training of some fails; the others score 5, 9 and 30."""
+    calls, fit, scores = itertools.count(), GaussianNB.fit, iter((5, 9, 30))
 
-    def scored(*_: Any) -> int:
-        call = next(calls)
+    def trained(self: GaussianNB, *asked: Any, **more: Any) -> GaussianNB:
+        if asked[0]._access().ledger._ends:  # before anything is charged
+            return fit(self, *asked, **more)
+        call, self.worth = next(calls), next(scores) * GRID  # type: ignore[attr-defined]
         if call in failures:
-            raise ValueError("a secret")
-        return (5, 9, 30)[call] * GRID
+            raise SystemExit if call == 1 else ValueError("a secret")
+        return fit(self, *asked, **more)
 
     model = ModelSelection(candidates=[GaussianNB()], tries=3)
     with (
         opened(tmp_path, people(5), epsilon=10**6, measure="pure", delta=0) as session,
         patch.object(Tries, "drawn", lambda *_: counting),
         patch.object(DiscreteLaplace, "release", lambda _, value, *__: value),
-        patch("lapwing.learn.model_selection.score_of", scored),
+        patch.object(GaussianNB, "fit", trained),
+        patch.object(model_selection, "predicting", lambda one, *_: nullcontext(lambda _: one.worth)),
+        patch.object(model_selection, "score_of", lambda worth, *_: worth),
     ):
         try:
             model.fit(session, "visits", ["age"], "ill", epsilon=10**5)

@@ -1,13 +1,12 @@
 """The holdout: it holds the rows, takes questions one after another, and refuses when it can promise no more."""
 
 import os
-from collections.abc import Callable
 from fractions import Fraction
 from threading import Lock
-from typing import Any, NoReturn, final
+from typing import NoReturn, final
 
 from lapwing.client import RemoteSession
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.exact.floats import float_up
 from lapwing.holdout.answer import HoldoutAnswer, Reply
@@ -16,16 +15,11 @@ from lapwing.holdout.planning import GUESSING, how_many
 from lapwing.holdout.remote import RemoteAnswering
 from lapwing.holdout.sql import SessionAnswering
 from lapwing.holdout.strategy import Answering, mean
-from lapwing.holdout.values import Bounds, Rows, bounds_of, people_of, values_in_steps
+from lapwing.holdout.values import Bounds, Question, Rows, asking, bounds_of, people_of
 from lapwing.mechanisms.parameters import whole_number
 from lapwing.privacy.amounts import Number, exact, positive, probability
 from lapwing.privacy.measures import GaussianDP
 from lapwing.session import Session
-
-_FAILED = (
-    "The question failed; it counts as asked. It must take the rows and return one number for each, which depends on "
-    "that row alone: such as lambda rows: rows['age'] > 65."
-)
 
 
 @final
@@ -142,16 +136,17 @@ class ReusableHoldout:
 
     # ---- asking ------------------------------------------------------------------------------------------------------
 
-    def query(
-        self, question: Callable[[Any], Any], *, guess: Number | None = None, bounds: Bounds | None = None
-    ) -> HoldoutAnswer:
-        """Answer a question: a function from the rows to one value for each, which depends on that row alone.
+    def query(self, question: Question, *, guess: Number | None = None, bounds: Bounds | None = None) -> HoldoutAnswer:
+        """Answer a question: a function from a table of one person's row to one value, in an array or a list.
 
-        Values outside the bounds count as the nearer bound, NaN and NULL as the lower one. The question is counted
-        before it is run; one that fails says so in constant words.
+        A formula of columns, such as `lambda rows: rows["age"] > 65`, is computed of all people at once. Any other
+        function is asked of each person alone, in a process of its own, which takes a few milliseconds a person; so it
+        cannot look at others. Values outside the bounds count as the nearer bound, NaN and NULL as the lower one, and
+        so does a person for whom it fails. The question is counted before it is run.
 
         Args: guess: what the mean is thought to be, for strategies that check guesses; bounds: of this question.
-        Raises: BudgetExhausted if no more can be promised; QueryRefused if the question fails, which counts as asked.
+        Raises: BudgetExhausted if no more can be promised; QueryRefused for a question that fails on a row of zeros and
+            empty texts, which nobody has: it is not counted.
         """
         low, high = self._bounds if bounds is None else bounds_of(bounds)
         guessed = None if guess is None else (exact(guess, "guess") - low) / (high - low)
@@ -162,17 +157,15 @@ class ReusableHoldout:
         self._require_here()
         if self._answering is None or self._data is None:
             raise InvalidParameter("This holdout is of a session, whose rows stay in its engine: use query_sql.")
-        if guessed is None and self._training is not None and self.strategy in GUESSING:
-            trained = values_in_steps(question, self._training, len(self._training), low, high)
-            guessed = None if trained is None else mean(trained)
-        with self._lock:
-            self._answering.admit()
-            self._asked += 1
-            values = values_in_steps(question, self._data, self.people, low, high)
-            if values is None:
-                raise QueryRefused(_FAILED.rstrip("."))
-            reply = self._answering.answer(values, guessed)
-            return self._answered(reply, low, high)
+        guesses = guessed is None and self._training is not None and self.strategy in GUESSING
+        with asking(question, self._data, self.people) as values:
+            if guesses and self._training is not None:
+                guessed = _mean_of(question, self._training, low, high)
+            with self._lock:
+                self._answering.admit()
+                self._asked += 1
+                reply = self._answering.answer(values(low, high), guessed)
+                return self._answered(reply, low, high)
 
     def query_sql(self, text: str, *, table: str | None = None, label: str | None = None) -> HoldoutAnswer:
         """Answer `AVG(…)` over all rows of a table of the session, charged to its ledger.
@@ -255,3 +248,9 @@ class ReusableHoldout:
         )
         self._given.append(answer)
         return answer
+
+
+def _mean_of(question: Question, training: Rows, low: Fraction, high: Fraction) -> Fraction:
+    """Return the mean of another sample, each person's value made as those of the holdout are."""
+    with asking(question, training, len(training)) as values:
+        return mean(values(low, high))

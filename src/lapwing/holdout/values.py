@@ -1,21 +1,31 @@
-"""From a question, a function of the rows, to each person's value in steps: total on every input, whatever the data."""
+"""From a question, a function of the rows, to each person's value in steps: total on every input, whatever the data.
 
-from collections.abc import Callable
+A question that is a formula of columns is computed (`formula`). Any other is a caller's code: it is asked of one person
+at a time, each time in a process of its own (`isolation`), and a person for whom it fails is at the lower bound. Which
+of both it is, is decided by nothing that a person holds. So one person moves a sum by STEPS at most.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.errors import InvalidParameter
+from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
+from lapwing.holdout.formula import recorded
 from lapwing.holdout.strategy import STEPS
+from lapwing.isolation import Isolated
 from lapwing.privacy.amounts import Number, exact
 
 Bounds = tuple[Number, Number]
-
-CHECKED: Final = 1000
-"""So many of the first people are asked alone too, to see that a person's value depends on that person's row alone."""
+Question = Callable[[Any], Any]
+InSteps = Callable[[Fraction, Fraction], IntArray]
+_MADE_UP: Final = -1
+"""In the place of a person's: the row that nobody has."""
 
 
 class Rows(Protocol):
@@ -51,38 +61,84 @@ def bounds_of(bounds: Bounds) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def values_in_steps(
-    question: Callable[[Any], Any], data: Rows, people: int, low: Fraction, high: Fraction
-) -> IntArray | None:
-    """Return each person's value as a whole number of steps from 0 to STEPS; None if the question fails.
+@contextmanager
+def asking(question: Question, data: Rows, people: int) -> Iterator[InSteps]:
+    """Return what makes each person's value a whole number of steps from 0 to STEPS between bounds.
 
-    What is below the lower bound, and NaN and NULL, is the lower bound; what is above the upper one is that. It fails
-    if it raises, does not give one number a person, or gives others when the first people are asked alone.
+    What is below the lower bound, and NaN and NULL, is the lower bound; what is above the upper one is that. A person
+    for whom the question fails is at the lower bound, too.
+
+    Raises: QueryRefused for a question that fails on a row that nobody has.
     """
-    try:
-        whole = _in_steps(question(data), people, low, high)
-        few = max(1, min(people // 2, CHECKED))
-        alone = _in_steps(question(_first(data, few)), few, low, high)
-    except Exception:  # whatever the asker's function does; its message may hold what is private
-        return None
-    # A step of difference is what two ways of summing floats may make.
-    return whole if bool((np.abs(whole[:few] - alone) <= 1).all()) else None
+    formula = recorded(question, data)
+    if formula is not None:
+        yield lambda low, high: in_steps(formula(), low, high)
+        return
+    nobody = made_up(data)
+    with Isolated(lambda place: question(nobody if place == _MADE_UP else _row(data, place))) as isolated:
+        why = None if nobody is None else isolated.trial(_MADE_UP, 1)
+        if why is not None:
+            raise QueryRefused(
+                f"The question fails on a row of zeros and empty texts, which nobody has: {why}",
+                remedy="It must take a table of one row and return one number in a list or array, for such a row too: "
+                "as lambda rows: rows['age'] > 65 does. Nothing was counted.",
+            )
+        yield lambda low, high: in_steps(np.concatenate([isolated.ask(i, 1) for i in range(people)]), low, high)
 
 
-def _in_steps(values: Any, people: int, low: Fraction, high: Fraction) -> NDArray[np.int64]:
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.shape != (people,):
-        raise ValueError
-    inside = np.clip(np.where(np.isnan(numbers), float(low), numbers), float(low), float(high))
-    steps = np.rint((inside - float(low)) * (STEPS / float(high - low)))
+def in_steps(values: NDArray[Any], low: Fraction, high: Fraction) -> IntArray:
+    """Return values as whole numbers of steps between bounds: total, and each made of one value alone."""
+    with np.errstate(all="ignore"):
+        numbers = values.astype(np.float64)
+        inside = np.clip(np.where(np.isnan(numbers), float(low), numbers), float(low), float(high))
+        steps = np.rint((inside - float(low)) * (STEPS / float(high - low)))
     return np.clip(steps, 0, STEPS).astype(np.int64)
 
 
-def _first(data: Any, size: int) -> Any:
-    """Return the first rows: Arrow has its own word for it, and pandas may take a slice for labels of its index."""
-    match type(data).__module__.partition(".")[0]:
+def _row(data: Any, place: int) -> Any:
+    """Return the row of one person: Arrow has its own word for it, and pandas may take a slice for labels."""
+    match _library(data):
         case "pyarrow":
-            return data.slice(0, size)
+            return data.slice(place, 1)
         case "pandas":
-            return data.iloc[:size]
-    return data[:size]
+            return data.iloc[place : place + 1]
+    return data[place : place + 1]
+
+
+def made_up(data: Any) -> Any | None:
+    """Return a row that nobody has, of zeros and empty texts by the types of columns; None if there is no such row."""
+    try:
+        if isinstance(data, np.ndarray):
+            return np.zeros((1, *data.shape[1:]), dtype=data.dtype)
+        match _library(data):
+            case "pyarrow":
+                return _arrow_row(data)
+            case "pandas":
+                return _pandas_row(data)
+            case "polars":
+                return data.clear(1).fill_null(strategy="zero")
+    except Exception:  # of types that have no zero: what the library says of them is nothing to anybody
+        return None
+    return None
+
+
+def _arrow_row(data: Any) -> Any:
+    pa: Any = sys.modules["pyarrow"]
+    zeros = [
+        pa.array([""], kind) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.array([0]).cast(kind)
+        for kind in data.schema.types
+    ]
+    return type(data).from_arrays(zeros, schema=data.schema)
+
+
+def _pandas_row(data: Any) -> Any:
+    pd: Any = sys.modules["pandas"]
+    if not hasattr(data, "columns"):
+        return pd.Series([0]).astype(data.dtype)
+    texts = (pd.api.types.is_string_dtype(kind) or kind.kind == "O" for kind in data.dtypes)
+    columns = [pd.Series([""] if text else [0]).astype(kind) for kind, text in zip(data.dtypes, texts, strict=True)]
+    return pd.concat(columns, axis=1, keys=list(data.columns))
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]

@@ -35,6 +35,7 @@ from lapwing.learn.parameters import (
     require_number,
     require_whole,
 )
+from lapwing.learn.predictions import row_local
 from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
@@ -49,6 +50,7 @@ COUNTS: Final = Fraction(1, 5)
 """The part of the price that the counts get."""
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class AdditiveModel:

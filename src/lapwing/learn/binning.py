@@ -11,9 +11,11 @@ from typing import final
 import numpy as np
 
 from lapwing.learn.columns import Category, Data, Feature, matrix_of
+from lapwing.learn.predictions import row_local
 from lapwing.learn.unit_rows import GRID, Integers
 
 
+@row_local
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:

@@ -7,10 +7,10 @@ is released. So
 
 - each try trains a deep copy of a candidate that nobody ever trained, and a candidate is refused whose copies share
   something that can change;
-- rows are predicted by another copy, which is thrown away.
+- rows are predicted in other processes, by copies of the model that end with them (`predictions`).
 
-What is kept elsewhere, in a module, a class or a function's own variables, is seen by nothing here: it breaks the
-promise.
+What training keeps elsewhere, in a module, a class or a function's own variables, is seen by nothing here: it breaks
+the promise.
 
 Which candidates fail on the rows is a function of the rows, and never told. What fails whatever the rows are is found
 by training up to the first charge: parameters, columns, a loss of another kind, an error in what comes before it.

@@ -35,6 +35,7 @@ from lapwing.learn.columns import (
 )
 from lapwing.learn.moments import Moments, noisy_moments, quantile, require_few
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_other, times
+from lapwing.learn.predictions import row_local
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lapwing.session import Session
 
 
+@row_local
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinearModel:
@@ -135,6 +137,7 @@ def _r_squared(whole: Floats, solution: Floats) -> float:
     return max(0.0, min(1.0, 1 - left / total)) if total > 0 else 0.0
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class LinearRegression:

@@ -39,6 +39,7 @@ from lapwing.learn.parameters import (
     require_whole,
     times,
 )
+from lapwing.learn.predictions import row_local
 from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
@@ -54,6 +55,7 @@ CURVATURE: Final = Fraction(1, 5)
 """The part of the price that the matrix gets."""
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class LogisticRegression:

@@ -3,30 +3,30 @@
 Theory of operation. *Divided*: every candidate is trained for an equal part of the price, and what is left pays for the
 choice. That the whole price is there is seen before anything is charged. The rows are then read once more, each
 candidate predicts the target of every row, and its score is the number of rows that it tells rightly (of a number: how
-near it comes), as a whole number. *By tries* (`random_stopping`): the price does not depend on how many candidates
-there are, only on how it is drawn how often one of them is tried.
+near it comes), as a whole number; a row without a prediction adds 0 (`predictions`). *By tries* (`random_stopping`):
+the price does not depend on how many candidates there are, only on how it is drawn how often one of them is tried.
 
 Guarantee: the losses of training and of the choice add up to the price at most. A person with K rows moves every score
-by 0 to K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). A
-prediction is a function of its row and of released models: what estimators compute of a row has the same bits whichever
-others are there. Candidates of one's own have to keep to that, and must not keep state that changes across their
-copies, or outside of them: `candidates` says what of this is enforced.
+by 0 to K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). That
+holds for whatever candidates predict, as a prediction is a function of the person's rows and of released models, and a
+failing one adds 0. *Training* of a candidate of one's own must be private for the part of the price that it gets, its
+failures included, which it is if it asks the session that it is handed and nothing else; and it must not keep state
+that changes across its copies, or outside of them: `candidates` says what of this is enforced.
 Source: McSherry and Talwar 2007.
 """
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, final
 
-from lapwing.engines import FAILED
-from lapwing.errors import BudgetExhausted, EngineFault, InvalidParameter, QueryRefused
+from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.learn.candidates import require_ready
+from lapwing.learn.columns import Floats
 from lapwing.learn.paid_before import paid_session
 from lapwing.learn.parameters import changed, parameters, require_fit
+from lapwing.learn.predictions import predicting, require_predictions, right_rows, row_local, scaled_errors
 from lapwing.learn.random_stopping import Tries, best_of
-from lapwing.learn.scoring import columns_of, right_rows, scaled_errors
 from lapwing.learn.training import charged_rows, epsilon_for, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.scores import ScoreSensitivity
@@ -54,6 +54,7 @@ class Candidate(Protocol):
         ...
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class ModelSelection:
@@ -122,6 +123,14 @@ class ModelSelection:
                     f"Candidate {place + 1} was refused, after {place} were trained, which stay paid: "
                     f"{str(error).removesuffix('Nothing was charged.').rstrip()}"
                 ) from None
+        for place, candidate in enumerate(self.candidates):  # of what was released: which of them cannot predict at all
+            try:
+                require_predictions(candidate, what, features)
+            except InvalidParameter as error:
+                raise InvalidParameter(
+                    f"Candidate {place + 1} cannot be chosen, and all that were trained stay paid: "
+                    f"{str(error).removesuffix('Nothing was charged.').rstrip()}"
+                ) from None
         price = whole.from_amount(whole.amount * choice)
         units, replaced, charged = charged_rows(session, what, price, label=label)
         scores = scores_of(self.candidates, units, what, features)
@@ -150,7 +159,8 @@ class ModelSelection:
             candidate.fit(unrecorded, table, features, target, epsilon=part, where=where, label=label)
 
         def score(candidate: Candidate, units: UnitRows) -> int:
-            return score_of(candidate.predict(columns_of(units, what, features)), units.target, what)
+            with predicting(candidate, what, features) as predict:
+                return score_of(predict(units), units.target, what)
 
         tries = Tries(most=cast(int, self.tries), eta=self.eta)
         best = best_of(
@@ -173,21 +183,16 @@ class ModelSelection:
 
 
 def scores_of(candidates: Sequence[Candidate], units: UnitRows, what: Reading, names: Sequence[str]) -> list[int]:
-    """Return the score of each candidate, in parts of 1/GRID of a row: private. Raises: EngineFault, a constant."""
-    scores = None
-    try:
-        data = columns_of(units, what, names)
-        # By copies, so that nothing of the rows is kept by what is released.
-        scores = [score_of(copy.deepcopy(one).predict(data), units.target, what) for one in candidates]
-    except Exception:
-        scores = None
-    if scores is None:
-        raise EngineFault(FAILED)
+    """Return the score of each candidate, in parts of 1/GRID of a row: private."""
+    scores = []
+    for candidate in candidates:
+        with predicting(candidate, what, names) as predict:
+            scores.append(score_of(predict(units), units.target, what))
     return scores
 
 
-def score_of(predicted: Any, target: Integers, what: Reading) -> int:
+def score_of(predicted: Floats, target: Integers, what: Reading) -> int:
     """Return how many rows are told rightly, or of a number how near they come, in parts of 1/GRID of a row."""
     if what.target is None:
-        return GRID * int(right_rows(predicted, target, what).sum())
-    return int((GRID - scaled_errors(predicted, target, what) // 2).sum())
+        return GRID * int(right_rows(predicted, target).sum())
+    return int((GRID - scaled_errors(predicted, target, what.target) // 2).sum())

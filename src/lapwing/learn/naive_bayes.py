@@ -29,6 +29,7 @@ from lapwing.learn.columns import (
     values_of,
 )
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_other
+from lapwing.learn.predictions import row_local
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 
@@ -41,6 +42,7 @@ LEAST_VARIANCE = 1e-3
 """Of a feature from −1 to 1: noise may leave none at all."""
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class GaussianNB:
@@ -126,6 +128,7 @@ class GaussianNB:
         return share_right(self.predict(data), column_in(data, require_fit(self, "target_")))
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class CategoricalNB:

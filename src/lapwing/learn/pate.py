@@ -5,7 +5,9 @@ are trained without noise, and never leave. Each votes for a class of every publ
 counted, the counts get noise, and the class with most is the row's label. A student is trained on these labels: it is
 public.
 
-Guarantee: the price, for whatever teachers are, as long as each is a function of its own people. Take any neighbours,
+Guarantee: the price, for whatever teachers are, as each is a function of its own people: each is made, trained and
+asked in a process of its own, which starts from the same state (`isolation`), and one that fails, in whatever way,
+votes for the first class on every row. Take any neighbours,
 and give everybody whom both have the same teacher in both; one who takes another's place gets the other's teacher,
 which has the same chance. Then one teacher alone may differ. On each of m rows it takes one vote from a class and gives
 it to another, so that all counts together move by √(2m) in L2 and 2m in L1, by presence and by replacement alike. They
@@ -22,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, final
 
 import numpy as np
 
-from lapwing.engines import FAILED
-from lapwing.errors import EngineFault, InvalidParameter
+from lapwing.errors import InvalidParameter
 from lapwing.exact.samplers import uniform_integers
+from lapwing.isolation import TEACHER_SECONDS, Isolated
 from lapwing.learn.classes import share_right
 from lapwing.learn.columns import (
     Category,
@@ -35,6 +37,7 @@ from lapwing.learn.columns import (
     matrix_of,
 )
 from lapwing.learn.parameters import changed, parameters, require_fit, require_whole, times
+from lapwing.learn.predictions import row_local
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
 
 MOST_TEACHERS: Final = 10_000
 MOST_INPUTS: Final = 100_000
+_TRIED: Final = 200
+"""Rows that a teacher is tried on."""
 
 
 class Classifier(Protocol):
@@ -63,6 +68,7 @@ class Classifier(Protocol):
         ...
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class LeastSquares:
@@ -86,6 +92,7 @@ class LeastSquares:
         return cast(Integers, np.stack(lines, axis=1).argmax(axis=1))
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class PATE:
@@ -95,8 +102,8 @@ class PATE:
     Args: inputs: public rows with the features, or rows that were paid for, as a synthetic table's; each costs.
         teachers: how many, from 2: with more, noise hides fewer votes, and each has fewer people to learn from.
         teacher, student: make a classifier with `fit(features, classes)` and `predict(features)`, as scikit-learn's
-        are; a teacher must be a function of what it is fit to, so that one with a generator needs a seed of its own:
-        `lambda: DecisionTreeClassifier(random_state=0)`. None takes a line for each class. scaler, categories: as
+        are. A teacher lives in a process of its own, for an hour of a processor at most. None takes a line for each
+        class. scaler, categories: as
         `LinearRegression` has them.
     """
 
@@ -140,11 +147,11 @@ class PATE:
                 f"There are {len(inputs)} inputs; give 1 to {MOST_INPUTS:,} rows. Nothing was charged."
             )
         price, entropy = session.price(epsilon), session._access().entropy
-        units, _, self.cost_ = charged_rows(session, what, price, label=label)
-        assigned = uniform_integers(teachers, units.starts.size, entropy).astype(np.int64)
-        exact = votes(units, assigned, inputs, teachers, len(classes), self.teacher or LeastSquares)
-        if exact is None:  # out here, so that no message of what reads rows is dragged along
-            raise EngineFault(FAILED)
+        with Isolated(teacher_of(self.teacher or LeastSquares, inputs), seconds=TEACHER_SECONDS) as isolated:
+            _require_teacher(isolated, inputs, len(classes))
+            units, _, self.cost_ = charged_rows(session, what, price, label=label)
+            assigned = uniform_integers(teachers, units.starts.size, entropy).astype(np.int64)
+            exact = votes(isolated, units, assigned, teachers, (len(inputs), len(classes)))
         self.votes_ = cast(Integers, noise_of(price, len(inputs)).release(exact, entropy))
         self.features_, self.target_, self.classes_ = found, target, classes
         self.student_ = (self.student or LeastSquares)()
@@ -182,39 +189,42 @@ def noise_of(price: Loss, inputs: int) -> DiscreteLaplace | RoundedGaussian:
     return RoundedGaussian.for_loss(price, sensitivity)
 
 
-def votes(
-    units: UnitRows,
-    assigned: Integers,
-    inputs: Floats,
-    teachers: int,
-    classes: int,
-    make: Callable[[], Classifier],
-) -> Integers | None:
-    """Return how many teachers vote for each class of each input: private; or None whatever went wrong."""
-    try:
-        return _votes(units, assigned, inputs, teachers, classes, make)
-    except Exception:
-        return None
+def votes(isolated: Isolated, units: UnitRows, assigned: Integers, teachers: int, shape: tuple[int, int]) -> Integers:
+    """Return how many teachers vote for each class of each input: private.
 
+    A teacher that fails votes for the first class on every input, and one whose vote is no class does so on that input.
 
-def _votes(
-    units: UnitRows,
-    assigned: Integers,
-    inputs: Floats,
-    teachers: int,
-    classes: int,
-    make: Callable[[], Classifier],
-) -> Integers:
-    owners, found = np.repeat(assigned, units.sizes), np.zeros((len(inputs), classes), dtype=np.int64)
-    everywhere = np.arange(len(inputs))
-    for teacher in range(teachers):
+    Args: isolated: a teacher, as `teacher_of` makes it; shape: how many inputs and classes there are.
+    """
+    inputs, classes = shape
+    owners, found, everywhere = np.repeat(assigned, units.sizes), np.zeros(shape, dtype=np.int64), np.arange(inputs)
+    for teacher in range(teachers):  # all of them, also those who have nobody
         own = owners == teacher
-        told = units.target[own]
-        if (told == told[:1]).all():  # nobody, or all of one class: there is nothing to learn
-            voted = np.full(len(inputs), told[0] if told.size else 0)
-        else:
-            model = make()
-            model.fit(units.features[own] / GRID, told)
-            voted = np.clip(np.asarray(model.predict(inputs)).astype(np.int64), 0, classes - 1)
-        found[everywhere, voted] += 1  # one vote an input, whatever a teacher says
+        told = np.nan_to_num(isolated.ask((units.features[own] / GRID, units.target[own]), inputs))
+        found[everywhere, np.clip(told, 0, classes - 1).astype(np.int64)] += 1  # one vote an input, whatever it says
     return found
+
+
+def teacher_of(make: Callable[[], Classifier], inputs: Floats) -> Callable[[tuple[Floats, Integers]], Any]:
+    """Return what makes a teacher, trains it on its people, and returns its vote on each input."""
+
+    def taught(own: tuple[Floats, Integers]) -> Any:
+        features, told = own
+        if (told == told[:1]).all():  # nobody, or all of one class: there is nothing to learn
+            return np.full(len(inputs), told[0] if told.size else 0)
+        model = make()
+        model.fit(features, told)
+        return model.predict(inputs)
+
+    return taught
+
+
+def _require_teacher(isolated: Isolated, inputs: Floats, classes: int) -> None:
+    """Refuse a teacher that cannot learn made-up classes of the public inputs."""
+    rows = np.resize(inputs[:_TRIED], (max(_TRIED, classes), inputs.shape[1]))
+    why = isolated.trial((rows, np.arange(len(rows)) % classes), len(inputs))
+    if why is not None:
+        raise InvalidParameter(
+            f"The teacher cannot learn from {len(rows)} rows of the inputs, with classes made up: {why}. Nothing was "
+            "charged."
+        )

@@ -6,9 +6,13 @@ is drawn, at most M; of the first N tries the model with the best score is relea
 others. The whole price is charged before. Whatever N is, M rounds are run, and in each all candidates are trained and
 scored, of which one counts: so the time says neither N nor which candidates were drawn.
 
-A try that fails is worse than all that do not, and releases that it failed: so there is a fault only if all N failed. A
-fault for any that fails would tell of all M rounds, which no theorem here pays for. `candidates` has what is asked of
-candidates, and what of that is enforced.
+A try whose *training* fails is worse than all that do not, and releases that it failed: so there is a fault only if all
+N failed. A fault for any that fails would tell of all M rounds, which no theorem here pays for. A failure is an outcome
+like any other: the theorems ask that the law of outcomes, this one included, is ε₁-DP or μ₁-GDP. So it is for training
+that sees rows through its session alone; one that fails by what a row holds, or does not end, is not private, whatever
+it returns else. *Scores* have no failures: a row that a model does not predict counts as wrong (`predictions`), as a
+score that failed for one row would be an outcome that this row alone decides about, with certainty. `candidates` has
+what is asked of candidates, and what of that is enforced.
 
 The law of N is P(N = n) ∝ C(n + η − 1, n) for 1 ≤ n ≤ M; for η = 0 it is ∝ 1/n (the limit), for η = 1 uniform.
 
@@ -198,13 +202,15 @@ def best_of(
 
 
 def _tried(candidate: Any, units: "UnitRows", train: Callable[[Any], None], score: Scored) -> tuple[Any, int] | None:
-    """Return a trained copy of a candidate with its score, or None if it fails."""
+    """Return a trained copy of a candidate with its score, or None if its training fails, in whatever way."""
     try:
         model = copy.deepcopy(candidate)
         train(model)
-        return model, score(copy.deepcopy(model), units)  # by another copy, so that nothing of the rows is kept
-    except Exception:
+    except KeyboardInterrupt:  # of whoever sits before it
+        raise
+    except BaseException:
         return None
+    return model, score(model, units)
 
 
 def _noise(part: PureDP | GaussianDP, sensitivity: Sensitivity) -> DiscreteLaplace | RoundedGaussian:

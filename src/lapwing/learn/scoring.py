@@ -5,11 +5,11 @@ of them. Every row adds a few whole numbers: to tell classes, one to the rows th
 are not; of a number, 1, the target t and t², scaled to −1 … 1, and the square of half the error. Their sums get noise,
 and the score is computed from these alone.
 
-Guarantee: the price. A prediction is a function of its row and of released numbers, with the same bits whichever other
-rows there are, so a unit's K rows move the sums by what these rows add, and nothing else: two counts that are never
-below 0 and K together, hence L1 ≤ K and L2 ≤ K by presence, L1 ≤ 2K and L2 ≤ K√2 by replacement (in the positive
-quadrant no two vectors of length K are farther apart); of a number four entries of at most 1 a row, L1 ≤ 4K and
-L2 ≤ 2K, and twice that by replacement.
+Guarantee: the price. A prediction is a function of its unit's rows and of released numbers, whatever the model is, and
+where there is none the row counts as wrong, or as the largest error (`predictions`). So a unit's K rows move the sums
+by what these rows add, and nothing else: two counts that are never below 0 and K together, hence L1 ≤ K and L2 ≤ K by
+presence, L1 ≤ 2K and L2 ≤ K√2 by replacement (in the positive quadrant no two vectors of length K are farther apart);
+of a number four entries of at most 1 a row, L1 ≤ 4K and L2 ≤ 2K, and twice that by replacement.
 
 Intervals are of the score on the rows of the table, and of noise alone. A share R/N of noisy R and N is in the interval
 where |R − sN| is at most the noise of that combination, which is a quadratic in s (Fieller 1954). R² is between its
@@ -19,15 +19,15 @@ least and its greatest value where each of the four sums is within its own inter
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 import numpy as np
 
-from lapwing.engines import FAILED
-from lapwing.errors import EngineFault, InvalidParameter
+from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
-from lapwing.learn.columns import Feature
+from lapwing.learn.columns import Floats
 from lapwing.learn.moments import quantile
+from lapwing.learn.predictions import Model, predicting, require_predictions, right_rows, scaled_errors
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -40,14 +40,6 @@ if TYPE_CHECKING:
     from lapwing.session import Session
 
 _NUMBER_ENTRIES: Final = 4
-
-
-class Model(Protocol):
-    """What is scored: its prediction of a row is a function of that row, whichever others there are."""
-
-    def predict(self, data: Any, /) -> Any:
-        """Return predictions of rows."""
-        ...
 
 
 @final
@@ -85,8 +77,11 @@ def score(
 
     On the rows that it was trained on, a model that fits noise scores too well: `where` can keep some rows for this.
 
-    Args: model: an estimator of `lapwing.learn` with a target, or another whose prediction of a row depends on that row
-        alone, to the last bit; features, target, where: as its `fit` takes them.
+    A model of yours is asked of one person at a time, in a process of its own; where it fails, that person's rows count
+    as wrong, or as the largest error, and nothing tells that it did.
+
+    Args: model: an estimator of `lapwing.learn` with a target, or another with `predict(data)`, which takes a dict of
+        columns and returns a prediction for each row; features, target, where: as its `fit` takes them.
     Raises: as `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then); EngineFault
         (charged).
     """
@@ -94,25 +89,27 @@ def score(
         raise InvalidParameter(f"confidence is {confidence!r:.60}; it must be between 0 and 1. Nothing was charged.")
     what = target_reading(session, table, features, target, where=where, all_categories=True, numbers=True)
     price = session.price(epsilon)
-    _require_ready(model, what, features)
-    units, replaced, charged = charged_rows(session, what, price, label=label)
-    sums = outcome_sums(model, units, what, features)
+    require_predictions(model, what, features)
+    with predicting(model, what, features) as predict:  # which starts before there are rows in this process
+        units, replaced, charged = charged_rows(session, what, price, label=label)
+        sums = outcome_sums(predict(units), units, what)
     noisy, noise = released(sums, price, what, replaced=replaced, entropy=session._access().entropy)
     reach = noise.standard_deviation, isinstance(noise, DiscreteLaplace), confidence
     value, interval = _share(noisy, *reach) if what.target is None else _r_squared(noisy, *reach)
     return Score(value=value, interval=interval, confidence=confidence, cost=charged)
 
 
-def outcome_sums(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Integers:
-    """Return what all rows add up to: private. Raises: EngineFault, a constant."""
-    found = None
-    try:
-        found = _outcomes(model, units, what, names).sum(axis=0, dtype=np.int64)
-    except Exception:
-        found = None
-    if found is None:  # out here, so that no message of what reads rows is dragged along
-        raise EngineFault(FAILED)
-    return cast(Integers, found)
+def outcome_sums(predicted: Floats, units: UnitRows, what: Reading) -> Integers:
+    """Return what all rows add up to: private.
+
+    Of each row it is right and wrong; or of a number 1, t, t² and the square of half the error, in parts of 1/GRID².
+    """
+    if what.target is None:
+        right = right_rows(predicted, units.target)
+        return cast(Integers, np.stack([right, 1 - right], axis=1).sum(axis=0))
+    t, errors = units.target, scaled_errors(predicted, units.target, what.target)
+    of_rows = np.stack([np.full_like(t, GRID**2), GRID * t, t * t, errors * errors // 4], axis=1)
+    return cast(Integers, of_rows.sum(axis=0))
 
 
 def released(
@@ -130,68 +127,6 @@ def _sensitivity(what: Reading, *, replaced: bool) -> Sensitivity:
         return Sensitivity(l1=2 * rows, l2_squared=2 * rows**2) if replaced else Sensitivity.from_l1(rows)
     rows = GRID**2 * (2 * rows if replaced else rows)
     return Sensitivity(l1=_NUMBER_ENTRIES * rows, l2_squared=_NUMBER_ENTRIES * rows**2)
-
-
-def columns_of(units: UnitRows, what: Reading, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return the values of columns, as a model takes them, of rows that were read: private."""
-    return {name: _values(name, units.features, what) for name in names}
-
-
-def _values(name: str, matrix: Integers, what: Reading) -> list[Any]:
-    places = [place for place, feature in enumerate(what.features) if feature.column == name]
-    own = [what.features[place] for place in places]
-    if own[0].category is None:
-        steps = matrix[:, places[0]] / GRID
-        return cast("list[Any]", (float(own[0].centre) + float(own[0].spread) * steps).tolist())
-    there = matrix[:, places] > 0
-    named, listed = [feature.category for feature in own], (there.sum(axis=1) > 0).tolist()
-    return [named[place] if one else None for place, one in zip(there.argmax(axis=1).tolist(), listed, strict=True)]
-
-
-def _outcomes(model: Model, units: UnitRows, what: Reading, names: Sequence[str]) -> Integers:
-    """Return what each row adds: right and wrong; or of a number 1, t, t² and the square of half the error.
-
-    The latter are in parts of 1/GRID².
-    """
-    predicted = model.predict(columns_of(units, what, names))
-    if what.target is None:
-        right = right_rows(predicted, units.target, what)
-        return np.stack([right, 1 - right], axis=1)
-    t, errors = units.target, scaled_errors(predicted, units.target, what)
-    return np.stack([np.full_like(t, GRID**2), GRID * t, t * t, errors * errors // 4], axis=1)
-
-
-def right_rows(predicted: Any, target: Integers, what: Reading) -> Integers:
-    """Return 1 of each row whose class is told rightly, else 0."""
-    right = [bool(one == what.classes[place]) for one, place in zip(predicted, target.tolist(), strict=True)]
-    return np.array(right, dtype=np.int64)
-
-
-def scaled_errors(predicted: Any, target: Integers, what: Reading) -> Integers:
-    """Return each row's error without its sign, in parts of 1/GRID of the target's spread, at most 2·GRID."""
-    aim = cast(Feature, what.target)
-    scaled = (np.asarray(predicted, dtype=np.float64) - float(aim.centre)) / float(aim.spread)
-    return cast(Integers, np.abs(np.rint(np.clip(scaled, -1, 1) * GRID).astype(np.int64) - target))
-
-
-def _require_ready(model: Model, what: Reading, names: Sequence[str]) -> None:
-    """Refuse a model that cannot predict such rows, before anything is charged: it tries one that nobody has."""
-    nobody = UnitRows(
-        features=np.zeros((1, len(what.features)), dtype=np.int64),
-        target=np.zeros(1, dtype=np.int64),
-        starts=np.zeros(1, dtype=np.int64),
-    )
-    try:
-        predicted = model.predict(columns_of(nobody, what, names))
-        fits = len(predicted) == 1 and (what.target is None or math.isfinite(float(predicted[0])))
-    except InvalidParameter:
-        raise
-    except Exception as error:
-        raise InvalidParameter(
-            f"The model cannot predict from {', '.join(names)} ({type(error).__name__}). Nothing was charged."
-        ) from None
-    if not fits:
-        raise InvalidParameter("The model does not predict one target for each row. Nothing was charged.")
 
 
 # ---- from noisy sums -------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from lapwing.learn.parameters import (
     require_number,
     require_whole,
 )
+from lapwing.learn.predictions import row_local
 from lapwing.learn.training import paid_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.amounts import Number
@@ -43,6 +44,7 @@ LEAVES: Final = Fraction(1, 3)
 """The part of the price that the leaves get."""
 
 
+@row_local
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
@@ -58,6 +60,7 @@ class Split:
         return chosen.astype(np.int64)
 
 
+@row_local
 @final
 @dataclass(kw_only=True)
 class DecisionTree:

@@ -69,10 +69,10 @@ def hashing(ask: Ask, questions: int, drawing: np.random.Generator) -> Seen:
     """Ask about random halves of the people, then about a vote of all halves that were seen above a half."""
     keys = drawing.integers(1, _PRIME, questions - 1)
 
-    def halves(rows: Floats, of: NDArray[np.int64] = keys) -> NDArray[np.bool_]:
+    def halves(rows: Floats, of: NDArray[np.int64] = keys) -> Any:
         names = np.floor(rows[:, UNIFORM] * 2.0**31).astype(np.int64)
         mixed = (names[:, None] * of + (names[:, None] >> 7) * 31) % _PRIME
-        return np.asarray((mixed >> 11) & 1 == 1)
+        return (mixed >> 11) & 1 == 1
 
     def agrees_with_half(i: int) -> Callable[[Floats], Any]:
         return lambda rows: halves(rows, keys[i : i + 1])[:, 0] == (rows[:, LABEL] > 0.5)
@@ -80,8 +80,8 @@ def hashing(ask: Ask, questions: int, drawing: np.random.Generator) -> Seen:
     first = [(ask(agrees_with_half(i)), 0.5) for i in range(questions - 1)]
     signs = np.array([1.0 if answer.value > 0.5 else -1.0 for answer, _ in first])
 
-    def vote(rows: Floats) -> NDArray[np.bool_]:
-        return np.asarray(((halves(rows) - 0.5) @ signs + 1e-9 > 0) == (rows[:, LABEL] > 0.5))
+    def vote(rows: Floats) -> Any:
+        return ((halves(rows) - 0.5) @ signs + 1e-9 > 0) == (rows[:, LABEL] > 0.5)
 
     return [*first, (ask(vote), 0.5)]  # the label is independent of names: a half
 

@@ -12,7 +12,7 @@ Source: Abadi et al. 2016; Mironov, Talwar and Zhang 2019 (the sample); `privacy
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -35,11 +35,12 @@ from lapwing.learn.columns import (
     matrix_of,
 )
 from lapwing.learn.deep.correlated_noise import MOST_BANDS
-from lapwing.learn.deep.networks import Network, Weights, begun, dense, row_scores
+from lapwing.learn.deep.networks import Network, Weights, begun, calls_nothing_back, dense, row_scores
 from lapwing.learn.deep.noise_search import sigma_for
 from lapwing.learn.deep.sampling import RATE_PARTS, CyclicSample, Noise, PoissonSample, Sampling, SubsetSample
 from lapwing.learn.deep.unit_gradients import BOUND, MOST_UNITS, Places, summed, sums_of
 from lapwing.learn.parameters import changed, parameters, require_fit, require_number, require_whole
+from lapwing.learn.predictions import is_row_local, row_local
 from lapwing.learn.training import is_replaced, reserved_rows, target_reading
 from lapwing.learn.unit_rows import UnitRows
 from lapwing.mechanisms.continual.fitting import MOST_BUFFERS
@@ -187,17 +188,35 @@ class NetworkClassifier:
 
     def predict_proba(self, data: Data) -> Floats:
         """Return the probability of each class in public rows, classes side by side."""
-        scores = row_scores(self.network, self.weights_, matrix_of(require_fit(self, "features_"), data))
-        return np.asarray(jax.nn.softmax(scores, axis=1), dtype=np.float64)
+        return np.asarray(jax.nn.softmax(self._scores(data), axis=1), dtype=np.float64)
 
     def predict(self, data: Data) -> list[Category]:
         """Return the likeliest class of public rows."""
         classes = require_fit(self, "classes_")
-        return [classes[place] for place in self.predict_proba(data).argmax(axis=1).tolist()]
+        # By scores, each with the bits of its row alone: their exponentials may be rounded by where a row stands.
+        return [classes[place] for place in np.asarray(self._scores(data)).argmax(axis=1).tolist()]
 
     def score(self, data: Data) -> float:
         """Return the share of public rows that are classified rightly; they have the target too."""
         return share_right(self.predict(data), column_in(data, require_fit(self, "target_")))
+
+    def _scores(self, data: Data) -> jax.Array:
+        return row_scores(self.network, self.weights_, matrix_of(require_fit(self, "features_"), data))
+
+
+def _is_ours(model: NetworkClassifier) -> bool:
+    """Tell whether a network predicts by arrays and by what JAX compiled of them, and nothing in it calls back."""
+    made = {one.name for one in fields(model)}
+    of_classes = (type(one) in (str, int, bool) for one in model.classes_ or ())
+    of_features = (type(one) is Feature and is_row_local(one) for one in model.features_ or ())
+    arrays = jax.tree.leaves(model.weights_)
+    if set(vars(model)) > made or not all((*of_classes, *of_features, *(isinstance(one, jax.Array) for one in arrays))):
+        return False
+    row = jnp.zeros(len(model.features_ or ()), dtype=jnp.float32)
+    return not arrays or calls_nothing_back(model.network, model.weights_, row)
+
+
+row_local(NetworkClassifier, _is_ours)
 
 
 @final

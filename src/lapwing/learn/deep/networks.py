@@ -29,7 +29,8 @@ class Network:
 
     Args: start: makes weights, in float32, of a key for JAX's generator and how many features and classes there are;
         scores: makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It is
-        given one row at a time, and is compiled by JAX: it must be a function of these two alone.
+        given one row at a time, and is compiled by JAX: a function of these two alone, which calls nothing back, as
+        `jax.pure_callback` would.
     """
 
     start: Callable[[Array, int, int], Weights]
@@ -127,12 +128,36 @@ def begun(network: Network, key: Array, features: int, classes: int) -> Weights:
         raise InvalidParameter(
             f"The network has {size:,} weights; at most {MOST_WEIGHTS:,} are trained. Nothing was charged."
         )
-    shape = jax.eval_shape(network.scores, weights, jnp.zeros(features, dtype=jnp.float32)).shape
+    row = jnp.zeros(features, dtype=jnp.float32)
+    if not calls_nothing_back(network, weights, row):
+        raise InvalidParameter(
+            "The network calls back to Python, which would see rows and could fail on one of them; make its scores of "
+            "JAX's own operations. Nothing was charged."
+        )
+    shape = jax.eval_shape(network.scores, weights, row).shape
     if shape != (classes,):
         raise InvalidParameter(
             f"The network makes scores of shape {shape} of a row; it must be ({classes},). Nothing was charged."
         )
     return weights
+
+
+def calls_nothing_back(network: Network, weights: Weights, row: Array) -> bool:
+    """Tell whether a row's scores are made by JAX's own operations alone: what is compiled runs no code of a caller."""
+    return not _calls_back(jax.make_jaxpr(network.scores)(weights, row).jaxpr)
+
+
+def _calls_back(program: Any) -> bool:
+    """Look for callbacks, which have effects or are named so, in a program and in those within it."""
+    for step in program.eqns:
+        if step.effects or "callback" in step.primitive.name:
+            return True
+        for value in step.params.values():
+            for part in value if isinstance(value, list | tuple) else (value,):
+                inner = getattr(part, "jaxpr", part)
+                if hasattr(inner, "eqns") and _calls_back(inner):
+                    return True
+    return False
 
 
 def row_scores(network: Network, weights: Weights, matrix: Floats) -> Array:
