@@ -21,8 +21,8 @@ unit, as long as the function reads nothing but its argument and its own memory.
 process number, look through the memory of the program that it was started from, and write to places that outlive it:
 this is a copy of a process, not a prison. `docs/limitations.md` says so to users.
 
-Time: a unit takes a fork of the whole process, which costs the more, the more memory that has: 1 to 2 ms of a processor
-for 100 MB.
+Time: a unit takes a fork of the whole process, which costs the more, the more libraries that has: 4 to 20 ms of a
+processor on a busy machine.
 """
 
 import gc

@@ -140,7 +140,7 @@ class ReusableHoldout:
         """Answer a question: a function from a table of one person's row to one value, in an array or a list.
 
         A formula of columns, such as `lambda rows: rows["age"] > 65`, is computed of all people at once. Any other
-        function is asked of each person alone, in a process of its own, which takes a few milliseconds a person; so it
+        function is asked of each person alone, in a process of its own, which takes 4 to 20 ms of a processor; so it
         cannot look at others. Values outside the bounds count as the nearer bound, NaN and NULL as the lower one, and
         so does a person for whom it fails. The question is counted before it is run.
 

@@ -19,6 +19,7 @@ from lapwing.lab import (
     dimensions,
     every_tick,
     extremes,
+    faults,
     floating_point,
     freedman,
     graph,
@@ -64,8 +65,8 @@ _ALL: tuple[Experiment, ...] = tuple(
         coin, noise, tails, extremes, one_query, averaging, privacy_loss, posterior, insurance, inference, mistakes,
         budgets, collusion, query_limit, histogram, sums, group, names, dimensions, risk, median, selection, price,
         price_in_sql, pseudonyms, unicity, k_anonymity, auditing, sticky_noise, differencing, reconstruction, tracing,
-        graph, freedman, overfitting, remembering, membership, stability, floating_point, timing, over_time,
-        every_tick, trust,
+        graph, freedman, overfitting, remembering, membership, stability, floating_point, timing, faults,
+        over_time, every_tick, trust,
     )
 )  # fmt: skip
 LARGEST_EPSILON: Final = 20

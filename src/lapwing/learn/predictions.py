@@ -140,7 +140,9 @@ def require_predictions(model: Model, what: Reading, names: Sequence[str]) -> No
         with Isolated(_asked(model, what, finite=True)) as isolated:
             why = isolated.trial(data, 1)
     if why is not None:
-        raise InvalidParameter(f"The model cannot predict from {', '.join(names)}: {why}. Nothing was charged.")
+        raise InvalidParameter(
+            f"The model cannot predict from {', '.join(names)}: {why.rstrip('.')}. Nothing was charged."
+        )
 
 
 def _own_reason(model: Model, data: Any, what: Reading) -> str | None:

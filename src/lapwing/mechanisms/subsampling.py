@@ -150,8 +150,8 @@ class Subsampled:
     ) -> Output:
         """Draw a fresh sample and return what `compute` makes of its rows and of the source of randomness.
 
-        Whatever `compute` returns is released: it must be private by itself, as a function of any rows, and must not
-        return the number of rows.
+        Whatever `compute` returns is released, and so is whether it fails: it must be private by itself, failures
+        included, as a function of any rows, and must not return the number of rows.
 
         Args: rows: an array, sampled along its first axis, or a list; one row for each unit. compute: a function of
             the rows of the sample, in their order, and of an Entropy to draw from.
