@@ -41,7 +41,7 @@ def stateful(number: int) -> list[float]:
         case 9:
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
             np.random.seed(1)
-            sys.setrecursionlimit(50)
+            sys.setrecursionlimit(500)
             os.environ["KEPT"] = "9"
             os.chdir("/")
         case 10:
