@@ -1,5 +1,6 @@
 """What to say of a name that nothing has: the known names that resemble it, and a list that people can read."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import lru_cache
@@ -77,3 +78,24 @@ def meant(what: str, name: str, known: Iterable[str]) -> str:
 def shown(name: str) -> str:
     """Return a name, cut off if it is long."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+# ---- names in SQL ----------------------------------------------------------------------------------------------------
+
+PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS: Final = """
+all alter any as between by case connect_by_root create cross cube current_catalog current_date current_time
+current_timestamp current_user desc describe distinct drop else end except explain false fetch for force from full glob
+grant group having if ilike in inner insert install intersect into is join lambda lateral left like limit localtime
+localtimestamp lock map natural not notnull null offset on only or order outer partitioned_by positional qualify regexp
+returning revoke right rlike rollback rollup select session_user set summarize table tablesample then true uncache
+union unnest using values when where window with xor
+"""
+WORDS_OF_SQL: Final = frozenset(_WORDS.split())
+"""Words that a question does not take for the name of a table and of a column, unless they stand in double quotes."""
+
+
+def name_in_sql(name: str) -> str:
+    """Write the name of a table or column as people do: in double quotes where a question would not take it for one."""
+    bare = PLAIN_NAME.fullmatch(name) and name.casefold() not in WORDS_OF_SQL
+    return name if bare else '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""Columns as Python values: ints, Decimals, floats, texts, dates, None.
+"""Columns as Python values: ints, Decimals, floats, texts, dates, None; and the notes beside them.
 
 Arithmetic over an answer is exact and may grow without end. A number beyond 10^308 is shown as a double, which is
 infinite if it is beyond every double. Nothing here raises on any released number.
@@ -7,7 +7,7 @@ infinite if it is beyond every double. Nothing here raises on any released numbe
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, cast
+from typing import Final, Self, cast, final
 
 import numpy as np
 
@@ -65,3 +65,16 @@ def cell(value: Value, shape: Shape) -> Cell:
     if shape == "integer":
         return int(value)
     return float(value) if shape == "real" else decimal(value)
+
+
+@final
+class Note(str):
+    """A note beside an answer or a price: a text for people, with a code for programs (`release.notes`)."""
+
+    code: str
+
+    def __new__(cls, text: str, code: str = "") -> Self:
+        """Return a note; one without a code has an empty one."""
+        note = super().__new__(cls, text)
+        note.code = code
+        return note

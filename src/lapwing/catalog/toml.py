@@ -319,7 +319,8 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
     lower, upper = (section.bound(key) if section.has(key) else None for key in ("lower", "upper"))
     step = section.number("step", example="0.01") if section.has("step") else None
     values = cast(tuple[Value, ...], section.items("values")) if section.has("values") else None  # Column checks them
-    other = section.text("other", example="other") if section.has("other") else None
+    other = "other" if section.content.get("other") is True else None
+    other = section.text("other", example="other") if section.has("other") and other is None else other
     nullable = section.boolean("nullable", True)
     max_length = section.integer("max_length", None, example=LONGEST_TEXT) if section.has("max_length") else None
     reading = reading_in(section, kind)

@@ -35,6 +35,7 @@ from lapwing.cli.options import (
     part_of_one,
 )
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
+from lapwing.suggestions import name_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -403,7 +404,8 @@ def _advised(catalog: "Catalog", questions: int, fixed: Measure | None) -> tuple
 
 def _next(catalog: "Catalog", output: Path) -> str:
     """Return what to type next."""
-    question = f'"SELECT COUNT(*) AS n FROM {catalog.tables[0].name}" --epsilon 0.5'
+    asked = f"SELECT COUNT(*) AS n FROM {name_in_sql(catalog.tables[0].name)}"
+    question = f"{shlex.quote(asked) if chr(34) in asked else f'{chr(34)}{asked}{chr(34)}'} --epsilon 0.5"
     where = "" if output == DEFAULT_CATALOG else f" --catalog {shlex.quote(os.fspath(output))}"
     check = f"  lapwing data check{where}   # whether the data are what it says: for your eyes alone"
     return "\n".join(

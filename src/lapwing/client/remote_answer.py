@@ -17,7 +17,7 @@ from lapwing.answer.presentation import EndArray, caption, ends_shown, show
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
-from lapwing.documents.answer_document import facts_of, value_of
+from lapwing.documents.answer_document import facts_of, notes_in, value_of
 from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.plots import Plot
 from lapwing.privacy.amounts import Number, exact, probability, written
@@ -41,7 +41,7 @@ class RemoteAnswer:
         self.columns: tuple[str, ...] = tuple(document["columns"])
         self.cost: Loss = from_record(document["cost"])
         self.stored: bool = document["stored"]
-        self.notes: tuple[str, ...] = tuple(document["notes"])
+        self.notes: tuple[str, ...] = notes_in(document)
         self._types: Mapping[str, str] = document["types"]
         self._rows: list[dict[str, Any]] = document["rows"]
         self._keys: Sequence[str] = document.get("keys", ())

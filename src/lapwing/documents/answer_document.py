@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.presentation import EndArray
-from lapwing.answer.python_values import Cell
+from lapwing.answer.python_values import Cell, Note
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.source_values import shows_key
 
@@ -47,6 +47,7 @@ class AnswerDocument(TypedDict):
     cost: Record
     stored: bool
     notes: list[str]
+    note_codes: list[str]
 
 
 class ConsistentDocument(TypedDict):
@@ -107,7 +108,20 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
         "cost": answer.cost.to_record(),
         "stored": answer.stored,
         "notes": list(answer.notes),
+        "note_codes": codes_of(answer.notes),
     }
+
+
+def codes_of(notes: Sequence[str]) -> list[str]:
+    """Return the codes of notes, in their order; of one without a code, an empty text."""
+    return [note.code if isinstance(note, Note) else "" for note in notes]
+
+
+def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the notes in a document; an older server gives them no codes."""
+    texts = document["notes"]
+    codes = document.get("note_codes") or [""] * len(texts)
+    return tuple(Note(text, code) if code else text for text, code in zip(texts, codes, strict=True))
 
 
 def description_document(answer: "Answer") -> DescriptionDocument:

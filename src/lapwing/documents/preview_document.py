@@ -7,7 +7,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from lapwing.documents.answer_document import Record
+from lapwing.documents.answer_document import Record, codes_of, notes_in
 from lapwing.preview import ColumnPreview, LedgerPreview, MeasurePreview, PartPreview, Preview, SelectionPreview
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.measures import from_record
@@ -56,6 +56,7 @@ class PreviewDocument(TypedDict):
     columns: list[dict[str, Any]]
     measures: list[dict[str, Any]]
     notes: list[str]
+    note_codes: list[str]
     parts: list[PartCostDocument] | None
     elsewhere: OtherLedgerDocument | None
     deadline: NotRequired[float]
@@ -85,6 +86,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "columns": [asdict(column) for column in preview.columns],
         "measures": [asdict(measure) for measure in preview.measures],
         "notes": list(preview.notes),
+        "note_codes": codes_of(preview.notes),
         "parts": None
         if preview.parts is None
         else [
@@ -128,7 +130,7 @@ def preview_of(document: Mapping[str, Any]) -> Preview:
         columns=tuple(
             ColumnPreview(**{**column, "rests_on": tuple(column["rests_on"])}) for column in document["columns"]
         ),
-        notes=tuple(document["notes"]),
+        notes=notes_in(document),
         delta=exact(document["delta"], "delta"),
         sharpens=document["sharpens"],
         assuming_count=document["assuming_count"],

@@ -3,21 +3,27 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import cast
+from typing import Final
 
-from lapwing.answer import Answer
+from lapwing.answer import Answer, Note
 from lapwing.catalog.model import Column, Table
 from lapwing.privacy.measures import Loss
+from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.release import rare_notes
+from lapwing.release.notes import ROWS_OF_UNIT, UNLISTED_KEYS
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of
 from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
 from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
+
+MOST_SHOWN: Final = 4
+"""Listed values that a note names of a column."""
+_OTHER: Final = "; other = true in the catalog adds one for them"
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -119,7 +125,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
     much = tall or plan.limit or plan.qualify or question.where or question.table.rows_at_most or kinds - {"counts"}
     return (
-        *_clamping(plan),
+        *_by_declaration(plan),
         *_bounding(plan),
         *(rare_notes.notes_on_unmatched(plan) if plan.keys and question.selection.relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
@@ -131,40 +137,51 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     )
 
 
-def _clamping(plan: Plan) -> tuple[str, ...]:
-    """Say which columns are clamped by design."""
+def _by_declaration(plan: Plan) -> tuple[str, ...]:
+    """Say which columns are clamped, which rows are in no group, and which texts are missing: whatever the data are."""
     read, tables = plan.question.columns, plan.question.tables
-    clamped = [c for table in tables for c in table.columns if (table.name, c.name) in read and c.bounded]
-    return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in clamped)
+    columns = [column for table in tables for column in table.columns if (table.name, column.name) in read]
+    clamped = [column for column in columns if column.bounded]
+    texts = [column for column in columns if column.type == "string" and column.values is None]
+    return (
+        *(rare_notes.notes_on_clamping(clamped) if clamped else ()),
+        *(_in_no_group(plan, {column.name: column for column in columns}) if plan.question.keys else ()),
+        *(rare_notes.notes_on_long_texts(plan, texts) if texts else ()),
+    )
+
+
+def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """Say which rows have none of a key's values, unless a condition asks for rows that have."""
+    listed, gaps = list[str](), list[str]()
+    for key in [key for key in plan.question.keys if key.other is None]:
+        own = columns.get(key.expression.name) if isinstance(key.expression, ColumnReference) else None
+        if own is None or own.values is None or own.type == "boolean" or key.values is None:
+            gaps += rare_notes.gaps_of(plan, key, columns)
+        elif not (plan.question.where and rare_notes.is_required(key.expression, plan.question.where)):
+            more = f" and {len(key.values) - MOST_SHOWN:,} more" if len(key.values) > MOST_SHOWN else ""
+            listed.append(f"{', '.join(map(str, key.values[:MOST_SHOWN]))}{more} ({key.name})")
+    said = (
+        [f"groups are only {' and '.join(listed)}: other values and missing ones are in none{_OTHER}"] if listed else []
+    )
+    said += [f"rows whose {' or '.join(dict.fromkeys(gaps))} are in no group"] if gaps else []
+    return tuple(Note(text, UNLISTED_KEYS) for text in said)
 
 
 def _bounding(plan: Plan) -> tuple[str, ...]:
     """Say what is left out of each unit."""
     relation, said = plan.question.selection.relation, bound_of(plan.question.lineage)
-    notes = [] if plan.question.table.unit_is_row else [f"{said} count; further rows do not exist for any question"]
+    further = Note(f"{said} count; further rows do not exist for any question", ROWS_OF_UNIT)
+    notes = [] if plan.question.table.unit_is_row else [further]
     limits = rare_notes.notes_on_limits(relation) if isinstance(relation, FirstGroups | FirstRows) else ()
     return (*notes, *limits)
 
 
 def bound_of(tables: Sequence[Table]) -> str:
     """Say what is kept of one privacy unit in tables: those of a kind of units together, parents first."""
-    kinds = dict.fromkeys(table.units for table in tables)
-    return "; ".join(_bound_of([table for table in tables if table.units == kind], len(kinds)) for kind in kinds)
-
-
-def _bound_of(tables: Sequence[Table], kinds: int) -> str:
     first, *others = tables
-    if first.unit_is_row:
-        return "each row is protected by itself"
-    rows = first.max_rows_per_unit
-    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.unit_name}"
-    if not others:
-        return said if kinds == 1 else f"{said} in {first.name}"
-    return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
-
-
-def _range(column: Column) -> str:
-    if not column.numeric:
-        return " and ".join(("between " + str(column.lower), str(column.upper))).replace("+00:00", "")
-    step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
-    return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"
+    if others:
+        return rare_notes.bound_of_several(tables)
+    rows = f"{first.max_rows_per_unit} {'row' if first.max_rows_per_unit == 1 else 'rows'}"
+    return (
+        "each row is protected by itself" if first.unit_is_row else f"at most {rows} of each {first.unit_name}"
+    )

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, cast
 
+from lapwing.answer import Note
+from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
@@ -15,8 +17,8 @@ from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.derivation.derived import KeyValue, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.expressions.expression import columns_of
-from lapwing.query.measures import Measure
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of, written_in
+from lapwing.query.measures import Key, Measure
 from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
@@ -24,6 +26,8 @@ from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.selections import KeySelectionQuote
+from lapwing.query.traversal import conditions_of, expressions_of
+from lapwing.release.notes import LONG_TEXTS
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
@@ -41,6 +45,88 @@ def units_needed(selecting: KeySelectionQuote) -> tuple[int, int] | None:
         return selecting.mechanism.units_needed(CONFIDENCE)
     except InvalidParameter:
         return None
+
+
+def notes_on_clamping(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Say which columns are clamped by design."""
+    return tuple(f"{column.name} is {_range(column)}; values outside count as the nearest bound" for column in columns)
+
+
+def _range(column: Column) -> str:
+    if not column.numeric:
+        return " and ".join(("between " + str(column.lower), str(column.upper))).replace("+00:00", "")
+    step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
+    return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"
+
+
+def bound_of_several(tables: Sequence[Table]) -> str:
+    """Say what is kept of one privacy unit in several tables."""
+    kinds = dict.fromkeys(table.units for table in tables)
+    return "; ".join(_bound_of([table for table in tables if table.units == kind], len(kinds)) for kind in kinds)
+
+
+def _bound_of(tables: Sequence[Table], kinds: int) -> str:
+    first, *others = tables
+    if first.unit_is_row:
+        return "each row is protected by itself"
+    rows = first.max_rows_per_unit
+    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.unit_name}"
+    if not others:
+        return said if kinds == 1 else f"{said} in {first.name}"
+    return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
+
+
+def notes_on_long_texts(plan: Plan, texts: Sequence[Column]) -> tuple[str, ...]:
+    """Say which texts count as missing for their length, where a long one may matter: it equals no short one."""
+    question = plan.question
+    conditions = conditions_of(question)
+    looked_at = [part for condition in conditions for part in _required(condition) if not _is_equality(part)]
+    looked_at += [expression for expression in expressions_of(question) if expression not in conditions]
+    names = frozenset[str]().union(*map(columns_of, looked_at))
+    long = [f"{column.name} over {column.max_length:,} bytes" for column in texts if column.name in names]
+    return (Note(f"texts of {' and of '.join(long)} count as missing", LONG_TEXTS),) if long else ()
+
+
+def gaps_of(plan: Plan, key: Key, columns: Mapping[str, Column]) -> tuple[str, ...]:
+    """Say what may be of a key by declaration: that it is missing, or that no group has its value."""
+    never = frozenset(name for name, column in columns.items() if not column.nullable)
+    made_of = [columns[name] for name in columns_of(key.expression) if name in columns]
+    lists = any(column.type == "string" and column.all_texts for column in made_of)
+    where = plan.question.where
+    if not made_of or not (nullable(key.expression, never) or (lists and key.values is not None)):
+        return ()
+    if where is not None and is_required(key.expression, where):
+        return ()
+    named = " and ".join(sorted(written_in(key.expression))) or key.name
+    return (f"{named} is missing{' or not listed' if lists and key.values is not None else ''}",)
+
+
+def is_required(expression: Expression, condition: Expression) -> bool:
+    """Tell whether a condition holds only for rows in which an expression is equal to a constant, or not missing."""
+    return any(
+        isinstance(part, Operation) and part.function in _PRESENT and expression in part.arguments
+        for part in _required(condition)
+    )
+
+
+_PRESENT: Final = frozenset({"equal", "member", "less", "less_equal", "greater", "greater_equal"})
+
+
+def _required(condition: Expression) -> Iterator[Expression]:
+    if isinstance(condition, Operation) and condition.function == "and":
+        for part in condition.arguments:
+            yield from _required(part)
+    else:
+        yield condition
+
+
+def _is_equality(condition: Expression) -> bool:
+    """Tell whether a condition compares one column with constants that it shall be equal to."""
+    if not isinstance(condition, Operation) or condition.function not in ("equal", "member"):
+        return False
+    return sum(not isinstance(argument, Literal) for argument in condition.arguments) == 1 and any(
+        isinstance(argument, ColumnReference) for argument in condition.arguments
+    )
 
 
 def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:

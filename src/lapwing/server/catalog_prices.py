@@ -3,7 +3,6 @@
 All of it follows from the two catalogs, the public tables and the ledger, as a price does: no private row is read.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
@@ -16,7 +15,7 @@ from lapwing.errors import LapwingError
 from lapwing.privacy.amounts import written
 from lapwing.server.saved import SavedItem
 from lapwing.session import Session
-from lapwing.tables import quoted
+from lapwing.suggestions import name_in_sql
 
 MOST: Final = 12
 """Questions that are compared."""
@@ -28,7 +27,6 @@ ASSUMED: Final = 100
 """Rows that a mean is assumed to be of, as its error depends on it."""
 USUAL_SHARE: Final = Fraction(1, 20)
 """Of the budget's epsilon: what a question is priced at that has no price of its own."""
-PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 Source = Literal["given", "saved", "asked", "example"]
 Asked = tuple[str, str, Source]
 """A question, its epsilon, and where it comes from."""
@@ -76,22 +74,17 @@ def _questions(session: Session, catalog: Catalog, given: Sequence[str], saved: 
 
 def examples(table: Table) -> Iterator[str]:
     """Yield questions that anybody might ask of a table, by what its catalog says of the columns."""
-    name = _named(table.name)
+    name = name_in_sql(table.name)
     yield f"SELECT COUNT(*) AS n FROM {name}"
     bounded = [column for column in table.columns if column.bounded and column.numeric]
     listed = [column for column in table.columns if column.values is not None]
     for column in bounded[:2]:
-        yield f"SELECT SUM({_named(column.name)}) AS total FROM {name}"
+        yield f"SELECT SUM({name_in_sql(column.name)}) AS total FROM {name}"
     for column in listed[:2]:
-        yield f"SELECT {_named(column.name)}, COUNT(*) AS n FROM {name} GROUP BY {_named(column.name)}"
+        yield f"SELECT {name_in_sql(column.name)}, COUNT(*) AS n FROM {name} GROUP BY {name_in_sql(column.name)}"
     if bounded and listed:
-        key = _named(listed[0].name)
-        yield f"SELECT {key}, SUM({_named(bounded[-1].name)}) AS total FROM {name} GROUP BY {key}"
-
-
-def _named(name: str) -> str:
-    """Write a name as people do,."""
-    return name if PLAIN.fullmatch(name) else quoted(name)
+        key = name_in_sql(listed[0].name)
+        yield f"SELECT {key}, SUM({name_in_sql(bounded[-1].name)}) AS total FROM {name} GROUP BY {key}"
 
 
 def _price(session: Session, sql: str, epsilon: str) -> QuestionPriceDocument:

@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 
 from lapwing.cli.shell.shell import COMMANDS, MODES
 from lapwing.cli.shell.statements import quoted_before
-from lapwing.tables import quoted
+from lapwing.suggestions import name_in_sql
 
 if TYPE_CHECKING:
     from lapwing.tables import ColumnDescription, TableDescription
@@ -57,7 +57,6 @@ FUNCTIONS: Final = (
     *("VAR_POP", "VAR_SAMP", "WEEK", "WIDTH_BUCKET", "YEAR"),
 )
 WORD: Final = re.compile(r'(?:"[^"]*|[^\W\d]\w*)\Z')
-PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 AFTER_SOURCE: Final = re.compile(r"\b(?:FROM|JOIN)\s+\S*\Z", re.IGNORECASE)
 COMPARED: Final = re.compile(
     r"""("[^"]+"|\w+)\s*(?:=|<>|!=|\bNOT\s+IN\s*\([^()]*|\bIN\s*\([^()]*)\s*\Z""", re.IGNORECASE
@@ -131,4 +130,4 @@ class SqlCompleter(Completer):
 
 def _written(name: str) -> str:
     """Return a name as a question has it: in double quotes if it is no plain word, or one of the language."""
-    return name if PLAIN.fullmatch(name) and name.upper() not in KEYWORDS else quoted(name)
+    return name_in_sql(name)

@@ -8,6 +8,7 @@ from sqlglot.tokenizer_core import Token
 
 from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import position_of, refused_at
+from lapwing.suggestions import WORDS_OF_SQL
 
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
@@ -75,5 +76,7 @@ def not_understood(error: Exception) -> QueryRefused:
         first = details[0]
         near = first.get("highlight") or "the end"
         position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
-        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=ALLOWED, position=position)
+        word = near.casefold() in WORDS_OF_SQL
+        remedy = f'If {near} is the name of a table or column, write "{near}", in double quotes.' if word else ALLOWED
+        return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=remedy, position=position)
     return QueryRefused("The question is not understood", remedy=ALLOWED)

@@ -1,6 +1,5 @@
 """What is public about tables and columns, in words."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -8,10 +7,10 @@ from fractions import Fraction
 from typing import Any, Final, final
 
 from lapwing.server.console.templates import clip
+from lapwing.suggestions import name_in_sql
 
 SHOWN: Final = 12
 """Listed values that are shown, of more."""
-PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 MOST_KEYS: Final = 10_000
 """Values between bounds, of a column that is a key by itself."""
 FEW_KEYS: Final = 100
@@ -63,7 +62,7 @@ def written(name: str) -> str:
     >>> written("plan"), written("Plan of care")
     ('plan', '"Plan of care"')
     """
-    return name if PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+    return name_in_sql(name)
 
 
 def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: bool) -> TableText:
