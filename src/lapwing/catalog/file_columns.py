@@ -11,10 +11,11 @@ says about a broken file, because that may quote a row.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import Final, final
 
@@ -30,7 +31,17 @@ from lapwing.catalog.place import refuse, within
 from lapwing.catalog.several_files import guessed_partitions, partition_keys
 from lapwing.catalog.source_names import DATA, ending, holds_no_types, is_json, is_text
 from lapwing.catalog.table import Column
-from lapwing.catalog.text_files import ENCODINGS, TextFormat, encoding_named, first_line_says, format_of, header
+from lapwing.catalog.text_files import (
+    ENCODINGS,
+    TextFormat,
+    encoding_named,
+    fault_in,
+    first_line_says,
+    format_of,
+    header,
+    lines_of,
+    opened,
+)
 from lapwing.errors import CatalogError, DataFault
 
 
@@ -139,6 +150,9 @@ def _why(source: Path, error: Exception) -> str:
         return "its end is missing"
     if isinstance(error, csv.Error):
         return "its first line is none of CSV"
+    if is_text(source):
+        with suppress(OSError, UnicodeError):
+            return fault_in(source, first_line_says(source)) or "it is damaged or cut off"
     return "not every line is an object" if is_json(source) else "it is damaged or cut off"
 
 
@@ -271,4 +285,20 @@ def guessed_types(source: Path, text: TextFormat | None = None) -> dict[str, str
         reading = pa.csv.ReadOptions(encoding=written.codec)
         with pa.csv.open_csv(first, parse_options=shape, read_options=reading) as reader:
             kinds = [_type_of_arrow(field.type) or "string" for field in reader.schema]
+        padded = _with_leading_zeros(first, written)
+        kinds = ["string" if place in padded else kind for place, kind in enumerate(kinds)]
     return {name: kind for name, kind in zip(names, kinds, strict=True) if _usable(name)} | keys
+
+
+_LINES_LOOKED_AT: Final = 100_000
+
+
+def _with_leading_zeros(file: Path, written: TextFormat) -> set[int]:
+    """Return the columns, from 0, with numbers like 01234: these are codes, such as postal ones, and stay texts."""
+    found = set[int]()
+    with opened(file, written) as text:
+        lines = lines_of(text, written)
+        next(lines, None)
+        for line in islice(lines, _LINES_LOOKED_AT):
+            found |= {place for place, field in enumerate(line) if field[:1] == "0" and field[1:].isdecimal()}
+    return found

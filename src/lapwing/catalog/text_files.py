@@ -9,7 +9,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +35,8 @@ DELIMITERS: Final = (",", ";", "\t", "|")
 """That are looked for in a first line."""
 _CHUNK: Final = 1 << 20
 _LONGEST_LINE: Final = 1 << 20
+_WIDE_ENDS: Final = (b"\r\0", b"\n\0")
+"""In UTF-16, as it is written by computers of today; others are read as the engine reads them."""
 
 
 @final
@@ -81,7 +83,7 @@ def opened(path: Path, written: TextFormat, errors: str = "strict") -> Iterator[
         yield text
 
 
-def lines_of(text: TextIO, written: TextFormat) -> "Iterator[list[str]]":
+def lines_of(text: TextIO, written: TextFormat) -> "csv._reader":
     """Return the fields of each line, read strictly."""
     return csv.reader(text, delimiter=written.delimiter, quotechar=written.quote, strict=True)
 
@@ -118,6 +120,76 @@ def header(path: Path, written: TextFormat) -> list[str]:
         if errors == "replace" and "\ufffd" in name:
             raise UnicodeError("The first line is of another encoding.")
     return _told_apart(names)
+
+
+def fault_in(path: Path, written: TextFormat) -> str | None:
+    """Say what is wrong with the first line that cannot be read, by its number and not by what it holds; None if none.
+
+    A line may have more fields than the first one if these are empty: nothing of it is lost.
+
+    Raises: OSError if it cannot be read.
+    """
+    number, names = 1, list[str]()
+    try:
+        with opened(path, written) as text:
+            lines = lines_of(text, written)
+            names = next(lines, [])
+            number = lines.line_num
+            for line in lines:
+                number = lines.line_num
+                if line and (len(line) < len(names) or any(line[len(names) :])):
+                    what = f"line {number:,} has {len(line):,} fields, and the first line {len(names):,}"
+                    unnamed = len(line) == len(names) + 1
+                    return what + (": is a name missing before its first one, or is a field not in quotes?" * unnamed)
+    except UnicodeError:
+        return f"soon after line {number:,} a character is not in {written.encoding}"
+    except csv.Error:
+        return f"in or after line {number:,} a quote is not closed, or text follows a closing one"
+    return None
+
+
+def has_mixed_line_ends(path: Path, written: TextFormat) -> bool:
+    """Tell whether the lines of a file end in more than one way; line ends in quotes are looked at like others.
+
+    Raises: OSError or UnicodeError if it cannot be read.
+    """
+    both = feeds = returns = 0
+    before, (carriage, feed) = b"", (b"\r", b"\n") if written.encoding != "utf-16" else _WIDE_ENDS
+    with _content(path) as content:
+        for chunk in iter(lambda: content.read(_CHUNK), b""):
+            returned = before.endswith(carriage)
+            if returned or carriage in chunk:
+                both += chunk.count(carriage + feed) + (returned and chunk.startswith(feed))
+                returns += chunk.count(carriage)
+            feeds += chunk.count(feed)
+            before = chunk
+    return (both, both) != (feeds, returns) if both else bool(feeds and returns)
+
+
+def with_one_line_end(chunks: Iterable[str], quote: str) -> Iterator[str]:
+    """Return a text whose lines outside of quotes all end in a line feed; what stands in quotes stays."""
+    quoted, held = False, ""
+    for chunk in chunks:
+        text = held + chunk
+        held = "\r" if text.endswith("\r") else ""  # a line feed may follow
+        parts = text.removesuffix(held).split(quote)
+        for place, part in enumerate(parts):
+            quoted = quoted if place == 0 else not quoted
+            parts[place] = part if quoted else part.replace("\r\n", "\n").replace("\r", "\n")
+        yield quote.join(parts)
+    yield held if quoted else held.replace("\r", "\n")
+
+
+def named_all(names: Sequence[str]) -> list[str]:
+    """Return the names of a first line, with one that no column has where there is none: nothing can ask for it."""
+    taken = {name.casefold() for name in names}
+    found = []
+    for place, name in enumerate(names, start=1):
+        called = name or f"unnamed column {place}"
+        while not name and called in taken:
+            called += "_"
+        found.append(called)
+    return found
 
 
 def like_values(names: Sequence[str]) -> str:

@@ -47,15 +47,32 @@ def command(
     types: first_contact.Types = None,
     bounds: first_contact.Bounds = None,
     keys: first_contact.Keys = None,
+    codebook: options.Codebook = None,
+    missing: options.Missing = None,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
     protection = Protection(
-        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+        privacy_unit=privacy_unit,
+        budget=budget,
+        max_rows=max_rows,
+        types=types,
+        bounds=bounds,
+        values=keys,
+        codebook=codebook,
+        missing=missing,
     )
     data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
-    with open_asked(data, protection, catalog, server, dataset) as session:
+    first = first_contact.Question(
+        text=question,
+        parameters=parameters,
+        epsilon=epsilon,
+        error=error,
+        delta=delta,
+        assuming_count=assuming_count,
+    )
+    with open_asked(data, protection, catalog, server, dataset, first) as session:
         show_preview(
             session,
             question,

@@ -1,5 +1,7 @@
 """A file of data instead of a catalog: protected at the first question, and opened by its own name from then on."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,17 +12,19 @@ import typer
 
 import lapwing as lw
 from lapwing.catalog.several_files import named
-from lapwing.catalog.source_names import DATA, catalog_beside, ending, is_text
+from lapwing.catalog.source_names import DATA, catalog_beside, ending, holds_no_types, is_json, is_text
 from lapwing.catalog.text_files import like_values
 from lapwing.cli import options
-from lapwing.cli.column_options import bounds_of, types_of, values_of
+from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import note
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.errors import InvalidParameter
+from lapwing.cli.question import pointing_at
+from lapwing.errors import BudgetExhausted, InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.catalog.model import Catalog
     from lapwing.client import RemoteSession
+    from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
 USUAL_BUDGET: Final = Fraction(3)
@@ -93,6 +97,8 @@ class Protection:
     types: Sequence[str] | None = None
     bounds: Sequence[str] | None = None
     values: Sequence[str] | None = None
+    codebook: Path | None = None
+    missing: Sequence[str] | None = None
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -104,8 +110,23 @@ class Protection:
             "--types": self.types,
             "--bounds": self.bounds,
             "--values": self.values,
+            "--codebook": self.codebook,
+            "--missing": self.missing,
         }
         return tuple(name for name, value in options.items() if value is not None)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is to be asked of a file, and at what price."""
+
+    text: str
+    parameters: "Parameters" = ()
+    epsilon: Fraction | None = None
+    error: Fraction | None = None
+    delta: Fraction | None = None
+    assuming_count: int | None = None
 
 
 def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
@@ -130,11 +151,17 @@ def _is_data(path: Path) -> bool:
 
 
 def open_asked(
-    data: Path | None, protection: Protection, catalog: Path, server: str | None, dataset: str | None
+    data: Path | None,
+    protection: Protection,
+    catalog: Path,
+    server: str | None,
+    dataset: str | None,
+    question: Question | None = None,
 ) -> "Session | RemoteSession":
     """Open a session on a file of data, or else on a catalog or a server.
 
-    Args: data: a file of data, or another catalog.
+    Args: data: a file of data, or another catalog. question: what is to be asked of it: if it is refused, a file that
+            is not protected yet stays as it is, without a catalog and a ledger.
     """
     if protection.said and (data is None or not _is_data(data)):
         raise InvalidParameter(
@@ -144,11 +171,15 @@ def open_asked(
         return options.open_session(data or catalog, server, dataset)
     if server is not None:
         raise InvalidParameter("--server asks a server, which has its data: leave out the file.")
-    return _protected(data, protection)
+    return _protected(data, protection, question)
 
 
-def _protected(data: Path, protection: Protection) -> "Session":
-    from lapwing.catalog.toml import load  # here, so that a question to a server loads none of it
+def _protected(data: Path, protection: Protection, question: Question | None) -> "Session":
+    # Here, so that a question to a server loads none of it.
+    from lapwing.catalog.codebook import Codebook, read_codebook
+    from lapwing.catalog.draft import draft
+    from lapwing.catalog.file_columns import found_text
+    from lapwing.catalog.toml import load
 
     beside = catalog_beside(named(data))
     before = load(beside) if beside.exists() else None
@@ -166,15 +197,42 @@ def _protected(data: Path, protection: Protection) -> "Session":
             "--max-rows is missing; say how many rows one unit may have at most, from what the table is about, like 10."
         )
     budget = protection.budget or _budget(before)
+    rows = protection.max_rows or (before.tables[0].max_rows_per_unit if before is not None else None)
+    types = None if protection.types is None else types_of(protection.types)
+    if before is None and types is None and protection.codebook is None and holds_no_types(named(data)):
+        types = _judged_types(named(data))
+    bounds = None if protection.bounds is None else bounds_of(protection.bounds)
+    values = None if protection.values is None else values_of(protection.values)
+    missing = None if protection.missing is None else missing_of(protection.missing)
+    if before is None and question is not None:
+        book = Codebook() if protection.codebook is None else read_codebook(protection.codebook)
+        with pointing_at(question.text):
+            _require_answered(
+                question,
+                draft(
+                    named(data),
+                    privacy_unit=unit,
+                    epsilon=budget.epsilon,
+                    delta=budget.delta,
+                    max_rows_per_unit=rows,
+                    types={**book.types, **(types or {})},
+                    bounds={**book.bounds, **(bounds or {})},
+                    values={**book.values, **(values or {})},
+                    others=book.others,
+                    text=found_text(named(data)),
+                ).catalog,
+            )
     session = lw.protect(
         data,
         privacy_unit=unit,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        max_rows_per_unit=protection.max_rows or (before.tables[0].max_rows_per_unit if before is not None else None),
-        types=None if protection.types is None else types_of(protection.types),
-        bounds=None if protection.bounds is None else bounds_of(protection.bounds),
-        domains=None if protection.values is None else values_of(protection.values),
+        max_rows_per_unit=rows,
+        types=types,
+        bounds=bounds,
+        domains=values,
+        missing=missing,
+        codebook=protection.codebook,
     )
     if before is None:
         whole = f"epsilon {epsilon_text(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
@@ -185,9 +243,49 @@ def _protected(data: Path, protection: Protection) -> "Session":
                 f"The first line holds {odd}, like a row: a CSV file begins with the names of its columns, which are "
                 f"public. If it is a row, put a line of names before it, and remove {beside}.",
             )
-        if is_text(data) and protection.types is None:
+        if is_text(data) and not types and protection.codebook is None:
             note("note", "A CSV file holds no types, so every column is text; --types age=integer says others.")
     return session
+
+
+def _judged_types(data: Path) -> dict[str, str] | None:
+    """Return types that a curator took on a terminal, from a draft; elsewhere show the draft, and return none."""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        from lapwing.cli.interview import Answers, ask_types  # here: few commands ask
+
+        return types_of(ask_types(data, Answers()).types)
+    from lapwing.catalog.file_columns import found_text, guessed_types  # here, as above
+
+    guessed = {name: kind for name, kind in guessed_types(data, found_text(data)).items() if kind != "string"}
+    if guessed and not is_json(data):
+        line = f"--types {shlex.quote(types_line(guessed))}"
+        note("note", f"Guessed from the first rows, where one may have decided, and not used: {line}")
+    return None
+
+
+def _require_answered(question: Question, catalog: "Catalog") -> None:
+    """Refuse a question that the session would refuse, by the catalog that the file would have; no row is read.
+
+    Raises: QueryRefused, InvalidParameter or BudgetExhausted, as it does.
+    """
+    from lapwing.privacy.filters import Account, fits  # here, as above
+    from lapwing.query.bind import bind
+    from lapwing.query.calibrate import calibrate
+
+    plan = bind(question.text, catalog, parameters=question.parameters)
+    priced = calibrate(
+        plan,
+        catalog.budget,
+        epsilon=question.epsilon,
+        error=question.error,
+        delta=question.delta,
+        assuming_count=question.assuming_count if question.error is not None else None,
+    )
+    if not fits(Account.opened(catalog.budget.loss), priced.together):
+        raise BudgetExhausted(
+            "The question costs more than the whole budget of the file. Nothing was written; ask for less, or say a "
+            "larger --budget."
+        )
 
 
 def _budget(before: "Catalog | None") -> Budget:

@@ -106,7 +106,7 @@ def _of_file(source: Path, given: Answers) -> "tuple[Answers, list[FileColumn]]"
     """Ask how a file is written, as far as it does not say itself, and show the columns that it then has."""
     said = _encoding(source, given) if is_text(source) else given
     typed = holds_no_types(source) or partition_keys(source) != ()
-    said = _types(source, said) if typed else said
+    said = ask_types(source, said) if typed else said
     columns = [c for c in read_columns(source, types_of(said.types), said.text(source)) if c.type is not None]
     if not typed:
         _show(source, columns)
@@ -129,7 +129,8 @@ def _encoding(source: Path, said: Answers) -> Answers:
     return replace(said, encoding=encoding)
 
 
-def _types(source: Path, said: Answers) -> Answers:
+def ask_types(source: Path, said: Answers) -> Answers:
+    """Ask for the types of a file that holds none, by a draft of them, and show the columns."""
     text = said.text(source)
     if said.types is not None:
         _show(source, read_columns(source, types_of(said.types), text))

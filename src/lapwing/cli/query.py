@@ -85,18 +85,35 @@ def command(
     types: first_contact.Types = None,
     bounds: first_contact.Bounds = None,
     keys: first_contact.Keys = None,
+    codebook: options.Codebook = None,
+    missing: options.Missing = None,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
     require_at_most_one(epsilon, error)
     form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
     protection = Protection(
-        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+        privacy_unit=privacy_unit,
+        budget=budget,
+        max_rows=max_rows,
+        types=types,
+        bounds=bounds,
+        values=keys,
+        codebook=codebook,
+        missing=missing,
     )
     drawn = _drawn(population, sampling, plot)
     data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
+    first = first_contact.Question(
+        text=question,
+        parameters=parameters,
+        epsilon=epsilon,
+        error=error,
+        delta=delta,
+        assuming_count=assuming_count,
+    )
     if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
-        with open_asked(data, protection, catalog, server, dataset) as session:
+        with open_asked(data, protection, catalog, server, dataset, first) as session:
             return explain.show_preview(
                 session,
                 question,
@@ -117,7 +134,7 @@ def command(
 
         if answer_sql(question, epsilon, catalog, form, output, level, label, plot):
             return None
-    with open_asked(data, protection, catalog, server, dataset) as session:
+    with open_asked(data, protection, catalog, server, dataset, first) as session:
         for file in (output, plot):
             if file is not None:
                 require_writable(file, session)

@@ -23,7 +23,6 @@ from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
 
 MOST_SHOWN: Final = 4
 """Listed values that a note names of a column."""
-_OTHER: Final = "; other = true in the catalog adds one for them"
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -152,17 +151,17 @@ def _by_declaration(plan: Plan) -> tuple[str, ...]:
 
 def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
     """Say which rows have none of a key's values, unless a condition asks for rows that have."""
-    listed, gaps = list[str](), list[str]()
+    listed, gaps, more = list[str](), list[str](), ""
     for key in [key for key in plan.question.keys if key.other is None]:
         own = columns.get(key.expression.name) if isinstance(key.expression, ColumnReference) else None
-        if own is None or own.values is None or own.type == "boolean" or key.values is None:
+        whole = own and own.numeric and own.bounded and len(own.values or ()) > own.steps
+        if own is None or own.values is None or key.values is None or own.type == "boolean" or whole:
             gaps += rare_notes.gaps_of(plan, key, columns)
         elif not (plan.question.where and rare_notes.is_required(key.expression, plan.question.where)):
-            more = f" and {len(key.values) - MOST_SHOWN:,} more" if len(key.values) > MOST_SHOWN else ""
-            listed.append(f"{', '.join(map(str, key.values[:MOST_SHOWN]))}{more} ({key.name})")
-    said = (
-        [f"groups are only {' and '.join(listed)}: other values and missing ones are in none{_OTHER}"] if listed else []
-    )
+            shown = [*map(str, key.values[:MOST_SHOWN]), *(["…"] if len(key.values) > MOST_SHOWN else [])]
+            listed.append(f"{key.name} is only {', '.join(shown)}")
+            more = "; other = true in the catalog counts them" if own.type == "string" else more
+    said = [f"{'; '.join(listed)}: others and missing ones are in no group{more}"] if listed else []
     said += [f"rows whose {' or '.join(dict.fromkeys(gaps))} are in no group"] if gaps else []
     return tuple(Note(text, UNLISTED_KEYS) for text in said)
 

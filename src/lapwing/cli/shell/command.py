@@ -44,11 +44,20 @@ def command(
     types: first_contact.Types = None,
     bounds: first_contact.Bounds = None,
     keys: first_contact.Keys = None,
+    codebook: options.Codebook = None,
+    missing: options.Missing = None,
 ) -> None:
     """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
     require_at_most_one(epsilon, error)
     protection = Protection(
-        privacy_unit=privacy_unit, budget=budget, max_rows=max_rows, types=types, bounds=bounds, values=keys
+        privacy_unit=privacy_unit,
+        budget=budget,
+        max_rows=max_rows,
+        types=types,
+        bounds=bounds,
+        values=keys,
+        codebook=codebook,
+        missing=missing,
     )
     with open_asked(data, protection, catalog, server, dataset) as session:
         shell = Shell(session, Settings(epsilon=epsilon, error=error))

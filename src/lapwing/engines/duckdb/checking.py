@@ -6,6 +6,7 @@ there. Whose a row is follows from the same layer that bounds rows (`cleaned.cle
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from lapwing import progress
@@ -16,7 +17,7 @@ from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
 from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, double, identifier, unit_name
-from lapwing.engines.duckdb.source_reading import rows_of
+from lapwing.engines.duckdb.source_reading import rows_of, why
 from lapwing.engines.duckdb.stamps import readable, unreadable
 from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.engines.duckdb.stored_values import is_missing
@@ -63,10 +64,11 @@ def checked(table: Table, catalog: Catalog, file: File, layers: Layers, database
     Raises: DataFault if they cannot be read to their end.
     """
     source = file.source
-    with readable(file.path, table), progress.work(f"Checking {table.name}"), database.session() as query:
+    reason = partial(why, file.path, table)
+    with readable(file.path, table, reason), progress.work(f"Checking {table.name}"), database.session() as query:
         ((rows,),) = query(f"SELECT COUNT(*) FROM {source.relation}")
         if rows != rows_of(file, table):
-            raise unreadable(table)
+            raise unreadable(table, reason())
         return TableCheck(
             table=table,
             rows=rows,
@@ -95,7 +97,7 @@ def unfit_columns(table: Table, file: File, database: Database) -> list[str]:
     if not unfit:
         return []
     any_ = ", ".join(f"COALESCE(bool_or({condition}), false)" for condition in unfit.values())
-    with readable(file.path, table), progress.work(f"Checking {table.name}"):
+    with readable(file.path, table, partial(why, file.path, table)), progress.work(f"Checking {table.name}"):
         (found,) = database.query(f"SELECT {any_} FROM {source.relation}")
     return [name for name, is_unfit in zip(unfit, found, strict=True) if is_unfit]
 

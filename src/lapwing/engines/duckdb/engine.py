@@ -405,11 +405,12 @@ class DuckDB:
         return digest
 
     def _read_through(self, table: Table, file: File) -> None:
-        with readable(file.path, table), progress.work(f"Reading {table.name} through"):
+        why = partial(source_reading.why, file.path, table)
+        with readable(file.path, table, why), progress.work(f"Reading {table.name} through"):
             with progress.step(0, 2):
                 ((rows, _),) = self._database.query(source_reading.read_through(table, file.source))
             if rows != source_reading.rows_of(file, table):
-                raise unreadable(table)
+                raise unreadable(table, why())
 
     def _describe(self, table: Table) -> File:
         return self._facts(table)[0]

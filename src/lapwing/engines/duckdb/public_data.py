@@ -15,6 +15,7 @@ infinities, which are left out when bounds are computed, become the bounds thems
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Protocol, final
@@ -234,7 +235,7 @@ class PublicData:
         (survey,) = self._fetch(read, _survey(table, source))
         read.rows = int(survey[0])
         if read.rows != source_reading.rows_of(File(path=path, source=source, rows=rows), table):
-            raise stamps.unreadable(table)
+            raise stamps.unreadable(table, source_reading.why(path, table))
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
         columns = [_completed(column, *ends[column.name]) if column.numeric else column for column in table.columns]
@@ -254,7 +255,7 @@ class PublicData:
         """Run a query over a file that must be the same before and after."""
         table = self._known(read.described)
         path = self._path(table)
-        with stamps.readable(path, table):
+        with stamps.readable(path, table, partial(source_reading.why, path, table)):
             rows = self._open().query(query)
             if stamps.stamp_of(path, table) != read.stamp:
                 raise _changed(table)

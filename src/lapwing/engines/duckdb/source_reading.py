@@ -152,3 +152,8 @@ def read_through(table: Table, source: Location) -> str:
 def rows_of(file: File, table: Table | PublicTable) -> int:
     """Return how many rows a source should have: of text, by another reader than the engine's."""
     return text_reading.rows_of(file.path, table) if holds_no_types(file.path) else file.rows
+
+
+def why(path: Path, table: Table | PublicTable) -> str | None:
+    """Say what is wrong with a source of text that cannot be read, for a curator; None if it is no text, or unclear."""
+    return text_reading.why(path, table) if is_text(path) else None

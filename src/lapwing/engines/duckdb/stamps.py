@@ -5,7 +5,7 @@ A source that is a pattern has several files (`patterns`), and changes when one 
 
 import csv
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -50,6 +50,7 @@ class readable:  # noqa: N801 - reads as a statement
 
     path: Path
     table: Table | PublicTable
+    why: Callable[[], str | None] = lambda: None
 
     def __enter__(self) -> None:
         what, files = f"The file {self.table.source} of table {self.table.name}", files_of(self.path)
@@ -60,16 +61,16 @@ class readable:  # noqa: N801 - reads as a statement
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, _UNREADABLE):
-            raise unreadable(self.table) from None
+            raise unreadable(self.table, self.why()) from None
 
 
-def unreadable(table: Table | PublicTable) -> DataFault:
-    """Return the fault of a file that cannot be read to its end."""
-    return DataFault(
-        f"The file {table.source} of table {table.name} cannot be read to its end; is it complete, and Parquet, or CSV "
-        "in UTF-8 (or the encoding that the catalog says) with every quote closed and as many fields in every line, or "
-        "an object in every line?"
+def unreadable(table: Table | PublicTable, why: str | None = None) -> DataFault:
+    """Return the fault of a file that cannot be read to its end, with the reason if a curator may be told it."""
+    usual = (
+        "is it complete, and Parquet, or CSV in UTF-8 (or the encoding that the catalog says) with every quote closed "
+        "and as many fields in every line, or an object in every line?"
     )
+    return DataFault(f"The file {table.source} of table {table.name} cannot be read to its end; {why or usual}")
 
 
 def mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:

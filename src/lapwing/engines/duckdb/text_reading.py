@@ -1,9 +1,9 @@
 """Text files and sources of several files, before DuckDB reads them: their columns, their rows, and copies in UTF-8."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from shutil import copyfileobj
 from typing import Final
 from uuid import uuid4
 
@@ -12,7 +12,18 @@ from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.patterns import files_of, folder_of
 from lapwing.catalog.several_files import partition_keys
 from lapwing.catalog.source_names import compression, ending, is_json
-from lapwing.catalog.text_files import TextFormat, format_of, header, lines_of, opened, size
+from lapwing.catalog.text_files import (
+    TextFormat,
+    fault_in,
+    format_of,
+    has_mixed_line_ends,
+    header,
+    lines_of,
+    named_all,
+    opened,
+    size,
+    with_one_line_end,
+)
 from lapwing.errors import DataFault
 
 _CHARACTERS: Final = 1 << 20
@@ -33,7 +44,7 @@ def metadata(
         declared = dict.fromkeys([*(column.name for column in table.columns), *further])
         names = [name for name in declared if name not in keys]
     else:
-        names, *others = [header(file, format_of(file, table.text)) for file in files]
+        names, *others = [named_all(header(file, format_of(file, table.text))) for file in files]
         if any(other != names for other in others):
             raise differ(table)
         require_apart(path, names, keys, table)
@@ -75,27 +86,44 @@ def require_apart(path: Path, names: Sequence[str], keys: Sequence[str], table: 
 
 
 def copies(path: Path, declared: TextFormat | None, folder: Path) -> tuple[Path, ...]:
-    """Return the files of a source, or if they are text of another encoding, copies in UTF-8 in a folder of one's own.
+    """Return the files of a source; of text of another encoding, or with mixed line ends, copies in one's own folder.
+
+    The engine reads UTF-8, and lines that all end alike. A copy holds the same fields of the same rows, so that what is
+    read depends on each line alone, whether there was a copy or not.
 
     Raises: OSError or UnicodeError. DataFault if one is written meanwhile: the copy would be of neither version.
     """
-    files = files_of(path)
-    if declared is None or declared.encoding == "utf-8":
+    files, into = files_of(path), folder / uuid4().hex
+    written = [format_of(file, declared) for file in files]
+    mixed = [has_mixed_line_ends(file, own) for file, own in zip(files, written, strict=True)]
+    if not any(mixed) and all(own.encoding == "utf-8" for own in written):
         return files
-    into = folder / uuid4().hex
-    return tuple(_copy(file, declared, into / file.relative_to(folder_of(path))) for file in files)
+    places = [into / file.relative_to(folder_of(path)) for file in files]
+    return tuple(map(_copy, files, written, places, mixed))
 
 
-def _copy(file: Path, declared: TextFormat, copy: Path) -> Path:
-    copy = copy.with_name(copy.name[: -len(ending(file))] + ".csv")
+def _copy(file: Path, declared: TextFormat, copy: Path, mixed: bool) -> Path:
+    kind = ".tsv" if ending(file).startswith(".tsv") else ".csv"
+    copy = copy.with_name(copy.name[: -len(ending(file))] + kind)
     copy.parent.mkdir(parents=True, exist_ok=True)
     before = file.stat()
     with opened(file, declared) as source, copy.open("w", encoding="utf-8", newline="") as target:
-        copyfileobj(source, target, _CHARACTERS)
+        chunks = iter(lambda: source.read(_CHARACTERS), "")
+        target.writelines(with_one_line_end(chunks, declared.quote) if mixed else chunks)
     after = file.stat()
     if (before.st_ino, before.st_mtime_ns, before.st_ctime_ns) != (after.st_ino, after.st_mtime_ns, after.st_ctime_ns):
         raise DataFault(f"The file {file.name} changed while it was read; try again")
     return copy
+
+
+def why(path: Path, table: Table | PublicTable) -> str | None:
+    """Say what is wrong with the files of a source, if they are CSV: for a curator, by file and line."""
+    for file in files_of(path) if not is_json(path) else ():
+        with suppress(OSError):
+            found = fault_in(file, format_of(file, table.text))
+            if found is not None:
+                return f"{file.name}: {found}"
+    return None
 
 
 def rows_of(path: Path, table: Table | PublicTable) -> int:
