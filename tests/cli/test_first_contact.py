@@ -112,3 +112,57 @@ def test_a_first_line_like_a_row_is_asked_about(folder: Path, run: Run, header: 
     usual = ("--privacy-unit", "row", "--epsilon", "1", "--types", f"{header.split(',')[0]}=string")
     drafted = run("init", "odd.csv", *usual)
     assert ("like a row" in " ".join(drafted.err.split())) is (said is not None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "more"),
+    [
+        ("SELECT COUNT(*) AS n FROM nothing", ()),
+        ("SELECT SUM(age) AS n FROM people", ()),
+        ("SELECT age FROM people", ()),
+        ("SELECT COUNT(*) AS n FROM people", ("--budget", "0.25")),
+    ],
+)
+def test_a_query_that_is_refused_writes_no_catalog(folder: Path, run: Run, sql: str, more: tuple[str, ...]) -> None:
+    (folder / "people.csv").write_text("id,age\n1,30\n2,41\n")
+    before = sorted(folder.iterdir())
+    for command in ("query", "explain") if not more else ("query",):
+        refused = run(command, "people.csv", sql, "--epsilon", "0.5", "--privacy-unit", "id", "--max-rows", "1", *more)
+        assert refused.status in (3, 4), refused.err
+    assert sorted(folder.iterdir()) == before
+    assert run("query", "people.csv", "SELECT COUNT(*) AS n FROM people", "--epsilon", "0.5",
+               "--privacy-unit", "id", "--max-rows", "1").status == 0  # fmt: skip
+
+
+def test_types_are_shown_and_not_used_unless_somebody_judges_them(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "people.csv").write_text("id,age,zip\n1,30,01234\n2,41,99999\n")
+    said = ("people.csv", "SELECT COUNT(*) AS n FROM people", "--epsilon", "0.5", "--privacy-unit", "id")
+    first = run("query", *said, "--max-rows", "1")
+    assert (first.status, "--types id=integer,age=integer" in " ".join(first.err.split())) == (0, True)
+    with lw.connect("people.lapwing.toml") as session:
+        assert {column.type for column in session.catalog.tables[0].columns} == {"string"}
+    for file in folder.glob("people.lapwing*"):
+        file.unlink()
+    with monkeypatch.context() as patch:
+        keyboard = io.StringIO("zip=string\n")
+        monkeypatch.setattr(keyboard, "isatty", lambda: True)
+        patch.setattr("sys.stdin", keyboard)
+        patch.setattr("sys.stderr.isatty", lambda: True)
+        judged = run("query", *said, "--max-rows", "1")
+    assert (judged.status, "Are these types right?" in judged.err) == (0, True)
+    with lw.connect("people.lapwing.toml") as session:
+        assert [column.type for column in session.catalog.tables[0].columns] == ["integer", "integer", "string"]
+
+
+def test_a_codebook_and_missing_values_go_with_a_file(folder: Path, run: Run) -> None:
+    (folder / "people.csv").write_text(",id,age\n0,1,30\n1,2,-99\n2,3,NA\n")
+    (folder / "book.csv").write_text("column,type,lower,upper,missing\nid,integer,,,\nage,integer,0,110,-99\n")
+    said = ("--privacy-unit", "id", "--max-rows", "1", "--codebook", "book.csv", "--missing", "*=NA")
+    sql = "SELECT SUM(age) AS s FROM people"
+    assert run("query", "people.csv", sql, "--epsilon", "0.5", *said).status == 0
+    with lw.connect("people.lapwing.toml") as session:
+        (_, age) = session.catalog.tables[0].columns
+        assert age.reading is not None
+        assert session.tables["people"].columns[1].missing == ('"NA"', "-99")
