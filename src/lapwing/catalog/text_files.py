@@ -13,9 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO, cast, final
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, cast, final
 
 from lapwing.catalog.source_names import TEXT, compression, ending
+
+if TYPE_CHECKING:
+    from _csv import Reader
 
 ENCODINGS: Final = {
     "utf-8": "utf-8-sig",
@@ -83,7 +86,7 @@ def opened(path: Path, written: TextFormat, errors: str = "strict") -> Iterator[
         yield text
 
 
-def lines_of(text: TextIO, written: TextFormat) -> "csv._reader":
+def lines_of(text: TextIO, written: TextFormat) -> "Reader":
     """Return the fields of each line, read strictly."""
     return csv.reader(text, delimiter=written.delimiter, quotechar=written.quote, strict=True)
 
@@ -129,11 +132,11 @@ def fault_in(path: Path, written: TextFormat) -> str | None:
 
     Raises: OSError if it cannot be read.
     """
-    number, names = 1, list[str]()
+    number = 1
     try:
         with opened(path, written) as text:
             lines = lines_of(text, written)
-            names = next(lines, [])
+            names: list[str] = next(lines, [])
             number = lines.line_num
             for line in lines:
                 number = lines.line_num

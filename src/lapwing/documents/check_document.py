@@ -72,6 +72,7 @@ def findings(check: "TableCheck") -> Iterator[tuple[str, str]]:
     for key, values in check.repeated:
         said = f"in several rows, so that whose a row is that leads there is not clear: {counted(values, 'value')}"
         yield ", ".join(key), said
+    yield from ((check.table.name, said) for said in _codes(check))
     units = check.units
     if units is not None and units.without:
         why = "whose key leads nowhere" if units.column is None else "without a unit that can be read"
@@ -94,14 +95,23 @@ def _said(column: "ColumnCheck", declared: "Column", rows: int) -> Iterator[str]
         every = ", which is all: none is spelled as in the catalog" if column.unlisted == rows - column.nulls else ""
         which = "" if not column.unlisted_values else f", like {_times(column.unlisted_values)}"
         yield f"not listed in the catalog, {how}: {counted(column.unlisted, 'value')}{every}{which}"
-    if column.codes:
-        written = ", ".join(_written(value) for value, _ in column.codes)
-        yield (
-            f"may be codes for missing values: {_times(column.codes)}. If the codebook says so, write them in the "
-            f"catalog, as missing = [{written}]"
-        )
     if column.too_long:
         yield f"longer than {declared.max_length} bytes, counted as NULL: {counted(column.too_long, 'text')}"
+
+
+def _codes(check: "TableCheck") -> Iterator[str]:
+    """Yield values that look like codes for missing ones, with the columns that have them, the same codes together."""
+    alike: dict[tuple[str, ...], list[ColumnCheck]] = {}
+    for column in check.columns:
+        if column.codes:
+            alike.setdefault(tuple(value for value, _ in column.codes), []).append(column)
+    for values, columns in alike.items():
+        named = ", ".join(f"{column.name} ({sum(times for _, times in column.codes):,})" for column in columns)
+        written = ", ".join(map(_written, values))
+        yield (
+            f"{', '.join(map(repr, values))} may be codes for missing values, in {named}. If the codebook says so, "
+            f"write missing = [{written}] at the columns in the catalog"
+        )
 
 
 def _times(values: "Sequence[tuple[str, int]]") -> str:
