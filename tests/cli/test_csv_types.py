@@ -140,6 +140,7 @@ def test_nothing_but_the_draft_for_the_curator_guesses() -> None:
     }
     assert users == {
         *("catalog/file_columns.py", "catalog/public_draft.py", "cli/init.py", "cli/interview.py"),
+        "cli/first_contact.py",  # shows them, and takes none
         "server/preparation.py",  # shows the guesses to a curator, who sends the types with the draft
     }
 
