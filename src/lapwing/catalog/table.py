@@ -144,14 +144,7 @@ class Table:
     exists in the parent, with that row's unit, and of these again the first K of each unit. So rows with no parent, or
     with NULL in the key, do not exist, nor do those whose parent is one row too many.
 
-    Guarantee: what exists is E(D) = ⋃ E(D_u) over the units u, where D_u is what belongs to u: its rows in the root,
-        and in linked tables those whose keys lead to them. Premise, for the curator to vouch for: keys are unique among
-        the parent's rows. Proof, by induction along the links: it holds in the root, where each unit is bounded by
-        itself. A row of the child meets at most one row of the parent, hence one of at most one E(D_u), and whether it
-        does depends on the row and that E(D_u); which K are kept depends on those of u. ∎ So to remove a unit from the
-        root is to remove it everywhere, whether its rows in linked tables are removed with it or are left there.
-        If the premise is broken, a row exists once for every row of the parent that it meets. Then E(D) still falls
-        into units when the linked tables are held fixed: what such a row says is hidden less well, of several units.
+    Guarantee: what exists is ⋃ E(D_u) over the units u, each a function of what belongs to u: `duckdb.linked_rows`.
 
     Args: name: as questions call it. source: an address, or a file, relative to the catalog's folder.
         text: how a CSV file is written, if not as its name says.

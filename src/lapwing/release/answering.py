@@ -181,6 +181,4 @@ def bound_of(tables: Sequence[Table]) -> str:
     if others:
         return rare_notes.bound_of_several(tables)
     rows = f"{first.max_rows_per_unit} {'row' if first.max_rows_per_unit == 1 else 'rows'}"
-    return (
-        "each row is protected by itself" if first.unit_is_row else f"at most {rows} of each {first.unit_name}"
-    )
+    return "each row is protected by itself" if first.unit_is_row else f"at most {rows} of each {first.unit_name}"

@@ -15,21 +15,19 @@ computed in several passes, stands in `stored_rows`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import cast
 
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import stored_values
+from lapwing.engines.duckdb.bounded_values import clean_fixed as _clean_fixed
+from lapwing.engines.duckdb.bounded_values import clean_temporal as _clean_temporal
+from lapwing.engines.duckdb.bounded_values import clean_whole as _clean_whole
 from lapwing.engines.duckdb.linked_rows import linked
 from lapwing.engines.duckdb.literals import (
     INTEGER_TYPES,
-    clamp,
     constant,
-    double,
     identifier,
     kept_name,
-    print_in_steps,
     text,
     unit_name,
     whole,
@@ -190,34 +188,6 @@ def _is_whole(column: Declared, physical: str) -> bool:
 
 def _half_up(name: str, physical: str) -> str:
     return f"floor({_double(name, physical)} + 0.5)" if physical in {"FLOAT", "DOUBLE"} else name
-
-
-def _clean_whole(name: str, column: Declared) -> str:
-    """Clamp an integer. A NULL meets no condition and stays NULL."""
-    low, high = column.low, column.high
-    return (
-        f"CASE WHEN {name} <= {low} THEN {whole(low)} WHEN {name} >= {high} THEN {whole(high)} "
-        f"ELSE TRY_CAST({name} AS BIGINT) END"
-    )
-
-
-def _clean_fixed(value: str, column: Declared) -> str:
-    """Clamp, round half up to whole steps, clamp again: the double nearest to a bound may lie beyond it."""
-    low, high, step = column.low, column.high, cast(Fraction, column.step)
-    steps = f"TRY_CAST(floor({print_in_steps(value, step)} + 0.5) AS BIGINT)"
-    return (
-        f"CASE WHEN {value} IS NULL OR isnan({value}) THEN NULL "
-        f"WHEN {value} <= {double(low * step)} THEN {whole(low)} "
-        f"WHEN {value} >= {double(high * step)} THEN {whole(high)} ELSE {clamp(steps, low, high)} END"
-    )
-
-
-def _clean_temporal(column: Declared, value: str) -> str:
-    kind = column.type.upper()
-    if column.lower is None or column.upper is None:
-        return value
-    low, high = (f"{kind} '{str(end)[:26]}'" for end in (column.lower, column.upper))
-    return f"CASE WHEN {value} IS NULL THEN NULL ELSE LEAST(GREATEST({value}, {low}), {high}) END"
 
 
 def _double(name: str, physical: str) -> str:

@@ -9,6 +9,15 @@ curator when data are accepted. If it is broken all the same, a row exists once 
 matches, each time with the unit of that row. Even then the rows of a unit follow from its own rows in the parent and
 from the linked table, which is held fixed, and they are bounded like any others: no unit affects what is kept of
 another.
+
+Guarantee: what exists is E(D) = ⋃ E(D_u) over the units u, where D_u is what belongs to u: its rows in the root, and in
+linked tables those whose keys lead to them. Premise, for the curator to vouch for: keys are unique among the parent's
+rows. Proof, by induction along the links: it holds in the root, where each unit is bounded by itself. A row of the
+child meets at most one row of the parent, hence one of at most one E(D_u), and whether it does depends on the row and
+that E(D_u); which K are kept depends on those of u. ∎ So to remove a unit from the root is to remove it everywhere,
+whether its rows in linked tables are removed with it or are left there. If the premise is broken, a row exists once for
+every row of the parent that it meets. Then E(D) still falls into units when the linked tables are held fixed: what such
+a row says is hidden less well, of several units.
 """
 
 from lapwing.catalog.model import Table
