@@ -27,7 +27,7 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.selections import KeySelectionQuote
 from lapwing.query.traversal import conditions_of, expressions_of
-from lapwing.release.notes import LONG_TEXTS
+from lapwing.release.notes import CHOSEN_KEYS, LONG_TEXTS
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
@@ -187,11 +187,12 @@ def notes_on_selection(selecting: KeySelectionQuote) -> tuple[str, ...]:
     """Say which private keys the answer has."""
     units = units_needed(selecting)
     if units is None:
-        return ("keys that billions of units hold may still be missing; give a larger epsilon or delta",)
+        text = "keys that billions of units hold may still be missing; give a larger epsilon or delta"
+        return (Note(text, CHOSEN_KEYS),)
     fewest, most = units
     many = f", and by {most:,} if each holds {selecting.mechanism.max_keys} keys" if most > fewest else ""
     appear = f"keys held by at least {fewest:,} units appear with 95 % probability{many}; rarer ones seldom"
-    return (appear, *_note_on_counts(selecting))
+    return (Note(appear, CHOSEN_KEYS), *_note_on_counts(selecting))
 
 
 def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Final, Literal, final
 
+from lapwing.release.notes import CHOSEN_KEYS
 from lapwing.server.console.charts.answer_chart import NUMERIC, adds_up
 
 CHANCE: Final = 0.05
@@ -130,7 +131,7 @@ def _number(value: Fraction | None, kind: str) -> float | int | None:
 
 def _ends(document: Document, name: str, groups: Sequence[Sequence[Fraction]], sql: str) -> dict[str, Any] | None:
     """Return the intervals of sums, None where none can be promised."""
-    chosen = _CHOSEN.search(sql) or any("key" in note.casefold() for note in document.get("notes", ()))
+    chosen = _CHOSEN.search(sql) or CHOSEN_KEYS in document.get("note_codes", ())
     (facts,) = [one for one in document["facts"] if one["name"] == name]
     (noise,) = facts["measures"]
     if chosen or noise["half_width"] != facts["half_width"] or name not in document["intervals"]:
