@@ -93,7 +93,7 @@ def protect(
     where: "Wanted | None" = None,
     cluster: str | None = None,
     missing: Mapping[str, Sequence[object]] | None = None,
-    recode: Mapping[str, Mapping[object, object]] | None = None,
+    recode: Mapping[str, Mapping[str, object] | Mapping[int, object]] | None = None,
     format: Mapping[str, str] | None = None,
     decimal_mark: Mapping[str, str] | None = None,
     thousands_mark: Mapping[str, str] | None = None,

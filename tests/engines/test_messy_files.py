@@ -26,7 +26,7 @@ def rows_of(file: Path, delimiter: str = ",") -> list[Row]:
 def wrong(session: Session, sql: str, truth: Any, note: str | None = None) -> list[object]:
     """Return a query that is answered otherwise, or without its note. Args: truth: a number, or one for each key."""
     answer = session.sql(sql, epsilon=100_000)
-    rows = [tuple(row.values()) for row in answer.rows()]
+    rows: list[Any] = [tuple(row.values()) for row in answer.rows()]
     found: Any = dict(rows) if isinstance(truth, dict) else rows[0][0]
     pairs = [(found.get(key), value) for key, value in truth.items()] if isinstance(truth, dict) else [(found, truth)]
     same = all(got is not None and abs(float(got) - float(value)) <= 0.5 + abs(value) / 1000 for got, value in pairs)
