@@ -2,15 +2,20 @@
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import product
-from lapwing.query.derivation.columns import Rationals
+from lapwing.exact.floats import float_near
+from lapwing.query.derivation.columns import Rationals, Shape, Value
+
+if TYPE_CHECKING:
+    from lapwing.answer.python_values import Cell
 
 MOST_PLACES: Final = 38
+_LARGEST: Final = 10**308
 _FAST_PLACES: Final = 18
 
 
@@ -50,3 +55,14 @@ def decimal(value: Fraction) -> Decimal | float:
         if scaled.denominator == 1:
             return Decimal((int(scaled < 0), tuple(map(int, str(abs(scaled.numerator)))), -places))
     return float(value)
+
+
+def cell(value: Value, shape: Shape) -> "Cell":
+    """Return one value as Python has it."""
+    if not isinstance(value, Fraction):
+        return value
+    if abs(value) > _LARGEST:
+        return float_near(value)
+    if shape == "integer":
+        return int(value)
+    return float(value) if shape == "real" else decimal(value)

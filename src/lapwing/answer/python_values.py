@@ -6,19 +6,16 @@ infinite if it is beyond every double. Nothing here raises on any released numbe
 
 from datetime import date, datetime
 from decimal import Decimal
-from fractions import Fraction
-from typing import Final, Self, cast, final
+from typing import Self, cast, final
 
 import numpy as np
 
-from lapwing.answer.decimals import decimal, decimals, scaled_to_places
+from lapwing.answer.decimals import cell, decimals, scaled_to_places
 from lapwing.exact.arrays import product
-from lapwing.exact.floats import float_near
 from lapwing.query.derivation import rationals
-from lapwing.query.derivation.columns import Column, Rationals, Shape, Value
+from lapwing.query.derivation.columns import Column, Rationals, Shape
 
 Cell = bool | int | float | Decimal | str | date | datetime | None
-_LARGEST: Final = 10**308
 
 
 def cells(column: Column, shape: Shape) -> list[Cell]:
@@ -54,17 +51,6 @@ def is_whole(column: Rationals) -> bool:
         and column.scale < 2**62
         and product(column.tops, np.array([int(column.scale)])).dtype == np.int64
     )
-
-
-def cell(value: Value, shape: Shape) -> Cell:
-    """Return one value as Python has it."""
-    if not isinstance(value, Fraction):
-        return value
-    if abs(value) > _LARGEST:
-        return float_near(value)
-    if shape == "integer":
-        return int(value)
-    return float(value) if shape == "real" else decimal(value)
 
 
 @final

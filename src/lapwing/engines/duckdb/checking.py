@@ -18,9 +18,10 @@ from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.link_keys import existing_keys, keys_of
 from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, double, identifier, unit_name
 from lapwing.engines.duckdb.source_reading import rows_of, why
-from lapwing.engines.duckdb.stamps import readable, unreadable
+from lapwing.engines.duckdb.stamps import readable
 from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.engines.duckdb.stored_values import is_missing
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.engines.stored_values import before_rounding
 
 EXAMPLES: Final = 3

@@ -44,8 +44,9 @@ from lapwing.engines.duckdb.link_keys import is_repeated, keys_of, not_unique
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import Batch, ask, is_additive, prepare, queries_of, together
 from lapwing.engines.duckdb.relations import public_layer
-from lapwing.engines.duckdb.stamps import Stamp, mark, readable, stamp_of, unreadable
+from lapwing.engines.duckdb.stamps import Stamp, mark, readable, stamp_of
 from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.measures import CountUnits

@@ -31,6 +31,7 @@ from lapwing.engines.duckdb.combinations import combinations, constants, is_show
 from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.stamps import Stamp
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
@@ -235,7 +236,7 @@ class PublicData:
         (survey,) = self._fetch(read, _survey(table, source))
         read.rows = int(survey[0])
         if read.rows != source_reading.rows_of(File(path=path, source=source, rows=rows), table):
-            raise stamps.unreadable(table, source_reading.why(path, table))
+            raise unreadable(table, source_reading.why(path, table))
         numbers = [column for column in table.columns if column.numeric]
         ends = {column.name: survey[2 + 2 * i : 4 + 2 * i] for i, column in enumerate(numbers)}
         columns = [_completed(column, *ends[column.name]) if column.numeric else column for column in table.columns]

@@ -14,6 +14,7 @@ import duckdb
 
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.patterns import files_of
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault
 
 _UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
@@ -62,15 +63,6 @@ class readable:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, _UNREADABLE):
             raise unreadable(self.table, self.why()) from None
-
-
-def unreadable(table: Table | PublicTable, why: str | None = None) -> DataFault:
-    """Return the fault of a file that cannot be read to its end, with the reason if a curator may be told it."""
-    usual = (
-        "is it complete, and Parquet, or CSV in UTF-8 (or the encoding that the catalog says) with every quote closed "
-        "and as many fields in every line, or an object in every line?"
-    )
-    return DataFault(f"The file {table.source} of table {table.name} cannot be read to its end; {why or usual}")
 
 
 def mark(table: Table, digests: Mapping[str, str]) -> tuple[str, ...]:

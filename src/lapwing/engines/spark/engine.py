@@ -24,7 +24,7 @@ from lapwing.catalog.source_address import is_address
 from lapwing.engines.base import FAILED, NOTHING, Exact
 from lapwing.engines.duckdb.cleaned import needed
 from lapwing.engines.duckdb.public_data import PublicSources
-from lapwing.engines.duckdb.stamps import unreadable
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.engines.spark import cleaned, files, queries
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.checking import repeated_keys, unfit_columns

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from lapwing.catalog.model import Table
-from lapwing.engines.duckdb.stamps import Stamp, unreadable
+from lapwing.engines.duckdb.stamps import Stamp
+from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.engines.spark.cleaned import INTEGERS, READABLE, readable
 from lapwing.engines.spark.listing import Listing
 from lapwing.errors import DataFault
