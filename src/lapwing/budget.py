@@ -46,7 +46,8 @@ class BudgetView:
         pure ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys
         took, `delta_keys_spent` of the `delta_keys` kept for them.
 
-    `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`).
+    `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`). So do
+    answers of a service that were `late`, as many as that (`ledger.events`).
     `spending` has what was charged, by who asked; `history` the charges in order, read once somebody looks.
 
     `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
@@ -72,6 +73,7 @@ class BudgetView:
     by_part: PartsAccount | None = None
     delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
     faults: int = 0
+    late: int = 0
     stopped: bool = False
     spending: Spending = field(default_factory=lambda: MappingProxyType({}))
     earlier: tuple[tuple[Fraction, Fraction], ...] = ()
@@ -148,6 +150,7 @@ def budget_view(state: State, history: Sequence[HistoryRow]) -> BudgetView:
         by_part=None if state.division is None else state.division.losses,
         delta_by_part={} if state.division is None else state.division.delta_by_part(),
         faults=state.faults,
+        late=len(state.late),
         stopped=state.stopped,
         spending=state.spending,
         earlier=tuple((was.epsilon, was.delta) for was in state.earlier),

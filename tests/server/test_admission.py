@@ -6,17 +6,22 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
-from lapwing.errors import EngineFault, QueryRefused, ServiceFault, TooManyRequests
+from lapwing.errors import EngineFault, LedgerFault, QueryRefused, ServiceFault, TooManyRequests
+from lapwing.ledger.faults import Late
 from lapwing.server.bodies import QueryBody
 from lapwing.server.deadline import admission as admission_module
+from lapwing.server.deadline import departures as departures_module
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, Speed
+from lapwing.server.deadline.departures import LATER, TICK
 from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
-from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess, Wanted
+from lapwing.server.deadline.process import Heard, Move, Opened, Order, Outcome, QuestionProcess, Reach, Say, Wanted
 from lapwing.server.people import Caller
 
 CLOSE = 0.25
@@ -29,18 +34,22 @@ class Process:
     def __init__(self) -> None:
         self.orders: list[Order] = []
         self.sent: list[float] = []
+        self.said: list[Say | Move] = []
         self.is_up = True
         self.reaction: Callable[[Order], None] = lambda _: None
-        self.told: Callable[[Outcome | Counted | Opened], None]
+        self.told: Callable[[Heard], None]
         self.died: Callable[[], None]
 
-    def start(self, told: Callable[[Outcome | Counted | Opened], None], died: Callable[[], None]) -> None:
+    def start(self, told: Callable[[Heard], None], died: Callable[[], None]) -> None:
         self.told, self.died = told, died
 
-    def send(self, order: Order) -> bool:
-        self.orders.append(order)
+    def send(self, sent: Order | Say | Move) -> bool:
+        if not isinstance(sent, Order):
+            self.said.append(sent)
+            return self.is_up
+        self.orders.append(sent)
         self.sent.append(time.monotonic())
-        threading.Thread(target=self.reaction, args=(order,), daemon=True).start()
+        threading.Thread(target=self.reaction, args=(sent,), daemon=True).start()
         return self.is_up
 
     def close(self) -> None:
@@ -51,10 +60,24 @@ class Process:
         self.told(Outcome(number=order.number, **what))
 
 
+class Ledger:
+    """What was written down of late answers, while that is possible."""
+
+    def __init__(self) -> None:
+        self.late: list[Late] = []
+        self.writable = True
+
+    def note(self, _dataset: str, tick: str, principal: str) -> tuple[Late, ...]:
+        if not self.writable:
+            raise LedgerFault("it is full")
+        self.late.append(Late(tick, principal))
+        return tuple(self.late)
+
+
 @contextmanager
-def admitting() -> Iterator[tuple[Admission, Process]]:
-    process = Process()
-    admission = Admission(cast(QuestionProcess, process), lambda *_: None)
+def admitting(ledger: Ledger | None = None) -> Iterator[tuple[Admission, Process]]:
+    process, ledger = Process(), Ledger() if ledger is None else ledger
+    admission = Admission(cast(QuestionProcess, process), lambda *_: None, ledger.note, lambda _: tuple(ledger.late))
     admission.start()
     try:
         yield admission, process
@@ -78,12 +101,12 @@ def seconds_until(admission: Admission, one: Wanted) -> float:
     return time.monotonic() - begun
 
 
-@pytest.mark.parametrize("after", [0.0, 0.2])
+@pytest.mark.parametrize("after", [0.0, 0.15])
 @pytest.mark.parametrize("what", [{}, {"error": EngineFault("it failed")}])
 def test_what_was_charged_leaves_at_its_deadline(after: float, what: Any) -> None:
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, after, **what)
-        assert 0.25 <= seconds_until(admission, wanted()) < 0.25 + CLOSE
+        assert 0.5 <= seconds_until(admission, wanted(seconds=0.1)) < 0.5 + CLOSE
 
 
 def test_the_check_finds_answers_that_leave_when_they_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,9 +129,9 @@ def test_what_was_not_charged_leaves_at_once() -> None:
         assert time.monotonic() - begun < 0.2
 
 
-@pytest.mark.parametrize("after", [0.0, 0.4])
+@pytest.mark.parametrize("after", [0.0, 0.15])
 def test_who_waits_how_long_does_not_depend_on_what_others_took(after: float) -> None:
-    """Each may take a tenth of a second, so one is admitted every tenth, though all be answered at once or late."""
+    """Each may take a tenth of a second, so one is admitted every tenth, though all be answered at once or later."""
     with admitting() as (admission, process):
         process.reaction = lambda order: process.answer(order, after)
         turns = [admission.put(wanted(seconds=0.1)) for _ in range(5)]
@@ -211,18 +234,106 @@ def test_a_death_is_told_at_the_deadline() -> None:
         assert 0.25 <= time.monotonic() - begun < 0.25 + CLOSE
 
 
-def test_what_was_not_charged_in_time_waits_again_and_the_clock_is_set_back() -> None:
-    with admitting() as (admission, process):
+def test_what_was_not_charged_in_time_is_an_event_and_waits_again() -> None:
+    ledger = Ledger()
+    with admitting(ledger) as (admission, process):
 
         def react(order: Order) -> None:
-            busy = len(process.orders) < 3
+            busy = len(process.orders) < 2
             process.answer(order, error=TooBusy(TOO_BUSY) if busy else None, at_once=busy)
 
         process.reaction = react
         admission.put(wanted()).result(10)
-        assert len(process.orders) == 3
-        assert process.orders[2].ticket.begins > process.orders[0].ticket.begins + 2 * 0.02
+        assert len(process.orders) == 2
+        assert process.sent[1] >= process.sent[0] + LATER[0] - TICK
+        assert len(ledger.late) == 1
         assert admission.lines.depth() == (0, 0)
+
+
+def test_what_waits_for_somebody_elses_answer_is_no_event() -> None:
+    ledger = Ledger()
+    with admitting(ledger) as (admission, process):
+
+        def react(order: Order) -> None:
+            process.told(Reach(number=order.number, reached="waits"))
+            process.answer(order, 0.4, at_once=True)
+
+        process.reaction = react
+        assert 0.4 <= seconds_until(admission, wanted()) < 0.4 + CLOSE
+        assert ledger.late == []
+
+
+@pytest.mark.parametrize("after", [0.3, 0.6])
+def test_what_is_late_leaves_at_a_later_moment_and_is_written_down(after: float) -> None:
+    """A front that hands out what is missing when it comes is told by the clock how long it took."""
+    ledger = Ledger()
+    with admitting(ledger) as (admission, process):
+        process.reaction = lambda order: process.answer(order, after)
+        seconds = seconds_until(admission, wanted())
+        later = next(moment for moment in LATER if moment > after - 0.2)
+        assert 0.25 + later <= seconds < 0.25 + later + CLOSE
+        assert [late.principal for late in ledger.late] == ["alice"]
+
+
+def test_a_front_that_hands_out_what_is_missing_when_it_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(departures_module, "LATER", tuple(n / 40 for n in range(1, 160)))
+    with pytest.raises(AssertionError):
+        test_what_is_late_leaves_at_a_later_moment_and_is_written_down(0.3)
+
+
+def test_a_fault_leaves_at_its_deadline_though_the_process_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the process does: the last moment comes, and one more at which what is missing is given up."""
+    monkeypatch.setattr(departures_module, "LATER", (0.1, 0.2))
+    ledger = Ledger()
+    with admitting(ledger) as (admission, process):
+        begun = time.monotonic()
+        with pytest.raises(ServiceFault):
+            admission.put(wanted()).result(10)
+        assert 0.25 + 0.4 <= time.monotonic() - begun < 0.25 + 0.4 + CLOSE
+        assert len(ledger.late) == 2
+        assert Say(number=0, said="give up") in process.said
+
+
+def test_nothing_leaves_late_before_that_is_written_down() -> None:
+    ledger = Ledger()
+    ledger.writable = False
+    with admitting(ledger) as (admission, process):
+        process.reaction = lambda order: process.answer(order, 0.3)
+        answer = admission.put(wanted())
+        time.sleep(0.25 + LATER[0] + 0.2)
+        assert not answer.done()
+        ledger.writable = True
+        answer.result(5)
+        assert len(ledger.late) == 1
+
+
+def test_all_that_is_under_way_is_one_event_and_other_data_sets_are_none_of_it() -> None:
+    ledger = Ledger()
+    with admitting(ledger) as (admission, process):
+        process.reaction = lambda order: process.answer(order, 0.0 if order.wanted.dataset == "other" else 0.4)
+        turns = [admission.put(wanted(f"p{number}")) for number in range(5)]
+        other = admission.put(replace(wanted("bob"), dataset="other"))
+        begun = time.monotonic()
+        other.result(10)
+        assert time.monotonic() - begun < 0.25 + CLOSE
+        for turn in turns:
+            turn.result(10)
+        assert len(ledger.late) == 1
+        moved = [said for said in process.said if isinstance(said, Move)]
+        assert moved[0].seconds == LATER[0]
+
+
+def test_events_that_follow_each_other_double_deadlines() -> None:
+    ledger, now = Ledger(), datetime.now(UTC)
+    for seconds, doubled in ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 4)):
+        ledger.late.append(Late((now - timedelta(seconds=seconds)).isoformat(), "alice"))
+        assert admission_module.doublings(ledger.late, now) == doubled
+    assert admission_module.doublings(ledger.late, now + timedelta(hours=1)) == 0
+    with admitting(ledger) as (admission, process):
+        process.reaction = process.answer
+        admission.put(wanted()).result(10)
+        admission.put(wanted()).result(10)  # the first one lets it look
+        assert process.orders[1].ticket.leaves - process.sent[1] == pytest.approx(0.25 * 2**4, abs=0.1)
 
 
 def test_what_waits_again_is_told_that_the_service_ends() -> None:
@@ -250,7 +361,6 @@ def test_nothing_is_admitted_while_there_is_nobody_to_ask() -> None:
 def test_two_steps_have_two_moments() -> None:
     cost = Cost(seconds=0.01, steps=2)
     assert (cost.deadline, cost.reserved) == (0.5, 0.375)
-    moments = admission_module.ticket(cost, 10.0, 10.0)
-    assert moments.charged_by == (10.125, 10.3)
-    assert moments.known_from == (10.25, 10.425)
-    assert moments.leaves == 10.5
+    moments = admission_module.ticket(cost, 10.0, 10.01)
+    assert moments.known_from == pytest.approx((10.25, 10.4))
+    assert moments.leaves == pytest.approx(10.525)

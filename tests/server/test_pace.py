@@ -16,9 +16,10 @@ from lapwing.ledger.allowances import Limits
 from lapwing.release import release
 from lapwing.server.deadline.admission import ticket
 from lapwing.server.deadline.cost import Cost
-from lapwing.server.deadline.pace import NotStored, StoredOnly, TicketPace, TooBusy
+from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
 from lapwing.server.deadline.turns import Turns
 from lapwing.session import Session
+from tests.support.server.pacing import Here, paced_by_a_thread
 from tests.support.server.world import data_set
 
 pytestmark = pytest.mark.alone
@@ -36,11 +37,8 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 
 def paced(session: Session, turns: Turns, seconds: float = 0.1, steps: int = 1) -> tuple[Session, Any]:
-    now = time.monotonic()
-    moments = ticket(Cost(seconds=seconds, steps=steps), now, now)
-    turns.enter(moments)
-    pace = TicketPace(moments, turns)
-    return session.acting_for("alice", pace.limited(_no_limits), timing=pace.timing), moments
+    pace, moments = paced_by_a_thread(turns, Cost(seconds=seconds, steps=steps), time.monotonic())
+    return session.acting_for("alice", pace.limited(_no_limits), timing=pace.timing(session.catalog)), moments
 
 
 def _no_limits() -> Limits:
@@ -122,22 +120,49 @@ def test_a_fault_is_known_from_the_same_moment_on(
     assert len(session.faults()) == 1
 
 
-def test_what_is_not_ready_in_time_is_a_fault(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_ready_in_time_is_late_and_recorded_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch, 0.5)
-    asker, _ = paced(session, Turns())
+    asker, moments = paced(session, Turns())
+    assert asker.sql(COUNT, epsilon=0.1).rows()
+    assert time.monotonic() > moments.leaves
+    assert [row.answered for row in session.history()] == [True, True]
+    assert not session.faults()
+
+
+def given_up(session: Session, reached: list[Reached]) -> Session:
+    """Return a session whose question is given up once its numbers are there."""
+    moments = ticket(Cost(seconds=0.1, steps=1), 0.0, time.monotonic())
+
+    def says(what: Reached) -> None:
+        reached.append(what)
+        pace.hear("give up")
+
+    pace = TicketPace(moments, Turns(), Here(), says)
+    return session.acting_for("alice", pace.limited(_no_limits), timing=pace.timing(session.catalog))
+
+
+def test_what_is_given_up_is_a_fault_whatever_was_found(session: Session) -> None:
+    reached = list[Reached]()
     with pytest.raises(EngineFault):
-        asker.sql(COUNT, epsilon=0.1)
-    assert len(session.faults()) == 1
+        given_up(session, reached).sql(COUNT, epsilon=0.1)
+    assert reached == ["ready"]
+    assert [row.unanswered for row in session.history()] == [None, "fault"]
 
 
-def test_what_runs_until_its_end_is_stopped(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     run = DuckDB.run
 
-    def endless(self: DuckDB, *arguments: Any) -> Any:
+    def later(self: DuckDB, *arguments: Any) -> Any:
         self._database.query("SELECT COUNT(*) FROM range(4000000000) AS a, range(1000) AS b WHERE hash(a.range) = 1")
         return run(self, *arguments)
 
-    monkeypatch.setattr(DuckDB, "run", endless)
+    monkeypatch.setattr(DuckDB, "run", later)
+
+
+def test_what_takes_more_than_a_quiet_machine_has_is_stopped_at_its_moment(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless(monkeypatch)
     turns = Turns()
     threading.Thread(target=turns.watch, daemon=True).start()
     asker, moments = paced(session, turns)
@@ -145,6 +170,27 @@ def test_what_runs_until_its_end_is_stopped(session: Session, monkeypatch: pytes
         asker.sql(COUNT, epsilon=0.1)
     assert time.monotonic() - moments.leaves < 1
     assert len(session.faults()) == 1
+
+
+def test_somebody_who_asks_the_same_waits_for_the_first_and_pays_nothing(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits says so: its moments are those of another, and it is charged at no moment of its own."""
+    slow(monkeypatch, 0.2)
+    first, _ = paced(session, Turns())
+    reached = list[Reached]()
+    moments = ticket(Cost(seconds=0.1, steps=1), 0.0, time.monotonic())
+    pace = TicketPace(moments, Turns(), Here(), reached.append)
+    second = session.acting_for("bob", pace.limited(_no_limits), timing=pace.timing(session.catalog))
+    asking = threading.Thread(target=first.sql, args=(COUNT,), kwargs={"epsilon": 0.1})
+    asking.start()
+    while not session.history()[1:]:
+        time.sleep(0.003)
+    assert second.sql(COUNT, epsilon=0.1).stored
+    assert reached == ["waits"]
+    asking.join()
+    with pytest.raises(TooBusy):
+        second.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.1)
 
 
 def test_bounds_are_known_from_a_moment_of_their_own(session: Session) -> None:
@@ -164,18 +210,19 @@ def test_questions_of_a_batch_are_known_together(session: Session) -> None:
     assert 0 <= answered() - moments.known_from[0] < CLOSE
 
 
-def test_what_comes_too_late_is_not_charged(session: Session) -> None:
-    asker, _ = paced(session, Turns())
-    time.sleep(0.2)
+def test_what_is_given_up_before_its_charge_is_not_charged(session: Session) -> None:
+    pace, _ = paced_by_a_thread(Turns(), Cost(seconds=0.1, steps=1), time.monotonic())
+    asker = session.acting_for("alice", pace.limited(_no_limits), timing=pace.timing(session.catalog))
+    pace.hear("give up")
     charges = len(session.history())
-    with pytest.raises(TooBusy, match="Nothing was charged"):
+    with pytest.raises(TooBusy):
         asker.sql(COUNT, epsilon=0.1)
     assert len(session.history()) == charges
 
 
 def test_what_was_bought_is_served_and_nothing_else(session: Session) -> None:
     bought = session.sql(COUNT, epsilon=0.1)
-    asker = session.acting_for("alice", timing=StoredOnly().timing)
+    asker = session.acting_for("alice", timing=StoredOnly().timing(session.catalog))
     assert asker.sql(COUNT, epsilon=0.1).rows() == bought.rows()
     charges = len(session.history())
     for sql in (SEARCHED, "SELECT COUNT(*) AS n FROM visits"):

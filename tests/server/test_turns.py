@@ -2,19 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable
 
-from lapwing.server.deadline.turns import GRACE, Ticket, Turns
+from lapwing.server.deadline.turns import PATIENCE, Ticket, Turns
 
 
-def ticket(begins: float, reserved: float = 0.01, deadline: float = 1.0, admitted: float | None = None) -> Ticket:
-    start = begins if admitted is None else admitted
+def ticket(begins: float, reserved: float = 0.01, deadline: float = 1.0) -> Ticket:
     return Ticket(
         begins=begins,
         ends=begins + reserved,
-        charged_by=(start + 0.3 * deadline,),
-        known_from=(start + 0.85 * deadline,),
-        leaves=start + deadline,
+        known_from=(begins + 0.65 * deadline,),
+        leaves=begins + deadline,
+        allowed=0.55 * deadline,
     )
 
 
@@ -28,12 +26,25 @@ class Clock:
         return self.now
 
 
-def taking(turns: Turns, one: Ticket, stop: Callable[[], None] = lambda: None) -> tuple[threading.Event, list[bool]]:
+class Work:
+    """What runs: it has used what a test says, and ends when it is told to."""
+
+    def __init__(self, used: float = 0.0) -> None:
+        self.seconds, self.stopped = used, threading.Event()
+
+    def used(self) -> float:
+        return self.seconds
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+def taking(turns: Turns, one: Ticket) -> tuple[threading.Event, list[bool]]:
     """Wait for the engine in a thread; the event says that it has come to an end."""
     done, took = threading.Event(), list[bool]()
 
     def take() -> None:
-        took.append(turns.take(one, stop))
+        took.append(turns.take(one, Work()))
         done.set()
 
     threading.Thread(target=take, daemon=True).start()
@@ -49,7 +60,7 @@ def test_who_was_admitted_first_goes_first() -> None:
     turns, clock = Turns(clock := Clock()), clock
     first, second, third = (ticket(number / 100) for number in range(3))
     entered(turns, first, second, third)
-    assert turns.take(first, lambda: None)
+    assert turns.take(first, Work())
     late, _ = taking(turns, third)
     early, _ = taking(turns, second)
     time.sleep(0.05)
@@ -73,54 +84,76 @@ def test_a_short_one_passes_who_is_not_ready_and_a_long_one_does_not() -> None:
         assert done.wait(5)
 
 
-def test_nobody_waits_for_what_can_no_longer_be_charged() -> None:
+def test_nobody_waits_for_what_is_late_already() -> None:
     turns, clock = Turns(clock := Clock()), clock
-    entered(turns, ticket(0.0), other := ticket(0.01, 0.5, deadline=4.0))
+    entered(turns, first := ticket(0.0), other := ticket(0.01, 0.5, deadline=4.0))
     done, _ = taking(turns, other)
     assert not done.wait(0.05)
-    clock.now = 0.31
+    clock.now = first.latest + 0.01
     assert done.wait(5)
 
 
-def test_who_runs_too_long_is_stopped_only_if_somebody_would_be_late() -> None:
-    turns, clock, stopped = Turns(clock := Clock()), clock, threading.Event()
-    long, next_ = ticket(0.0, 0.1), ticket(0.1, 0.1)
+def test_who_used_what_was_reserved_is_stopped_only_if_somebody_would_be_late() -> None:
+    turns, clock = Turns(clock := Clock()), clock
+    long, next_, work = ticket(0.0, 0.1), ticket(0.1, 0.1), Work(used=0.2)
     entered(turns, long, next_)
-    assert turns.take(long, stopped.set)
-    clock.now = 0.6  # long beyond what was reserved: nobody waits
+    assert turns.take(long, work)
+    clock.now = 0.4  # beyond what was reserved: nobody waits
     turns_watch(turns)
-    assert not stopped.wait(0.05)
     done, took = taking(turns, next_)
-    assert not stopped.wait(0.05)
-    clock.now = next_.latest - GRACE
-    assert stopped.wait(5)
+    assert not work.stopped.wait(0.05)
+    clock.now = next_.latest
+    assert work.stopped.wait(5)
     assert not done.is_set()
-    clock.now += GRACE  # it does not stop, and the next one begins beside it
+    turns.rest(long)
+    turns.leave(long)
     assert done.wait(5)
     assert took == [True]
-    turns.give(long)  # which takes nothing from who has it now
-    assert turns._holder is next_
 
 
-def test_what_runs_until_its_end_is_stopped_though_nobody_waits() -> None:
-    turns, clock, stopped = Turns(clock := Clock()), clock, threading.Event()
-    entered(turns, alone := ticket(0.0))
-    turns_watch(turns)
-    assert turns.take(alone, stopped.set)
-    assert not stopped.wait(0.05)
-    clock.now = alone.last
-    assert stopped.wait(5)
-
-
-def test_who_comes_too_late_gets_nothing() -> None:
+def test_who_was_held_up_by_the_machine_goes_on_and_others_wait() -> None:
     turns, clock = Turns(clock := Clock()), clock
+    held_up, next_, work = ticket(0.0, 0.1), ticket(0.1, 0.1), Work(used=0.05)
+    entered(turns, held_up, next_)
+    turns_watch(turns)
+    assert turns.take(held_up, work)
+    done, _ = taking(turns, next_)
+    clock.now = next_.leaves
+    assert not work.stopped.wait(0.1)
+    for one in (held_up, next_):  # the clock of the data set stands still
+        turns.move(one, 2.0)
+    clock.now = 0.5 + PATIENCE
+    assert not work.stopped.wait(0.05)
+    clock.now = next_.latest - next_.moved + PATIENCE + 0.05  # and then no longer
+    assert work.stopped.wait(5)
+    turns.leave(held_up)
+    assert done.wait(5)
+
+
+def test_what_used_more_than_a_quiet_machine_has_is_stopped_by_its_last_moment() -> None:
+    turns, clock = Turns(clock := Clock()), clock
+    entered(turns, alone := ticket(0.0))
+    work = Work(used=0.54)
+    turns_watch(turns)
+    assert turns.take(alone, work)
+    clock.now = alone.last + 1
+    assert not work.stopped.wait(0.05)
+    work.seconds = 0.56
+    assert work.stopped.wait(5)
+
+
+def test_what_is_given_up_waits_no_longer_and_is_stopped() -> None:
+    turns = Turns(Clock())
     entered(turns, first := ticket(0.0), second := ticket(0.01))
-    assert turns.take(first, lambda: None)
+    work = Work()
+    assert turns.take(first, work)
     done, took = taking(turns, second)
-    turns._told = 0.0
-    clock.now = second.last
+    turns.give_up(second)
     assert done.wait(5)
     assert took == [False]
+    assert not work.stopped.is_set()
+    turns.give_up(first)
+    assert work.stopped.is_set()
 
 
 def turns_watch(turns: Turns) -> None:

@@ -33,7 +33,10 @@ UNDER_WAY: Final = ("waiting", "running")
 
 @final
 class RemoteAnswer:
-    """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again."""
+    """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again.
+
+    `delayed` says that it left later than it should, as the service counts (`docs/theory/deadlines.md`).
+    """
 
     def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
         self._connection = connection
@@ -41,6 +44,7 @@ class RemoteAnswer:
         self.columns: tuple[str, ...] = tuple(document["columns"])
         self.cost: Loss = from_record(document["cost"])
         self.stored: bool = document["stored"]
+        self.delayed: bool = document.get("delayed", False)
         self.notes: tuple[str, ...] = notes_in(document)
         self._types: Mapping[str, str] = document["types"]
         self._rows: list[dict[str, Any]] = document["rows"]

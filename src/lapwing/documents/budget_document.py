@@ -115,6 +115,7 @@ class StandingDocument(TypedDict):
     delta_keys_spent: str
     version: int
     faults: int
+    late: int
     stopped: bool
     stopped_by_curator: bool
     closed: bool
@@ -168,6 +169,7 @@ def _standing(view: BudgetView) -> StandingDocument:
         "delta_keys_spent": written(view.delta_keys_spent),
         "version": view.version,
         "faults": view.faults,
+        "late": view.late,
         "stopped": view.stopped,
         "stopped_by_curator": view.stopped_by_curator,
         "closed": view.closed,
@@ -282,6 +284,7 @@ def account_of(document: Mapping[str, Any], history: Sequence[HistoryRow]) -> Bu
         by_part=None if division is None else _division_of(total, division),
         delta_by_part={part["part"]: read(part["spent_delta_keys"], "delta") for part in parts},
         faults=document["faults"],
+        late=document.get("late", 0),  # older services count none
         stopped=document["stopped"],
         spending={
             name: Spent(amount=read(spent["amount"], "amount"), delta=read(spent["delta"], "delta"))

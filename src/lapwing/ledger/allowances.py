@@ -61,7 +61,8 @@ class Limits:
     Args: allowances: all that hold for who asks; most: of one request, and the same share of
         `delta_keys`, None for no such limit; least: of one charge, a
         share of the cap; least_epsilon: names the least epsilon that is charged so much, for people; stopped: whether
-            the curator has stopped the data set.
+            the curator has stopped the data set; timed: whether who asks may not see how long anything takes, so that
+            late answers refuse the charge (`ledger.events`).
     """
 
     allowances: tuple[Allowance, ...] = ()
@@ -69,6 +70,7 @@ class Limits:
     least: Fraction = Fraction(0)
     least_epsilon: Callable[[Fraction], str] | None = None
     stopped: bool = False
+    timed: bool = False
 
 
 LimitsNow = Callable[[], Limits]

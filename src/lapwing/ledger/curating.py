@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.entries import GENESIS, Entry, broken
+from lapwing.ledger.events import fold_late
 from lapwing.ledger.owners import Owners, owners_from
 from lapwing.ledger.parts import Division, Parts, require_same_parts
 from lapwing.ledger.raising import raised_by, record_of, require_raise
@@ -102,16 +103,22 @@ def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 
 
 def resuming(state: State, principal: str, time: str) -> Entry | None:
-    """Return the entry of a curator who has looked at the faults, or None if there are none. It refunds nothing."""
-    if not state.faults:
+    """Return the entry of a curator who has looked at faults and late answers, or None if there are none.
+
+    It refunds nothing.
+    """
+    if not state.faults and not state.late:
         return None
-    return state.next_entry(time, "resume", "", {"faults": state.faults, "principal": principal})
+    body: dict[str, object] = {"faults": state.faults, "principal": principal}
+    body |= {"late": len(state.late)} if state.late else {}
+    return state.next_entry(time, "resume", "", body)
 
 
 def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
-    if not isinstance(body["faults"], int) or body["faults"] != state.faults:
+    seen = body["faults"], body.get("late", 0)
+    if not all(isinstance(count, int) for count in seen) or seen != (state.faults, len(state.late)):
         raise broken(entry.sequence, "looks at other faults than there were")
-    return replace(state, faults=0)
+    return replace(state, faults=0, late=())
 
 
 def raising(state: State, now: Registration, principal: str, time: str) -> Entry | None:
@@ -179,6 +186,7 @@ FOLDS: Final[dict[str, Callable[[State, Entry, Any], State]]] = {
     "open": _fold_open,
     "parts": _fold_parts,
     "data": _fold_data,
+    "late": fold_late,
     "resume": _fold_resume,
     "raise": _fold_raise,
     "close": _fold_close,

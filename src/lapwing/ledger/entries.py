@@ -1,12 +1,13 @@
 """The lines of the ledger: entries in a hash chain, each sealed over all of its fields and the entry before.
 
 What an entry means, and which one may follow, is said by `ledger.transitions` (charges and answers) and
-`ledger.curating` (the others); all are pure. An entry is one of ten kinds. `open` registers the data set and its
+`ledger.curating` (the others); all are pure. An entry is one of eleven kinds. `open` registers the data set and its
 budget, and is always the first. `parts` says into which disjoint parts its units fall, once, if they do. `data` accepts
 a new version of the data. `charge` pays for one question, about all parts or some. `answer` keeps what a charge bought.
-`unanswered` says why charges bought nothing. `resume` is the curator's word that the faults so far were looked at
-(`ledger.faults`). `raise` makes the budget larger (`ledger.raising`), `close` ends all charging, and `restored` says
-that the entries before it come from a copy (`ledger.restoring`).
+`unanswered` says why charges bought nothing, and `late` that answers leave later than they should (`ledger.events`).
+`resume` is the curator's word that faults and late answers so far were looked at (`ledger.faults`). `raise` makes the
+budget larger (`ledger.raising`), `close` ends all charging, and `restored` says that the entries before it come from a
+copy (`ledger.restoring`).
 """
 
 import json
@@ -24,7 +25,9 @@ from lapwing.privacy.amounts import grid_up, read, written
 from lapwing.privacy.filters import Account
 from lapwing.privacy.measures import Loss
 
-Kind = Literal["open", "parts", "data", "charge", "answer", "unanswered", "resume", "raise", "close", "restored"]
+Kind = Literal[
+    "open", "parts", "data", "charge", "answer", "unanswered", "late", "resume", "raise", "close", "restored"
+]
 GENESIS: Final = "0" * 64  # stands for the hash of what comes before the first entry
 RESTORE: Final = "Restore the newest copy of the ledger together with its mark."
 ASKER: Final = re.compile(r"[0-9a-f]{32}")

@@ -49,7 +49,7 @@ anybody looking.
 
 from collections.abc import Mapping
 from math import comb, log2
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from lapwing.errors import DataStopped, EngineFault
 
@@ -59,6 +59,13 @@ COUNTED: Final[Mapping[Cause, int]] = {"fault": 1, "death": 1, "interrupt": 0, "
 
 FAULTS_ALLOWED: Final = 3
 """So many faults since the curator last looked stop the data set."""
+
+
+class Late(NamedTuple):
+    """That answers were late (`ledger.events`): from which moment on (UTC, in ISO 8601), and whose was the first."""
+
+    tick: str
+    principal: str
 
 
 def most_bits(charges: int) -> float:

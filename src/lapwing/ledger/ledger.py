@@ -19,7 +19,8 @@ from lapwing.ledger import administration, reading
 from lapwing.ledger.allowances import LimitsNow, left_if_refused, require_within
 from lapwing.ledger.curating import resuming
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject_of
-from lapwing.ledger.faults import Cause
+from lapwing.ledger.events import noting, require_few
+from lapwing.ledger.faults import Cause, Late
 from lapwing.ledger.group_commit import GroupCommit
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
@@ -159,8 +160,10 @@ class Ledger:
             if settled.missing:
                 settled.require_counted()
             if limits is not None:
-                state, left = settled.state, left_if_refused(settled.state, requests)
-                require_within(limits(), state.spending, state.registration, requests, left)
+                now, state, left = limits(), settled.state, left_if_refused(settled.state, requests)
+                require_within(now, state.spending, state.registration, requests, left)
+                if now.timed:
+                    require_few(state, requests)
             entries = self._decided(settled.state, requests)
         except (DataStopped, AllowanceExhausted, QueryRefused, LedgerFault):
             self._append(transaction, settled)
@@ -242,18 +245,26 @@ class Ledger:
 
         return self._group.carry_out(decide)
 
+    def note_late(self, tick: str, principal: str) -> tuple[Late, ...]:
+        """Note durably that answers are late (`ledger.events`), and return all such notes that stand."""
+
+        def decide(transaction: Transaction) -> tuple[Late, ...]:
+            return transaction.append(noting(transaction.state, tick, principal, _now()))[-1].late
+
+        return self._group.carry_out(decide)
+
     def resume(self, principal: str) -> int:
-        """Note that the curator has looked at the faults that stand, and return how many; charges are made again.
+        """Note that the curator has looked at faults and late answers, and return how many; charges are made again.
 
         Nothing is refunded.
         """
 
         def decide(transaction: Transaction) -> int:
-            faults = self._settle(transaction).faults
+            settled = self._settle(transaction)
             entry = resuming(transaction.state, principal, _now())
             if entry is not None:
                 transaction.append(entry)
-            return faults
+            return settled.faults + len(settled.late)
 
         return self._group.carry_out(decide)
 

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from lapwing.errors import DataStopped
 from lapwing.ledger.entries import Charge, Entry, Kind
-from lapwing.ledger.faults import FAULTS_ALLOWED
+from lapwing.ledger.faults import FAULTS_ALLOWED, Late
 from lapwing.ledger.owners import Owners
 from lapwing.ledger.parts import Division
 from lapwing.ledger.registration import Registration
@@ -51,8 +51,9 @@ class State:
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
     the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
     what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
-    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked;
-    `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by name.
+    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked, and so
+    does what says that answers were `late`; `under_way` maps each charge whose outcome is open to its asker; `spending`
+    has what was charged by name.
     `registration` has the budget in force, and `earlier` those before it was raised, the first one first
     (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent is more
     than what the charges add up to (`ledger.restoring`), and `lost` says so.
@@ -67,6 +68,7 @@ class State:
     delta_spent: Fraction = Fraction(0)
     division: Division | None = None
     faults: int = 0
+    late: tuple[Late, ...] = ()
     under_way: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     spending: Spending = field(default_factory=lambda: _NOTHING)
     owners: Owners = field(default_factory=lambda: MappingProxyType({}))

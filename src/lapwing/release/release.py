@@ -122,7 +122,7 @@ def _release(
                 charges.extend(outcome)
         if not isinstance(outcome, UnderWay):
             break
-        waiting = Waiting(access.ledger) if waiting is None else waiting
+        waiting = waiting or Waiting(access.ledger, access.timing.waits)
         waiting.for_end_of(outcome)
     if isinstance(outcome, Refused):
         raise exhausted([*(purchase.bought for purchase in buying), *then], access.ledger.state(), access.catalog)

@@ -38,12 +38,14 @@ class Timing:
     """What an asker may see of how long anything takes.
 
     Args: trusted: they may see all; else one unit must not add much to it (`release.bounded_work`). through: makes the
-        engine that runs the questions; hold: returns at the moment from which the answers may be known to be there.
+        engine that runs the questions; hold: returns at the moment from which the answers may be known to be there;
+            waits: is told that somebody else's answer to the same question is waited for.
     """
 
     trusted: bool = True
     through: Callable[[Engine], Engine] | None = None
     hold: Callable[[], None] | None = None
+    waits: Callable[[], None] | None = None
 
 
 OPEN: Final = Timing()

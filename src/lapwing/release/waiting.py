@@ -1,6 +1,7 @@
 """Waiting for the answer to an identical question that is under way for somebody else (`ledger.waiting`)."""
 
 import time
+from collections.abc import Callable
 from typing import Final, final
 
 from lapwing.interrupts import deferred
@@ -15,10 +16,15 @@ _LONGEST_SECONDS: Final = 1.0
 
 @final
 class Waiting:
-    """What one request may still wait, for all that it has to wait for. It holds nothing meanwhile."""
+    """What one request may still wait, for all that it has to wait for. It holds nothing meanwhile.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Args: begun: is called once, as it begins.
+    """
+
+    def __init__(self, ledger: Ledger, begun: Callable[[], None] | None = None) -> None:
         self._ledger = ledger
+        if begun is not None:
+            begun()
         self._deadline = time.monotonic() + WAIT_SECONDS
 
     def for_end_of(self, awaited: UnderWay) -> None:

@@ -58,7 +58,7 @@ class ServedDataset:
             return policies.limits(self.name, caller.name, self.session.price)
 
         if pace is not None:
-            return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing)
+            return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing(self.session.catalog))
         timing = Timing(trusted=self.trusts_with_time(caller, policies))
         return self.session.acting_for(caller.name, limits, timing=timing)
 
@@ -179,6 +179,10 @@ class Datasets:
         """Return all data sets that somebody may see: those with a grant, and of auditors and curators all."""
         self.look()
         return [served for served in self.everything() if self._sees(caller, served.name)]
+
+    def session_of(self, name: str) -> Session:
+        """Return the session of a data set that is served."""
+        return self._served[name].session
 
     def close(self) -> None:
         """Close all sessions."""

@@ -93,14 +93,19 @@ class NamedLocks:
         self._held: dict[object, tuple[threading.Lock, int]] = {}
 
     @contextmanager
-    def hold(self, name: object) -> Iterator[None]:
-        """Hold the lock of a name."""
+    def hold(self, name: object, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Hold the lock of a name. Args: waits: is called if somebody else holds it."""
         with self._lock:
             turn, waiting = self._held.get(name, (threading.Lock(), 0))
             self._held[name] = turn, waiting + 1
         try:
-            with turn:
+            if not turn.acquire(blocking=False):
+                waits()
+                turn.acquire()
+            try:
                 yield
+            finally:
+                turn.release()
         finally:
             with self._lock:
                 turn, waiting = self._held.pop(name)
@@ -335,14 +340,15 @@ class QuestionExecutor:
         if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
             del request["assuming_count"]
         digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
-        with nullcontext() if key is None else self._key_locked(caller.name, key):
+        waits: Callable[[], None] = (lambda: None) if pace is None else pace.waits
+        with nullcontext() if key is None else self._key_locked(caller.name, key, waits):
             earlier = None if key is None else self._answers.begin(caller.name, key, digest)
             if key is not None and earlier is not None:
                 return self._repeated(earlier, caller, served, body, key, digest)
             try:
                 session = served.for_caller(caller, self._policies, pace)
-                records = self._bought(session, caller, served, body, key, claim)
-            except NotStored:
+                records = self._bought(session, caller, served, body, key, claim, waits)
+            except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
                 if key is not None:
                     self._answers.forget(caller.name, key)
                 raise
@@ -359,9 +365,9 @@ class QuestionExecutor:
             return records
 
     @contextmanager
-    def _key_locked(self, person: str, key: str) -> Iterator[None]:
+    def _key_locked(self, person: str, key: str, waits: Callable[[], None]) -> Iterator[None]:
         """Hold the lock of a key: among the threads of this process, and then among all processes."""
-        with self._locks.hold((person, key)), self._answers.lock(person, key):
+        with self._locks.hold((person, key), waits), self._answers.lock(person, key):
             yield
 
     def _repeated(
@@ -401,11 +407,12 @@ class QuestionExecutor:
         body: QueryBody | BatchBody,
         key: str | None,
         claim: Claim | None = None,
+        waits: Callable[[], None] = lambda: None,
     ) -> tuple[AnswerRecord, ...]:
         confidence = probability(number(body.confidence, "confidence"), "confidence")
         question = body.model_dump(mode="json", exclude={"confidence"})
         name = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
-        with self._locks.hold(name):
+        with self._locks.hold(name, waits):
             try:
                 answers = body.bought(session)
             except KeyboardInterrupt:  # after a charge, what is raised says so

@@ -114,7 +114,14 @@ class Service:
             counted,
             threads=settings.threads,
             patience=settings.answer_seconds,
-            admission=None if questions is None else Admission(questions, counted),
+            admission=None
+            if questions is None
+            else Admission(
+                questions,
+                counted,
+                lambda name, tick, person: self.datasets.session_of(name).note_late(tick, person),
+                lambda name: self.datasets.session_of(name).late(),
+            ),
         )
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)

@@ -75,7 +75,7 @@ def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = T
         share, rest = shares((worker or 1) - 1, config.settings.workers)
         if rest is not None:
             os.sched_setaffinity(0, rest)
-        arguments = config.catalogs, config.people, config.settings, worker
+        arguments = config.catalogs, config.people, config.settings, worker, share
         questions = QuestionProcess(ask, arguments, share)
     with ExitStack() as stack:
         sessions = []

@@ -3,50 +3,77 @@
 Theory of operation. The engine of the question process runs one question after the other. `begins` is when it would be
 free if each of those that were admitted took all that it may (`deadline.cost`). A question is admitted once it could
 begin soon, within a tenth of its deadline; until then it waits, in the line of its person (`fair_queue`), and costs no
-thread. From then on its moments are fixed, as parts of its deadline:
+thread. From then on its moments are fixed, as parts of its deadline, on a public grid:
 
-- by `CHARGED` it is charged, or not at all;
-- by `KNOWN` the engine has returned, or it is a fault. As the question may take a quarter at most (`cost.ROOM`), and
-  the engine is free for it, more than that is left for what was not foreseen;
+- from `KNOWN` on, what the engine has returned may be recorded. As the question may take a quarter at most
+  (`cost.ROOM`), and the engine is free for it, more than that is left for what was not foreseen;
 - the rest is for noise, record and the way back. Then it leaves.
 
-All of that rests on public facts: who asked what, and when. So does what others see of it: how long they wait, and the
-gauges. Nobody who waits is ever charged and then late because many ask: whatever is admitted has its time reserved. If
-the machine is too busy with other things, so that a question is not charged in time, its turn comes again.
+This process, which speaks HTTP, decides when anything is recorded and leaves (`deadline.departures`), and waits for no
+other: the question process says what is there, and is told what may go on. What is missing at its moment is an event.
+It is written to the ledger, and the clock of its data set stands still for as long as it takes. Nothing is admitted
+meanwhile. Events that follow each other make deadlines and reservations longer (`doublings`): then less was reserved
+than this machine takes.
+
+All of that rests on public facts: who asked what, and when, and which events there were. So does what others see of it:
+how long they wait, and the gauges.
 """
 
-import heapq
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final, final
 
-from lapwing.errors import ServiceFault
+from lapwing.errors import LapwingError, ServiceFault
+from lapwing.ledger.faults import Late as LateEntry
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.deadline.cost import Cost
+from lapwing.server.deadline.departures import Act, Departures, GivenUp, Late, Moved, Passed, tick_from
 from lapwing.server.deadline.pace import TooBusy
-from lapwing.server.deadline.process import Counted, Opened, Order, Outcome, QuestionProcess, Wanted
+from lapwing.server.deadline.process import (
+    Counted,
+    Heard,
+    Move,
+    Opened,
+    Order,
+    Outcome,
+    QuestionProcess,
+    Say,
+    Wanted,
+)
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.fair_queue import MOST_EACH, Lines, Task
+from lapwing.server.log import log
 
 SLOTS: Final = 256
 """Questions that are admitted and have not left; of one person three quarters of them."""
-CHARGED: Final = {1: (0.3,), 2: (0.25, 0.6)}
-"""By which part of the deadline each step is charged, by how many there are."""
-KNOWN: Final = {1: (0.85,), 2: (0.5, 0.85)}
-"""From which part of the deadline what came of each step may be known."""
+KNOWN: Final = {1: (0.65,), 2: (0.45, 0.75)}
+"""From which part of the deadline what came of each step may be recorded."""
 BEGUN: Final = 0.1
 """Within which part of the deadline the engine is free."""
+AGAIN: Final = 0.25
+"""Seconds until it is tried again to write an event down."""
+LAST_TRIES: Final = 40
+"""So often, when the service ends."""
+RECENT: Final = 600.0
+"""Seconds in which events follow each other."""
+DOUBLINGS: Final = 4
+NoteLate = Callable[[str, str, str], Sequence[LateEntry]]
+"""Writes down an event of a data set, from a time on, with whose question was missed first; returns all that stand."""
 
 
 @dataclass(slots=True, eq=False)
 class _Admitted:
     task: Task[Wanted]
-    ticket: Ticket
     outcome: Outcome | None = None
+    given_up: bool = False
+    late: bool = False
+    waited: bool = False
 
 
 def ticket(cost: Cost, begins: float, now: float) -> Ticket:
@@ -54,30 +81,54 @@ def ticket(cost: Cost, begins: float, now: float) -> Ticket:
     return Ticket(
         begins=begins,
         ends=begins + cost.reserved,
-        charged_by=tuple(now + part * cost.deadline for part in CHARGED[cost.steps]),
-        known_from=tuple(now + part * cost.deadline for part in KNOWN[cost.steps]),
-        leaves=now + cost.deadline,
+        known_from=tuple(tick_from(now + part * cost.deadline) for part in KNOWN[cost.steps]),
+        leaves=tick_from(now + cost.deadline),
+        allowed=(KNOWN[cost.steps][-1] - BEGUN) * cost.deadline,
     )
+
+
+def doublings(late: Sequence[LateEntry], now: datetime) -> int:
+    """Return how often deadlines are doubled: as often as there were events lately, but for the first.
+
+    It follows from the ledger's entries alone. One stall changes nothing; what follows it soon says that the machine
+    takes longer than was reserved.
+
+    >>> at = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    >>> doublings([LateEntry("2026-11-02T11:58:00+00:00", "alice"), LateEntry("2026-11-02T11:59:00+00:00", "bob")], at)
+    1
+    """
+    since = (now - timedelta(seconds=RECENT)).isoformat()
+    return min(DOUBLINGS, max(0, sum(entry.tick >= since for entry in late) - 1))
 
 
 @final
 class Admission:
     """Admits questions to a question process, and hands out what came of them at their moments.
 
-    Args: counted: hears what came of each question, for the metrics.
+    Args: counted: hears what came of each question, for the metrics; note: writes down what was late; standing: what is
+        written down of a data set already.
     """
 
-    def __init__(self, process: QuestionProcess, counted: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        process: QuestionProcess,
+        counted: Callable[[str, str], None],
+        note: NoteLate,
+        standing: Callable[[str], Sequence[LateEntry]],
+    ) -> None:
         self.process = process
-        self._counted = counted
+        self._counted, self._note, self._standing = counted, note, standing
         self.lines: Lines[Wanted] = Lines(SLOTS * 3 // 4, each=2 * MOST_EACH)
         self._changed = threading.Condition()
         self._admitted: dict[int, _Admitted] = {}
-        self._leaving: list[tuple[float, int]] = []  # a heap
+        self._departures: dict[str, Departures] = {}
+        self._late: dict[str, Sequence[LateEntry]] = {}
+        self._at_once: list[int] = []
         self._begins = 0.0
         self._numbers = count()
         self._open = True
         self._thread = threading.Thread(target=self._run, name="admission", daemon=True)
+        self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
 
     def start(self) -> None:
         """Begin, and return when the process is ready.
@@ -105,11 +156,12 @@ class Admission:
             self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join()
+        self._notes.shutdown()
         self.process.close()
 
     # ---- from the process --------------------------------------------------------------------------------------------
 
-    def _told(self, said: Outcome | Counted | Opened) -> None:
+    def _told(self, said: Heard) -> None:
         if isinstance(said, Opened):
             self._look()
             return
@@ -120,7 +172,13 @@ class Admission:
             admitted = self._admitted.get(said.number)
             if admitted is None:
                 return
-            self._know(admitted, said)
+            if isinstance(said, Outcome):
+                self._know(admitted, said)
+            elif said.reached == "ready":
+                self._of(admitted).ready(said.number)
+            else:  # for somebody else's answer, which comes at a moment of its own
+                admitted.waited = True
+                self._of(admitted).remove(said.number)
 
     def _died(self) -> None:
         """Note that nothing comes any more of what is under way: it leaves at its moment, as all do."""
@@ -131,9 +189,18 @@ class Admission:
 
     def _know(self, admitted: _Admitted, outcome: Outcome) -> None:
         admitted.outcome = outcome
-        if outcome.at_once or time.monotonic() >= admitted.ticket.leaves:
-            heapq.heappush(self._leaving, (0.0, outcome.number))
+        departures = self._of(admitted)
+        if outcome.at_once and not admitted.given_up:
+            departures.remove(outcome.number)
+            self._at_once.append(outcome.number)
+        elif departures.holds(outcome.number):
+            departures.ready(outcome.number, gates=len(KNOWN) + 1)
+        else:  # it waited for somebody else's answer
+            self._at_once.append(outcome.number)
         self._changed.notify_all()
+
+    def _of(self, admitted: _Admitted) -> Departures:
+        return self._departures[admitted.task.work.dataset]
 
     # ---- one thread --------------------------------------------------------------------------------------------------
 
@@ -144,29 +211,82 @@ class Admission:
     def _run(self) -> None:
         while True:
             with self._changed:
-                left, pause = self._due(), self._admit()
-                if not left:
+                leaving = self._leaving()
+                pause = self._admit()
+                if not leaving:
                     if not self._open and not self._admitted:
                         return
                     self._changed.wait(pause)
-            for task, outcome in left:
-                self._hand_out(task, outcome)
+            for admitted in leaving:
+                self._hand_out(admitted)
 
-    def _due(self) -> list[tuple[Task[Wanted], Outcome]]:
-        """Take what is to leave now; what the machine was too busy for leaves once its outcome is known."""
-        now, left = time.monotonic(), []
-        while self._leaving and self._leaving[0][0] <= now:
-            _, number = heapq.heappop(self._leaving)
-            admitted = self._admitted.get(number)
-            if admitted is not None and admitted.outcome is not None:
-                del self._admitted[number]
-                left.append((admitted.task, admitted.outcome))
-        return left
+    def _leaving(self) -> list[_Admitted]:
+        """Do what is to be done by now, and take what leaves."""
+        now, leaving = time.monotonic(), [self._admitted.pop(number) for number in self._at_once]
+        self._at_once = []
+        for admitted in leaving:
+            if _is_too_busy(admitted) and not admitted.waited:
+                self._carry_out(admitted.task.work.dataset, self._of(admitted).stop(now, admitted.task.person))
+        for dataset, departures in self._departures.items():
+            leaving += self._carry_out(dataset, departures.step(now))
+        return leaving
+
+    def _carry_out(self, dataset: str, acts: Sequence[Act]) -> list[_Admitted]:
+        """Do what is to be done of a data set, and return what leaves."""
+        leaving = []
+        for act in acts:
+            match act:
+                case Passed(number, last):
+                    if last:
+                        leaving.append(self._admitted.pop(number))
+                    elif not self._admitted[number].given_up and self._admitted[number].outcome is None:
+                        self.process.send(Say(number=number, said="proceed"))
+                case Late(tick, person):
+                    self._write(dataset, tick, person)
+                case Moved(numbers, seconds):
+                    self._begins = max(self._begins, time.monotonic()) + seconds
+                    for number in numbers:
+                        self._admitted[number].late = True
+                    self.process.send(Move(numbers=numbers, seconds=seconds))
+                case GivenUp(number):
+                    self._admitted[number].given_up = True
+                    self.process.send(Say(number=number, said="give up"))
+        return leaving
+
+    def _write(self, dataset: str, tick: float, person: str) -> None:
+        """Let an event be written to the ledger, in a thread of its own: nothing leaves by it before."""
+        at = datetime.now(UTC) + timedelta(seconds=tick - time.monotonic())
+        log("answers late", dataset=dataset, tick=at.isoformat(timespec="milliseconds"), person=person)
+        self._notes.submit(self._written, dataset, at.isoformat(timespec="milliseconds"), person)
+
+    def _written(self, dataset: str, tick: str, person: str) -> None:
+        tries, late = 0, None
+        while late is None:
+            try:
+                late = self._note(dataset, tick, person)
+            except LapwingError as error:
+                log("late answers not noted", dataset=dataset, code=error.code)
+                tries = tries + 1 if not self._open else 0
+                if tries > LAST_TRIES:
+                    with self._changed:
+                        self._admitted.clear()  # the service ends, and nothing of it leaves
+                        self._changed.notify_all()
+                    return
+                time.sleep(AGAIN)
+        with self._changed:
+            self._late[dataset] = late
+            self._departures[dataset].written()
+            self._changed.notify_all()
 
     def _admit(self) -> float | None:
         """Admit whoever is next for as long as there is room; return how long nothing will change, None if unknown."""
-        while (task := self.lines.next()) is not None and self.process.is_up and len(self._admitted) < SLOTS:
-            now, cost = time.monotonic(), task.work.cost
+        while (
+            not any(departures.stands for departures in self._departures.values())
+            and (task := self.lines.next()) is not None
+            and self.process.is_up
+            and len(self._admitted) < SLOTS
+        ):
+            now, cost = time.monotonic(), self._cost(task.work)
             begins = max(self._begins, now)
             wait = begins - now - BEGUN * cost.deadline
             if wait > 0:
@@ -176,33 +296,57 @@ class Admission:
                 self._send(task, ticket(cost, begins, now))
         return self._until_next(time.monotonic(), None)
 
+    def _cost(self, wanted: Wanted) -> Cost:
+        late = self._late.get(wanted.dataset, ())
+        return replace(wanted.cost, doublings=doublings(late, datetime.now(UTC))) if late else wanted.cost
+
     def _until_next(self, now: float, wait: float | None) -> float | None:
-        waits = [max(0.0, moment - now) for moment, _ in self._leaving[:1]] + ([] if wait is None else [wait])
-        return min(waits, default=None)
+        moments = [departures.next_moment() for departures in self._departures.values()]
+        waits = [max(0.0, moment - now) for moment in moments if moment is not None]
+        return min(waits + ([] if wait is None else [wait]), default=None)
 
     def _send(self, task: Task[Wanted], moments: Ticket) -> None:
-        number = next(self._numbers)
-        self._admitted[number] = admitted = _Admitted(task, moments)
-        heapq.heappush(self._leaving, (moments.leaves, number))
-        order = Order(number=number, wanted=task.work, ticket=moments)
-        if not self.process.send(order):
+        number, dataset = next(self._numbers), task.work.dataset
+        self._admitted[number] = admitted = _Admitted(task)
+        if dataset not in self._departures:
+            self._departures[dataset] = Departures()
+            with suppress(LapwingError):
+                self._late.setdefault(dataset, self._standing(dataset))
+        departures = self._departures[dataset]
+        departures.add(number, task.person, (*moments.known_from, moments.leaves))
+        if not self.process.send(Order(number=number, wanted=task.work, ticket=moments)):
             self._know(admitted, Outcome(number=number, error=_gone(), at_once=True))
 
-    def _hand_out(self, task: Task[Wanted], outcome: Outcome) -> None:
-        if outcome.at_once and isinstance(outcome.error, TooBusy):
-            # Its turn comes again; and as the clock was too fast for this machine, it is set back.
-            self.lines.back(task)
-            self._begins = max(self._begins, time.monotonic()) + BEGUN * task.work.cost.deadline
+    def _hand_out(self, admitted: _Admitted) -> None:
+        task, outcome = admitted.task, admitted.outcome
+        if _is_too_busy(admitted) and not admitted.given_up:
+            self.lines.back(task)  # its turn comes again
             return
         self.lines.end(task)
-        if outcome.error is None:
-            task.future.set_result(outcome.records)
+        if outcome is None:
+            task.future.set_exception(_missing())
+        elif outcome.error is None:
+            records = outcome.records
+            if admitted.late:
+                records = tuple(replace(one, document={**one.document, "delayed": True}) for one in records)
+            task.future.set_result(records)
         else:
             task.future.set_exception(outcome.error)
+
+
+def _is_too_busy(admitted: _Admitted) -> bool:
+    return admitted.outcome is not None and isinstance(admitted.outcome.error, TooBusy)
 
 
 def _gone() -> ServiceFault:
     return ServiceFault(
         "The process that asks questions died. Look at your history: if the question is there, it was charged; if not, "
         "nothing was. Ask again."
+    )
+
+
+def _missing() -> ServiceFault:
+    return ServiceFault(
+        "The answer was not there at the last moment at which it may leave. Look at your history: if the question is "
+        "there, it was charged; if not, nothing was. Ask again: if its answer was recorded since, it is free."
     )

@@ -3,9 +3,11 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, final
@@ -18,8 +20,9 @@ from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline import speed
 from lapwing.server.deadline.admission import SLOTS
 from lapwing.server.deadline.cost import Speed, require_counted
-from lapwing.server.deadline.pace import NotStored, StoredOnly, TicketPace
-from lapwing.server.deadline.process import Bug, Counted, Opened, Order, Outcome
+from lapwing.server.deadline.engines import Engines
+from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
+from lapwing.server.deadline.process import Bug, Counted, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
 from lapwing.server.deadline.turns import Turns
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.log import log, open_log
@@ -35,11 +38,17 @@ LOOK: Final = 5.0
 
 
 def work(
-    catalogs: tuple[Path, ...], people: str | None, settings: ServiceSettings, worker: int | None, line: Connection
+    catalogs: tuple[Path, ...],
+    people: str | None,
+    settings: ServiceSettings,
+    worker: int | None,
+    share: Share,
+    line: Connection,
 ) -> None:
     """Ask what comes over a line, until it ends; then wait for what is under way.
 
-    Args: catalogs, people, settings: as `workers.ProcessConfig` has them; worker: as `log.open_log` has it.
+    Args: catalogs, people, settings: as `workers.ProcessConfig` has them; worker: as `log.open_log` has it; share: of
+        the processors, that of the engine.
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # its front says when to end
         signal.signal(number, signal.SIG_IGN)
@@ -51,7 +60,9 @@ def work(
             saying = _Line(line)
             service = Service(people, sessions, replace(settings, padded=False), count=saying.count)
             stack.callback(service.close)
-            _serve(service, saying)
+            engines = Engines(share.processors)
+            stack.callback(engines.close)
+            _serve(service, engines, saying)
     except LapwingError as error:
         log("questions not opened", code=error.code, detail=str(error))
     except Exception as error:
@@ -65,7 +76,7 @@ class _Line:
     def __init__(self, line: Connection) -> None:
         self._line, self._lock = line, threading.Lock()
 
-    def say(self, said: Opened | Outcome | Counted) -> None:
+    def say(self, said: Heard) -> None:
         """Say something; nothing if nobody listens any more."""
         with self._lock, suppress(OSError):
             self._line.send(said)
@@ -74,34 +85,56 @@ class _Line:
         """Say what came of a question, for the metrics."""
         self.say(Counted(dataset=dataset, outcome=outcome))
 
-    def next(self) -> Order | None:
-        """Return the next order, None if there will be none."""
+    def next(self) -> Sent | None:
+        """Return what the front says next, None if there will be nothing."""
         try:
-            order: Order | None = self._line.recv()
+            sent: Sent | None = self._line.recv()
         except (EOFError, OSError):
             return None
-        return order
+        return sent
 
 
-def _serve(service: Service, line: _Line) -> None:
-    turns, warming = Turns(), _Warming(service, line, speed.measured())
+def _serve(service: Service, engines: Engines, line: _Line) -> None:
+    turns, warming = Turns(), _Warming(service, engines, line, speed.measured())
     warming.look()
+    engines.begin_spare()
     warming.rounds.start()
     service.settler.rounds.start()
     threading.Thread(target=turns.watch, name="turns", daemon=True).start()
+    paces: dict[int, TicketPace] = {}
     with ThreadPoolExecutor(max_workers=SLOTS, thread_name_prefix="question") as threads:
-        while (order := line.next()) is not None:
-            turns.enter(order.ticket)
-            threads.submit(_ask, service, turns, order, line)
+        while (sent := line.next()) is not None:
+            if isinstance(sent, Order):
+                turns.enter(sent.ticket)
+                paces[sent.number] = TicketPace(sent.ticket, turns, engines, _reaching(line, sent.number))
+                threads.submit(_ask, service, turns, sent, paces, line)
+            else:
+                _pass_on(sent, paces)
+        for pace in list(paces.values()):
+            pace.leave_alone()
     warming.rounds.close()
+
+
+def _reaching(line: _Line, number: int) -> Callable[[Reached], None]:
+    return lambda reached: line.say(Reach(number=number, reached=reached))
+
+
+def _pass_on(sent: Say | Move, paces: Mapping[int, TicketPace]) -> None:
+    """Tell what was said to those that are still under way."""
+    numbers = (sent.number,) if isinstance(sent, Say) else sent.numbers
+    for pace in [paces[number] for number in numbers if number in paces]:
+        if isinstance(sent, Say):
+            pace.hear(sent.said)
+        else:
+            pace.move(sent.seconds)
 
 
 @final
 class _Warming:
     """Does what no question is to do while its time runs: opens what was registered, reads data, writes indexes."""
 
-    def __init__(self, service: Service, line: _Line, measured: Speed) -> None:
-        self._service, self._line, self._speed = service, line, measured
+    def __init__(self, service: Service, engines: Engines, line: _Line, measured: Speed) -> None:
+        self._service, self._engines, self._line, self._speed = service, engines, line, measured
         self._indexed: dict[str, bool] = {}
         self._versions: dict[str, tuple[int, int]] = {}
         self._cold: set[str] = set()
@@ -130,7 +163,8 @@ class _Warming:
             self._indexed[served.name] = speed.make_indexes(catalog)
             self._versions[served.name] = version
             require_counted(catalog)
-        nobody = served.session.acting_for("nobody", timing=StoredOnly().timing)
+        pace = StoredOnly(before=partial(self._engines.warm, catalog))
+        nobody = served.session.acting_for("nobody", timing=pace.timing(catalog))
         for table in catalog.tables:
             with suppress(NotStored):  # by then it is known that the data are those of the version
                 nobody.sql(f"SELECT COUNT(*) AS n FROM {quoted(table.name)}", epsilon=1)
@@ -140,15 +174,15 @@ class _Warming:
         return LOOK
 
 
-def _ask(service: Service, turns: Turns, order: Order, line: _Line) -> None:
-    pace = TicketPace(order.ticket, turns)
+def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPace], line: _Line) -> None:
     try:
-        outcome = _outcome(service, order, pace)
+        outcome = _outcome(service, order, paces[order.number])
     except BaseException as error:
         log("bug", kind=type(error).__name__, place=place_of(error))
         outcome = Outcome(number=order.number, error=Bug())
     finally:
         turns.leave(order.ticket)
+        del paces[order.number]
     line.say(outcome)
 
 
@@ -164,6 +198,8 @@ def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
         records = service.executor.answered(caller, served, body, key, pace=pace)
     except RepeatedProblem as known:
         return Outcome(number=order.number, error=known, at_once=True)
+    except TooBusy as error:
+        return Outcome(number=order.number, error=error, at_once=True)
     except LapwingError as error:
         return Outcome(number=order.number, error=error, at_once=was_charged(error) is False)
     free = all(record.document.get("stored") for record in records)

@@ -41,11 +41,13 @@ class Speed:
 class Cost:
     """What a question may take at most, by public facts.
 
-    Args: seconds: of a processor; steps: how many releases follow each other, two if bounds are to be found first.
+    Args: seconds: of a processor; steps: how many releases follow each other, two if bounds are to be found first;
+        doublings: how often all of it is doubled, as answers were late (`admission.doublings`).
     """
 
     seconds: float
     steps: int
+    doublings: int = 0
 
     @property
     def deadline(self) -> float:
@@ -54,12 +56,12 @@ class Cost:
         >>> [Cost(seconds=seconds, steps=1).deadline for seconds in (0.001, 0.0625, 0.07, 1)]
         [0.25, 0.25, 0.5, 4.0]
         """
-        return LEAST * 2.0 ** ceil(log2(max(self.steps, self.seconds * ROOM / LEAST)))
+        return LEAST * 2.0 ** (self.doublings + ceil(log2(max(self.steps, self.seconds * ROOM / LEAST))))
 
     @property
     def reserved(self) -> float:
         """Seconds for which the engine is reserved: between two steps nobody else has it."""
-        return self.seconds if self.steps == 1 else self.deadline * 3 / 4
+        return self.seconds * 2**self.doublings if self.steps == 1 else self.deadline * 3 / 4
 
 
 def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1) -> Cost:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from queue import SimpleQueue
 from typing import Any, Final, final
 
 from lapwing.errors import LapwingError, ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost, Speed
+from lapwing.server.deadline.pace import Reached, Said
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.log import log
 from lapwing.server.people import Caller
@@ -54,6 +56,33 @@ class Order:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """What is said of an order that is under way (`pace.Said`)."""
+
+    number: int
+    said: Said
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """That the moments of orders that are still to come are later by so many seconds."""
+
+    numbers: tuple[int, ...]
+    seconds: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What an order has reached (`pace.Reached`)."""
+
+    number: int
+    reached: Reached
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of an order: records, none of a job, or an error.
 
@@ -82,6 +111,10 @@ class Opened:
 
     speed: Speed
     indexed: Mapping[str, bool]
+
+
+Sent = Order | Say | Move
+Heard = Reach | Outcome | Counted | Opened
 
 
 @final
@@ -119,19 +152,21 @@ class QuestionProcess:
         self._begin, self._arguments, self.share = begin, arguments, share
         self._sending = threading.Lock()
         self._line: Connection | None = None
+        self._sent: SimpleQueue[Sent | None] = SimpleQueue()
+        self._sender: threading.Thread | None = None
         self._process: SpawnProcess | None = None
         self._ending = threading.Event()
         self._ready = threading.Event()
         self._opened: Opened | None = None
-        self._told: Callable[[Outcome | Counted | Opened], None] = lambda _: None
+        self._told: Callable[[Heard], None] = lambda _: None
         self._died: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._listen, name="question process", daemon=True)
 
-    def start(self, told: Callable[[Outcome | Counted | Opened], None], died: Callable[[], None]) -> None:
+    def start(self, told: Callable[[Heard], None], died: Callable[[], None]) -> None:
         """Begin, and return when it is ready.
 
-        Args: told: hears what came of orders, and that it is ready; died: that nothing will come of those that were
-            sent.
+        Args: told: hears what orders have reached, what came of them, and that it is ready; died: that nothing will
+            come of those that were sent.
         Raises: ServiceFault if it does not get ready; its log says why.
         """
         self._told, self._died = told, died
@@ -157,24 +192,19 @@ class QuestionProcess:
         """Tell whether the tables of a data set have indexes."""
         return self._opened is not None and self._opened.indexed.get(dataset, False)
 
-    def send(self, order: Order) -> bool:
-        """Send an order; False if there is nobody to take it."""
+    def send(self, sent: Sent) -> bool:
+        """Send something, without waiting until it is taken; False if there is nobody to take it."""
         with self._sending:
-            try:
-                if self._line is None:
-                    return False
-                self._line.send(order)
-            except OSError:
+            if self._line is None:
                 return False
+            self._sent.put(sent)
         return True
 
     def close(self) -> None:
         """Wait for what is under way, and end it."""
         self._ending.set()
         with self._sending:
-            if self._line is not None:
-                with suppress(OSError):
-                    self._line.send(None)
+            self._sent.put(None)
         if self._thread.is_alive():
             self._thread.join()
         if self._process is not None:
@@ -192,7 +222,9 @@ class QuestionProcess:
         theirs.close()
         self._process = process
         with self._sending:
-            self._line = ours
+            self._line, self._sent = ours, SimpleQueue()
+            self._sender = threading.Thread(target=_send, args=(ours, self._sent), name="orders", daemon=True)
+            self._sender.start()
 
     def _listen(self) -> None:
         """Hear what the process says; when it has died, start another."""
@@ -207,8 +239,11 @@ class QuestionProcess:
             was_ready = self._ready.is_set()
             self._ready.clear()
             with self._sending:
-                line.close()
+                self._sent.put(None)
                 self._line = None
+            if self._sender is not None:
+                self._sender.join()  # it finds nobody who listens
+            line.close()
             if self._ending.is_set() or not (was_ready or self._opened):
                 self._ending.set()
                 self._ready.set()  # whoever waits for it sees that it ended
@@ -224,7 +259,7 @@ class QuestionProcess:
         if isinstance(said, Opened):
             self._opened = said
             self._ready.set()
-        if isinstance(said, Outcome | Counted | Opened):
+        if isinstance(said, Reach | Outcome | Counted | Opened):
             self._told(said)
 
     def _status(self) -> int | None:
@@ -232,6 +267,16 @@ class QuestionProcess:
             return None
         self._process.join(1)
         return self._process.exitcode
+
+
+def _send(line: Connection, sent: "SimpleQueue[Sent | None]") -> None:
+    """Send what is to be sent, so that whoever says it need not wait for a process that does not listen."""
+    with suppress(OSError):
+        while True:
+            said = sent.get()
+            line.send(said)
+            if said is None:
+                return
 
 
 def _begin(begin: Callable[..., None], arguments: tuple[Any, ...], share: Share, line: Connection) -> None:

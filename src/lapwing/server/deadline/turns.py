@@ -3,47 +3,62 @@
 Theory of operation. A question is admitted if the engine could begin with it early enough even if all that were
 admitted before took as long as they may (`deadline.admission`). That holds if nobody is overtaken. So the engine goes
 to the earliest of those that wait for it. If an earlier one is not ready yet, as its charge is being written, a later
-one is let by only if it is so short that the earlier one does not miss its deadline for it. What is not charged in time
-is not charged at all (`Ticket.charged_by`), and holds up nobody after that.
+one is let by only if it is so short that the earlier one does not miss its moment for it.
 
-Somebody who has the engine keeps it for the time that was reserved, and longer for as long as nobody who waits would be
-late. Then it is told to stop, and after `GRACE` the next one begins all the same, beside it.
+Who has the engine keeps it until it is done, but for three cases. Then it is stopped, which is a fault:
+
+- It took more of the processor than was reserved for it, and somebody who waits would be late.
+- Its last moment has come, and it took more of the processor than a quiet machine would have had for it until then. If
+  it took less, the machine was not quiet: then it goes on, and is late (`deadline.departures`).
+- Somebody has waited `PATIENCE` seconds too long for it, whatever it took: it may wait for a disk that does not answer.
 """
 
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, Protocol, final
 
-GRACE: Final = 0.05
-"""Seconds in which an engine stops that was told to."""
-PASSING: Final = 8
-"""A later question may pass by if it takes at most this part of an earlier one's deadline."""
+SHORT: Final = 4
+"""A later question may pass by if it takes at most this part of what an earlier one has between record and answer."""
 LOOK: Final = 0.02
 """Seconds between two looks at whether somebody waits for what runs too long."""
+PATIENCE: Final = 2.5
+"""Seconds by which somebody may be late for one that the machine holds up."""
+
+
+class Stoppable(Protocol):
+    """What runs a question."""
+
+    def used(self) -> float:
+        """Return how many seconds of the processor the question took so far."""
+
+    def stop(self) -> None:
+        """Make it end; it is not waited for."""
 
 
 @final
 @dataclass(slots=True, kw_only=True, eq=False)
 class Ticket:
-    """An admitted question, with its moments in seconds of `time.monotonic`.
+    """An admitted question, with its moments in seconds of `time.monotonic`. Those to come may be moved.
 
-    Args: begins, ends: the time of the engine that is reserved for it; charged_by: until when each of its steps is
-        charged, or not at all; known_from: when what came of each step may be known; leaves: when it is answered.
+    Args: begins, ends: the time of the engine that is reserved for it; known_from: when what came of each step may be
+        recorded; leaves: when it is answered; allowed: seconds of the processor that a quiet machine has for it;
+            moved: by how much its moments are later than they were.
     """
 
     begins: float
     ends: float
-    charged_by: tuple[float, ...]
     known_from: tuple[float, ...]
     leaves: float
+    allowed: float
+    moved: float = 0.0
     waiting: bool = False
-    stop: Callable[[], None] | None = None
+    given_up: bool = False
 
     @property
     def last(self) -> float:
-        """When what came of the last step may be known: what runs until then is too late."""
+        """When what came of the last step is to be there."""
         return self.known_from[-1]
 
     @property
@@ -56,6 +71,12 @@ class Ticket:
         """When the engine has to begin."""
         return self.last - self.reserved - (self.leaves - self.last) / 4
 
+    def move(self, seconds: float) -> None:
+        """Let all moments be later."""
+        self.begins, self.ends, self.leaves = self.begins + seconds, self.ends + seconds, self.leaves + seconds
+        self.known_from = tuple(moment + seconds for moment in self.known_from)
+        self.moved += seconds
+
 
 @final
 class Turns:
@@ -66,46 +87,41 @@ class Turns:
         self._changed = threading.Condition()
         self._open: list[Ticket] = []  # in the order of admission
         self._holder: Ticket | None = None
-        self._since = 0.0
-        self._told = 0.0
+        self._running: Stoppable | None = None
 
     def enter(self, ticket: Ticket) -> None:
         """Note a question, in the order of admission."""
         with self._changed:
             self._open.append(ticket)
 
-    def take(self, ticket: Ticket, stop: Callable[[], None]) -> bool:
-        """Wait for the engine; False if it is too late by then. Who has it keeps it until `give`.
-
-        Args: stop: tells the engine to stop.
-        """
+    def take(self, ticket: Ticket, running: Stoppable) -> bool:
+        """Wait for the engine; False if the question was given up by then. Who has it keeps it until `give`."""
         with self._changed:
-            if self._holder is ticket:
-                ticket.stop = stop
-                return True
             ticket.waiting = True
             self._changed.notify_all()
             try:
-                while not self._may_begin(ticket):
-                    now = self._clock()
-                    if now >= ticket.last:
+                while self._holder is not ticket and not self._may_begin(ticket):
+                    if ticket.given_up:
                         return False
-                    if now >= ticket.latest - GRACE:
-                        self._hurry(now)
-                    self._changed.wait(min(LOOK, ticket.last - now))
+                    self._hurry(ticket)
+                    self._changed.wait(LOOK)
             finally:
                 ticket.waiting = False
-            self._holder, self._since, self._told = ticket, self._clock(), 0.0
-            ticket.stop = stop
+            self._holder, self._running = ticket, running
             self._changed.notify_all()
-            return True
+            return not ticket.given_up
+
+    def rest(self, ticket: Ticket) -> None:
+        """Say that the engine has returned: who has it keeps it for the next step, and nothing is to be stopped."""
+        with self._changed:
+            if self._holder is ticket:
+                self._running = None
 
     def give(self, ticket: Ticket) -> None:
         """Let go of the engine."""
         with self._changed:
-            ticket.stop = None
             if self._holder is ticket:
-                self._holder = None
+                self._holder = self._running = None
                 self._changed.notify_all()
 
     def leave(self, ticket: Ticket) -> None:
@@ -116,36 +132,51 @@ class Turns:
                 self._open.remove(ticket)
                 self._changed.notify_all()
 
+    def move(self, ticket: Ticket, seconds: float) -> None:
+        """Let all moments of a question be later."""
+        with self._changed:
+            ticket.move(seconds)
+
+    def give_up(self, ticket: Ticket) -> None:
+        """Stop a question, or let it no longer wait."""
+        with self._changed:
+            ticket.given_up = True
+            if self._holder is ticket:
+                self._stop()
+            self._changed.notify_all()
+
     def watch(self) -> None:
-        """Tell whatever runs until its very end to stop; for a thread that does nothing else."""
+        """Stop whatever has used up what it may by its last moment; for a thread that does nothing else."""
         while True:
             with self._changed:
-                if self._holder is not None and self._clock() >= self._holder.last:
-                    self._tell()
-                self._changed.wait(None if self._holder is None else LOOK)
+                holder, running = self._holder, self._running
+                ending = holder is not None and self._clock() >= holder.last - 2 * LOOK
+                if ending and holder is not None and running is not None and running.used() > holder.allowed:
+                    self._stop()
+                self._changed.wait(None if self._running is None else LOOK)
 
     def _may_begin(self, ticket: Ticket) -> bool:
         now = self._clock()
-        holder = self._holder
-        if holder is not None and not (self._told and now >= self._told + GRACE):
+        if self._holder is not None and (self._running is not None or now <= ticket.latest - ticket.moved + PATIENCE):
             return False
         for other in self._open:
             if other is ticket:
                 return True
-            if other is holder or (now > other.charged_by[0] and not other.waiting):
+            if now > other.latest and not other.waiting:
                 continue
-            if other.waiting or ticket.reserved * PASSING > other.leaves - other.charged_by[0]:
+            if other.waiting or ticket.reserved * SHORT > other.leaves - other.last:
                 return False
         return True
 
-    def _hurry(self, now: float) -> None:
-        """Tell who has the engine to stop if the time that was reserved is over, as somebody would be late."""
-        holder = self._holder
-        if holder is not None and now >= max(holder.ends, self._since + holder.reserved):
-            self._tell()
+    def _hurry(self, waiting: Ticket) -> None:
+        """Stop who has the engine if the one who waits would be late, and it took what it may."""
+        holder, running, late = self._holder, self._running, self._clock() - waiting.latest
+        if holder is None or running is None or late < -LOOK:
+            return
+        if late + waiting.moved > PATIENCE or running.used() > holder.reserved:
+            self._stop()
 
-    def _tell(self) -> None:
-        if not self._told and self._holder is not None:
-            self._told = self._clock()
-            if self._holder.stop is not None:
-                self._holder.stop()
+    def _stop(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
