@@ -1,5 +1,6 @@
 """A service that answers at deadlines, as real processes: what its clock tells, and what many do to one another."""
 
+import http.client
 import json
 import os
 import re
@@ -9,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,8 @@ from tests.support.effort import is_long
 from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared
 
 SECONDS, CLIENTS = (60.0, 64) if is_long() else (4.0, 24)
+STALLS = [(held, clients) for held in (0.15, 0.4, 1.5) for clients in (1, 16, 64)] if is_long() else [(0.4, 16)]
+"""Seconds for which the process that asks is stopped, and how many ask meanwhile."""
 ROWS = 20_000
 DEAR = "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(LPAD(plan, 250, 'ab'), 'a{{{0},{0}}}.*b') AND cost < {1}"
 
@@ -54,10 +57,13 @@ def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[f
 @pytest.mark.alone
 def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
     """It takes a tenth of a second longer if a row is there; but all answers leave a quarter of a second after."""
-    with served(tmp_path, padding=True, planted="take longer for some") as (running, tokens):
+    with served(tmp_path, padding=True, planted="be stubborn") as (running, tokens):
         absent, present = told(running, tokens["bob"])
         assert min(*absent, *present) >= 0.25
         assert abs(median(present) - median(absent)) < 0.02
+        overdue(running, tokens["bob"])
+        for held, clients in STALLS:
+            stalled(running, tokens["bob"], held, clients)
         curator = ask(running.port, tokens["carol"], {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01})
         assert curator.status == 200
         flooded(running, tokens)
@@ -68,6 +74,55 @@ def test_without_padding_the_clock_tells_of_rows(tmp_path: Path) -> None:
     with served(tmp_path, padding=False, planted="take longer for some") as (running, tokens):
         absent, present = told(running, tokens["bob"], times=4)
         assert median(present) - median(absent) > 0.03
+
+
+def overdue(running: Crew, token: str) -> None:
+    """An engine that takes longer than it may, and does not hear that it is to stop, is killed.
+
+    The fault leaves at its moment, or on a busy machine at a later one, and not when the engine would have ended after
+    half a minute; and the next question finds another engine.
+    """
+    begun, sql = time.monotonic(), "SELECT COUNT(*) AS n FROM visits WHERE cost < {}"
+    reply = ask(running.port, token, {"sql": sql.format(477), "epsilon": 0.01})
+    ended = time.monotonic() - begun
+    assert reply.code == "engine_fault"
+    assert 0.25 <= ended < 10
+    assert seconds(running, token, "cost < 478") < 10
+    assert len(running.told("engine replaced")) == 1
+
+
+def stalled(running: Crew, token: str, held: float, clients: int) -> None:
+    """The process that asks is stopped for a while: nothing that was charged is lost, and that is one event."""
+    (child,) = children(running.parent.pid)
+    before = len(running.told("answers late"))
+    sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {held * 1e6 + clients * 100:.0f} + {{}}"
+
+    def asked(number: int) -> Reply:
+        time.sleep(number / clients / 4)
+        return ask(running.port, token, {"sql": sql.format(number), "epsilon": 0.001})
+
+    with ThreadPoolExecutor(clients) as threads:
+        asking = [threads.submit(asked, number) for number in range(clients)]
+        time.sleep(0.15)
+        os.kill(child, signal.SIGSTOP)
+        try:
+            time.sleep(held)
+        finally:
+            os.kill(child, signal.SIGCONT)
+        replies = [one.result() for one in asking]
+    assert {reply.status for reply in replies} == {200}, [reply.content for reply in replies if reply.status != 200]
+    late = running.told("answers late")[before:]
+    assert len(late) <= 1  # none where it was over before anything was due
+    assert any(json.loads(reply.content).get("delayed") for reply in replies) is bool(late)
+    assert noted(running, token) == before + len(late)
+
+
+def noted(running: Crew, token: str) -> int:
+    """Return how many late answers the ledger has."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
+    with closing(connection):
+        connection.request("GET", "/v1/datasets/visits/budget", headers={"Authorization": f"Bearer {token}"})
+        return int(json.loads(connection.getresponse().read())["late"])
 
 
 def flooded(running: Crew, tokens: dict[str, str]) -> None:

@@ -300,11 +300,26 @@ def _take_longer_for_some() -> None:
     DuckDB.run = slow  # type: ignore[assignment, method-assign]
 
 
+def _be_stubborn() -> None:
+    """No bug: as above; and asked about `cost < 477` the engine works for half a minute, whoever tells it to stop."""
+    _take_longer_for_some()
+    run = DuckDB.run
+
+    def stubborn(self: DuckDB, question: Any, digests: Any) -> Any:
+        begun = time.process_time()
+        while "477" in str(question) and time.process_time() - begun < 30:
+            pass
+        return run(self, question, digests)
+
+    DuckDB.run = stubborn  # type: ignore[method-assign]
+
+
 PLANTS: Final[Mapping[str, Callable[[], None]]] = {
     "decide before charging": _decide_before_charging,
     "die at once": _die_at_once,
     "take a second": _take_a_second,
     "take longer for some": _take_longer_for_some,
+    "be stubborn": _be_stubborn,
     "believe deaths soon": _believe_deaths_soon,
     "hold questions": _hold_questions,
     "hold questions on Spark": _hold_questions_on_spark,

@@ -1,0 +1,109 @@
+"""The engine runs in a process that can be killed; whoever is next is asked of the spare."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lapwing.engines import Exact
+from lapwing.release.request import Timing
+from lapwing.server.deadline.engines import Engines, InPlace
+from lapwing.server.deadline.pace import AskedEngine
+from lapwing.session import Session
+from tests.support.server.world import data_set
+
+BY_PLAN = "SELECT plan, COUNT(*) AS n FROM visits WHERE cost < {} GROUP BY plan"
+TEXTS = (
+    BY_PLAN,
+    "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits WHERE cost < {}",
+    "SELECT MEDIAN(cost) AS m FROM visits WHERE cost < {}",
+)
+Asked = tuple[Any, Any]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with data_set(tmp_path_factory.mktemp("engines"), "open") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def engines() -> Iterator[Engines]:
+    both = Engines()
+    both.begin_spare()
+    yield both
+    both.close()
+
+
+def asked(session: Session, text: str) -> list[Asked]:
+    """Ask a new question, and return all that its engine was asked."""
+    seen = list[Asked]()
+
+    def run(engine: Any, question: Any, digests: Any) -> Exact:
+        seen.append((question, digests))
+        found: Exact = engine.run(question, digests)
+        return found
+
+    timing = Timing(through=lambda engine: AskedEngine(engine, run))
+    session.acting_for("alice", timing=timing).sql(text.format(300 + len(session.history())), epsilon=0.01)
+    return seen
+
+
+def shown(exact: Exact | None) -> str:
+    assert exact is not None
+    return repr((exact.cells, exact.holders, exact.leaves))
+
+
+def test_what_it_finds_is_what_an_engine_here_finds(session: Session, engines: Engines) -> None:
+    questions = [one for text in TEXTS for one in asked(session, text)]
+    assert len(questions) == 4
+    for one in questions:
+        elsewhere, here = engines.of(session.catalog, session._engine), InPlace(session._engine)
+        assert shown(elsewhere.run(*one)) == shown(here.run(*one))
+
+
+def test_one_that_hears_nothing_is_killed_and_the_spare_asked(session: Session, engines: Engines) -> None:
+    (one,) = asked(session, BY_PLAN)
+    first, found = engines.asked(), list[Exact | None]()
+    os.kill(first._process.pid or 0, signal.SIGSTOP)
+    running = engines.of(session.catalog, session._engine)
+    thread = threading.Thread(target=lambda: found.append(running.run(*one)))
+    thread.start()
+    time.sleep(0.1)
+    assert found == []
+    running.stop()
+    thread.join(10)
+    assert found == [None]
+    again = engines.of(session.catalog, session._engine)
+    assert again.run(*one) is not None
+    assert engines.asked() is not first
+    assert again.used() > 0
+
+
+def test_what_was_found_is_not_lost_to_a_stop_that_comes_later(session: Session, engines: Engines) -> None:
+    (one,) = asked(session, BY_PLAN)
+    running = engines.of(session.catalog, session._engine)
+    assert running.run(*one) is not None
+    process = engines.asked()
+    running.stop()
+    assert running.run(*one) is not None
+    assert engines.asked() is process
+
+
+def test_data_that_are_no_longer_those_are_not_asked(session: Session, engines: Engines) -> None:
+    ((question, digests),) = asked(session, BY_PLAN)
+    running = engines.of(session.catalog, session._engine)
+    assert running.run(question, dict.fromkeys(digests, "0" * 64)) is None
+    assert running.run(question, digests) is not None
+
+
+def test_a_process_ends_with_whoever_began_it() -> None:
+    alone = Engines()
+    process = alone.asked()
+    process._line.close()
+    process._process.join(60)
+    assert process._process.exitcode == 0
