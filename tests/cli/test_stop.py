@@ -96,3 +96,17 @@ def test_killed_processes_stop_the_data_set(visits: Path, run: Run) -> None:
     assert "process died" in run("data", "faults").out
     assert run("data", "resume").status == run(*ASK).status == 0
     assert list(visits.glob("*asker*")) == []
+
+
+def test_late_answers_of_a_service_are_shown_and_looked_at(visits: Path, run: Run) -> None:
+    with lw.connect(visits / "lapwing.toml") as session:
+        for who in ("alice", "bob"):
+            session.note_late("2026-11-02T12:00:00.000+00:00", who)
+        assert [late.principal for late in session.late()] == ["alice", "bob"]
+    assert json.loads(run("budget", "--format", "json").out)["late"] == 2
+    assert json.loads(run("data", "faults", "--format", "json").out) == {"faults": [], "late": 2, "stopped": False}
+    assert "2 times" in run("data", "faults").out
+    assert "late" in run("budget").out
+    assert run("data", "resume").status == 0
+    assert json.loads(run("budget", "--format", "json").out)["late"] == 0
+    assert run("ledger", "verify").status == 0

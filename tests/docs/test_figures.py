@@ -10,6 +10,7 @@ import lapwing as lw
 from lapwing.catalog.toml import load
 from lapwing.cli.figures import size
 from lapwing.datasets import rand_hie_catalog
+from lapwing.ledger import events
 from lapwing.ledger.faults import most_bits
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.mechanisms.merged_gaussian import sharpened
@@ -203,6 +204,8 @@ def test_delta_set_aside_for_keys_takes_little() -> None:
 
 def test_bits_of_faults() -> None:
     deadlines, life = text("theory/deadlines.md"), text("theory/query-life.md")
-    assert f"{most_bits(10_000):.1f} bits of 10,000 charges" in deadlines
-    assert f"{most_bits(2 * 10_000):.1f} bits of 10,000 such queries" in deadlines
+    for page in (deadlines, text("limitations.md")):
+        assert f"{events.most_bits(10_000):.1f} bits of 10,000 queries" in page
+    assert f"{events.most_bits(100_000):.1f} of 100,000" in deadlines
+    assert f"the bound would be {events.most_bits(10_000, 3):.1f} bits" in deadlines
     assert f"about {most_bits(100):.0f} bits where n is 100" in life

@@ -37,6 +37,7 @@ def asked(place: Place, number: int = 10) -> State:
             sequence = charged(ledger, 1, f"q{i}")
             if i % 2:
                 ledger.record_answer(sequence, "{}")
+        ledger.note_late("2026-11-02T12:00:00.000+00:00", "alice")
         ledger.record_unanswered([row.sequence for row in ledger.history() if not row.answered][:2], "interrupt")
         return ledger.state()
 

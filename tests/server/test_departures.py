@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lapwing.ledger.events import EVENTS_ALLOWED, MOMENTS
+from lapwing.ledger.events import EVENTS_ALLOWED, MOMENTS, most_bits
 from lapwing.server.deadline import departures
 from lapwing.server.deadline.departures import (
     LATER,
@@ -177,3 +177,4 @@ def test_the_bound_is_what_the_pages_say(questions: int, bits: float) -> None:
     assert len(LATER) == MOMENTS
     sets = sum(comb(4 * questions, number) * MOMENTS**number for number in range(EVENTS_ALLOWED + 1))
     assert bits - 0.1 < log2(sets) <= bits
+    assert most_bits(questions) == log2(sets)

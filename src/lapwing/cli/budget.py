@@ -11,6 +11,7 @@ import lapwing as lw
 from lapwing.cli import figures, options, raise_budget, spend
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
+from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.ledger.faults import FAULTS_ALLOWED
 
 if TYPE_CHECKING:
@@ -169,12 +170,23 @@ def _keys(view: "BudgetView") -> list[tuple[str, str]]:
 
 
 def _faults(view: "BudgetView") -> list[tuple[str, str]]:
-    """Return how many questions failed, and whether that stops the data set."""
+    """Return how many questions failed, and whether that stops the data set; and how many answers were late."""
+    late = (
+        [
+            (
+                "late",
+                f"{view.late} late answers of a service; {EVENTS_ALLOWED} faults and late answers stop it for those "
+                "who are not trusted with time: `lapwing data faults`",
+            )
+        ]
+        if view.late
+        else []
+    )
     if not view.faults:
-        return []
+        return late
     effect = "no new question is answered until the curator runs" if view.stopped else "the curator may look:"
     command = "`lapwing data resume`" if view.stopped else "`lapwing data faults`"
-    return [("faults", f"{view.faults} of {FAULTS_ALLOWED} that stop the data set; {effect} {command}")]
+    return [("faults", f"{view.faults} of {FAULTS_ALLOWED} that stop the data set; {effect} {command}"), *late]
 
 
 def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:

@@ -29,6 +29,7 @@ from lapwing.cli.options import (
 from lapwing.documents.check_document import as_document
 from lapwing.engines import open_checking_engine
 from lapwing.errors import DataFault, InvalidParameter
+from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.ledger.faults import FAULTS_ALLOWED
 from lapwing.ledger.opening import is_begun
 
@@ -177,13 +178,20 @@ def faults(
     faults stop the data set until `lapwing data resume`.
     """
     with open_session(catalog, server, dataset) as session:
-        rows, stopped = session.faults(), session.budget().stopped
+        rows, view = session.faults(), session.budget(history=False)
     if form is Report.json:
-        print_text(to_json({"faults": [_document(fault) for fault in rows], "stopped": stopped}))
-    elif rows:
-        show(*_page(rows, stopped))
+        faults = [_document(fault) for fault in rows]
+        print_text(to_json({"faults": faults, "stopped": view.stopped, "late": view.late}))
+        return
+    if rows:
+        show(*_page(rows, view.stopped))
     else:
         print_text("No question has failed since the curator last looked.\n")
+    if view.late:
+        print_text(
+            f"A service's answers were late {_times(view.late)} since then. {EVENTS_ALLOWED} faults and late answers "
+            "stop the data set for people who are not trusted with time, until `lapwing data resume`.\n"
+        )
 
 
 @app.command(
@@ -196,9 +204,11 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
     asks what is meant to fail. The prices stay paid.
     """
     with open_session(catalog, server, dataset) as session:
+        late = session.budget(history=False).late
         count = session.resume()
     if count:
-        what = "1 fault counts" if count == 1 else f"{count} faults count"
+        faults = "1 fault counts" if count == 1 else f"{count} faults count"
+        what = f"{count} faults and late answers count" if late else faults
         print_text(f"{what} no more; questions are answered. What was paid stays paid.\n")
     else:
         print_text("No question has failed since the curator last looked; nothing was changed.\n")
@@ -286,6 +296,10 @@ def _page(rows: "tuple[FaultRow, ...]", stopped: bool) -> "list[RenderableType]"
         table.add_row(text(when), text(first.principal), text(CAUSES[fault.cause]), text(f"{first.asked}{more}"))
     effect = "The data set is stopped. Once you have looked, `lapwing data resume`." if stopped else _left(len(rows))
     return [Fitted(table), Text(), text(effect)]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _left(count: int) -> str:

@@ -26,7 +26,7 @@ is not trusted with time. ∎ (No case is differentially private. The number say
 harmless.)
 
 Why these figures. A shared machine stalls for .15 to 1.5 s about once a day, and EVENTS_ALLOWED is two weeks of that.
-Of 10,000 questions these are at most 233 bits; with 3, as for faults alone, it would be 49. The last of the moments is
+Of 10,000 questions these are at most 232.4 bits; with three, as for faults alone, it would be 49.3. The last of the moments is
 4 s after the tick, more than twice the longest such stall.
 
 Somebody whose questions are the first to be missed again and again is refused before the data set is stopped for all:
@@ -35,6 +35,7 @@ once `ALLOWED_OF_ONE` events bear the name. That follows from the entries alone,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import comb, log2
 from typing import Any, Final
 
 from lapwing.errors import DataStopped
@@ -48,6 +49,11 @@ ALLOWED_OF_ONE: Final = 12
 """So many late answers that bear one name refuse its further questions."""
 MOMENTS: Final = 4
 """Later moments at which an event may end."""
+
+
+def most_bits(questions: int, allowed: int = EVENTS_ALLOWED) -> float:
+    """Return what the events of so many questions between two `resume` entries tell at most: see the module."""
+    return log2(sum(comb(4 * questions, events) * MOMENTS**events for events in range(allowed + 1)))
 
 
 def events(state: State) -> int:

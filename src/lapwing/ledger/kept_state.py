@@ -28,6 +28,7 @@ from typing import Any, Final, cast
 
 from lapwing.errors import LapwingError
 from lapwing.ledger.entries import digest_of
+from lapwing.ledger.faults import Late
 from lapwing.ledger.owners import owners_from
 from lapwing.ledger.parts import Division, Parts
 from lapwing.ledger.registration import Registration
@@ -41,7 +42,7 @@ from lapwing.privacy.parts import Neighbouring, PartsAccount, Sums
 
 EVERY: Final = 256
 """A state is kept anew when so many entries came after the last one: folding them takes some 20 ms."""
-_FORM: Final = "lapwing state 1"
+_FORM: Final = "lapwing state 2"
 """Changes whenever `State`, or what an entry does to it, does: a file of another form is passed over."""
 
 
@@ -90,6 +91,7 @@ def to_record(state: State) -> dict[str, object]:
         "delta_spent": written(state.delta_spent),
         "division": None if state.division is None else _division_record(state.division),
         "faults": state.faults,
+        "late": [list(late) for late in state.late],
         "under_way": {str(charge): asker for charge, asker in state.under_way.items()},
         "spending": {name: [written(spent.amount), written(spent.delta)] for name, spent in state.spending.items()},
         "owners": dict(state.owners),
@@ -112,6 +114,7 @@ def from_record(record: Mapping[str, Any]) -> State:
         delta_spent=number(record["delta_spent"], "delta_spent"),
         division=None if record["division"] is None else _division_from(record["division"]),
         faults=record["faults"],
+        late=tuple(Late(*late) for late in record["late"]),
         under_way=MappingProxyType({int(charge): asker for charge, asker in record["under_way"].items()}),
         spending=MappingProxyType(
             {
