@@ -47,7 +47,7 @@ class BudgetView:
         took, `delta_keys_spent` of the `delta_keys` kept for them.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`). So do
-    answers of a service that were `late`, as many as that (`ledger.events`).
+    answers of a service that were `late`, as many as that, and from `late_at` on (`ledger.events`).
     `spending` has what was charged, by who asked; `history` the charges in order, read once somebody looks.
 
     `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
@@ -74,6 +74,7 @@ class BudgetView:
     delta_by_part: Mapping[str, Fraction] = field(default_factory=dict)
     faults: int = 0
     late: int = 0
+    late_at: tuple[str, ...] = ()
     stopped: bool = False
     spending: Spending = field(default_factory=lambda: MappingProxyType({}))
     earlier: tuple[tuple[Fraction, Fraction], ...] = ()
@@ -151,6 +152,7 @@ def budget_view(state: State, history: Sequence[HistoryRow]) -> BudgetView:
         delta_by_part={} if state.division is None else state.division.delta_by_part(),
         faults=state.faults,
         late=len(state.late),
+        late_at=tuple(late.tick for late in state.late),
         stopped=state.stopped,
         spending=state.spending,
         earlier=tuple((was.epsilon, was.delta) for was in state.earlier),

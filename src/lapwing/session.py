@@ -13,7 +13,6 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
-from lapwing.ledger.faults import Late
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.owners import owners_of
 from lapwing.ledger.reading import FaultRow, HistoryRow
@@ -375,12 +374,8 @@ class Session:
         self._require_open()
         return self._ledger.faults()
 
-    def late(self) -> tuple[Late, ...]:
-        """Return the times at which answers of a service were late, since the curator last looked."""
-        return self._ledger.seen().late
-
-    def note_late(self, tick: str, principal: str) -> tuple[Late, ...]:
-        """Note that answers of a service are late, before that shows (`ledger.events`); return all since a look."""
+    def note_late(self, tick: str, principal: str) -> tuple[str, ...]:
+        """Note that answers of a service are late, before that shows (`ledger.events`); return all ticks that stand."""
         return self._ledger.note_late(tick, principal)
 
     def resume(self) -> int:

@@ -29,7 +29,7 @@ def timed(ledger: Ledger, principal: str = "alice", *, key: str = "k", may_see: 
 
 def test_late_answers_are_noted_and_stand_until_somebody_has_looked(place: Place) -> None:
     with closing(place.open(registration())) as ledger:
-        assert ledger.note_late(TICK, "alice") == (Late(TICK, "alice"),)
+        assert ledger.note_late(TICK, "alice") == (TICK,)
         ledger.note_late(TICK, "bob")
     with closing(place.open(registration())) as again:
         assert again.state().late == (Late(TICK, "alice"), Late(TICK, "bob"))
@@ -104,7 +104,7 @@ def test_a_look_at_fewer_events_than_there_were_is_no_entry(tmp_path: Path) -> N
 
 def test_the_check_finds_a_charge_that_does_not_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody is taken for one who may not see time."""
-    from lapwing.ledger import ledger as module
+    from lapwing.ledger import allowances as module
 
     monkeypatch.setattr(module, "require_few", lambda *_: None)
     with pytest.raises(pytest.fail.Exception):

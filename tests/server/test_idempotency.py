@@ -93,7 +93,7 @@ def test_without_turns_they_are_charged_twice(world: World, monkeypatch: pytest.
     """Planted: nobody waits for a turn, and the ledger does not see what is under way."""
 
     @contextmanager
-    def nobody(self: NamedLocks, name: object) -> Iterator[None]:
+    def nobody(self: NamedLocks, *_: object) -> Iterator[None]:
         yield
 
     monkeypatch.setattr(NamedLocks, "hold", nobody)

@@ -20,6 +20,7 @@ from typing import final
 
 from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
 from lapwing.ledger.entries import Charge
+from lapwing.ledger.events import require_few
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, Spent, State, price_of
 from lapwing.ledger.transitions import paid
@@ -134,6 +135,16 @@ def require_within(
 def _tightness(price: Spent, room: Spent) -> tuple[bool, Fraction]:
     """Return what sorts limits that a price is beyond: those of the loss by what is left, then those of the delta."""
     return (False, room.amount) if price.amount > room.amount else (True, room.delta)
+
+
+def require_chargeable(limits: Limits, state: State, charges: Sequence[Charge]) -> None:
+    """Refuse charges of one request that go beyond its limits, or that come too late for who may not see time.
+
+    Raises: DataStopped, QueryRefused, AllowanceExhausted.
+    """
+    require_within(limits, state.spending, state.registration, charges, left_if_refused(state, charges))
+    if limits.timed:
+        require_few(state, charges)
 
 
 def left_if_refused(state: State, charges: Sequence[Charge]) -> Spent | None:

@@ -7,7 +7,7 @@ cannot follow. All are pure functions, called by `ledger.transitions.fold` and b
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.entries import GENESIS, Entry, broken
@@ -18,6 +18,9 @@ from lapwing.ledger.raising import raised_by, record_of, require_raise
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import State
 from lapwing.privacy.filters import Account
+
+if TYPE_CHECKING:
+    from lapwing.ledger.mark import Transaction
 
 Declared = Literal["marked", "newest", "lost"]
 """Why a copy may stand for the ledger: see `ledger.restoring`."""
@@ -112,6 +115,14 @@ def resuming(state: State, principal: str, time: str) -> Entry | None:
     body: dict[str, object] = {"faults": state.faults, "principal": principal}
     body |= {"late": len(state.late)} if state.late else {}
     return state.next_entry(time, "resume", "", body)
+
+
+def resumed(transaction: "Transaction", settled: State, principal: str, time: str) -> int:
+    """Append that entry, if there is anything to look at, and return how many faults and late answers there were."""
+    entry = resuming(transaction.state, principal, time)
+    if entry is not None:
+        transaction.append(entry)
+    return settled.faults + len(settled.late)
 
 
 def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:

@@ -4,10 +4,9 @@ What an entry means, and which one may follow, is said by `ledger.transitions` (
 `ledger.curating` (the others); all are pure. An entry is one of eleven kinds. `open` registers the data set and its
 budget, and is always the first. `parts` says into which disjoint parts its units fall, once, if they do. `data` accepts
 a new version of the data. `charge` pays for one question, about all parts or some. `answer` keeps what a charge bought.
-`unanswered` says why charges bought nothing, and `late` that answers leave later than they should (`ledger.events`).
-`resume` is the curator's word that faults and late answers so far were looked at (`ledger.faults`). `raise` makes the
-budget larger (`ledger.raising`), `close` ends all charging, and `restored` says that the entries before it come from a
-copy (`ledger.restoring`).
+`unanswered` says why charges bought nothing, `late` that answers are late (`ledger.events`), and `resume` is the
+curator's word that both were looked at (`ledger.faults`). `raise` makes the budget larger (`ledger.raising`), `close`
+ends all charging, and `restored` says that the entries before it come from a copy (`ledger.restoring`).
 """
 
 import json

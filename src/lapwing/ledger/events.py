@@ -26,8 +26,8 @@ is not trusted with time. ∎ (No case is differentially private. The number say
 harmless.)
 
 Why these figures. A shared machine stalls for .15 to 1.5 s about once a day, and EVENTS_ALLOWED is two weeks of that.
-Of 10,000 questions these are at most 232.4 bits; with three, as for faults alone, it would be 49.3. The last of the moments is
-4 s after the tick, more than twice the longest such stall.
+Of 10,000 questions these are at most 232.4 bits; with three, as for faults alone, it would be 49.3. The last of the
+moments is 4 s after the tick, more than twice the longest such stall.
 
 Somebody whose questions are the first to be missed again and again is refused before the data set is stopped for all:
 once `ALLOWED_OF_ONE` events bear the name. That follows from the entries alone, as everything here.
@@ -36,12 +36,15 @@ once `ALLOWED_OF_ONE` events bear the name. That follows from the entries alone,
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import comb, log2
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lapwing.errors import DataStopped
 from lapwing.ledger.entries import Charge, Entry, broken
 from lapwing.ledger.faults import Late
 from lapwing.ledger.state import State
+
+if TYPE_CHECKING:
+    from lapwing.ledger.mark import Transaction
 
 EVENTS_ALLOWED: Final = 16
 """So many events since the curator last looked stop the data set for whoever is not trusted with time."""
@@ -64,6 +67,12 @@ def events(state: State) -> int:
 def noting(state: State, tick: str, principal: str, time: str) -> Entry:
     """Return the entry that answers are late from a tick on, that of somebody first."""
     return state.next_entry(time, "late", "", {"tick": tick, "principal": principal})
+
+
+def noted(transaction: "Transaction", tick: str, principal: str, time: str) -> tuple[str, ...]:
+    """Append that entry, and return the ticks of all that stand."""
+    state = transaction.append(noting(transaction.state, tick, principal, time))[-1]
+    return tuple(late.tick for late in state.late)
 
 
 def fold_late(state: State, entry: Entry, body: Mapping[str, Any]) -> State:

@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 
 from lapwing.errors import AllowanceExhausted, DataStopped, LedgerFault, QueryRefused
 from lapwing.ledger import administration, reading
-from lapwing.ledger.allowances import LimitsNow, left_if_refused, require_within
-from lapwing.ledger.curating import resuming
+from lapwing.ledger.allowances import LimitsNow, require_chargeable
+from lapwing.ledger.curating import resumed
 from lapwing.ledger.entries import Charge, Charged, Entry, StoredAnswer, subject_of
-from lapwing.ledger.events import noting, require_few
-from lapwing.ledger.faults import Cause, Late
+from lapwing.ledger.events import noted
+from lapwing.ledger.faults import Cause
 from lapwing.ledger.group_commit import GroupCommit
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.owners import Owners
@@ -160,10 +160,7 @@ class Ledger:
             if settled.missing:
                 settled.require_counted()
             if limits is not None:
-                now, state, left = limits(), settled.state, left_if_refused(settled.state, requests)
-                require_within(now, state.spending, state.registration, requests, left)
-                if now.timed:
-                    require_few(state, requests)
+                require_chargeable(limits(), settled.state, requests)
             entries = self._decided(settled.state, requests)
         except (DataStopped, AllowanceExhausted, QueryRefused, LedgerFault):
             self._append(transaction, settled)
@@ -245,28 +242,13 @@ class Ledger:
 
         return self._group.carry_out(decide)
 
-    def note_late(self, tick: str, principal: str) -> tuple[Late, ...]:
-        """Note durably that answers are late (`ledger.events`), and return all such notes that stand."""
-
-        def decide(transaction: Transaction) -> tuple[Late, ...]:
-            return transaction.append(noting(transaction.state, tick, principal, _now()))[-1].late
-
-        return self._group.carry_out(decide)
+    def note_late(self, tick: str, principal: str) -> tuple[str, ...]:
+        """Note durably that answers are late (`ledger.events`), and return the ticks of all such notes that stand."""
+        return self._group.carry_out(lambda held: noted(held, tick, principal, _now()))
 
     def resume(self, principal: str) -> int:
-        """Note that the curator has looked at faults and late answers, and return how many; charges are made again.
-
-        Nothing is refunded.
-        """
-
-        def decide(transaction: Transaction) -> int:
-            settled = self._settle(transaction)
-            entry = resuming(transaction.state, principal, _now())
-            if entry is not None:
-                transaction.append(entry)
-            return settled.faults + len(settled.late)
-
-        return self._group.carry_out(decide)
+        """Note that the curator has looked at faults and late answers, and return how many; nothing is refunded."""
+        return self._group.carry_out(lambda held: resumed(held, self._settle(held), principal, _now()))
 
     def raise_budget(
         self, *, was: tuple[Fraction, Fraction], epsilon: Fraction, delta: Fraction, principal: str

@@ -51,10 +51,9 @@ class State:
     `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
     the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
     what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
-    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked, and so
-    does what says that answers were `late`; `under_way` maps each charge whose outcome is open to its asker; `spending`
-    has what was charged by name.
-    `registration` has the budget in force, and `earlier` those before it was raised, the first one first
+    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked, as do
+    `late` answers; `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by
+    name. `registration` has the budget in force, and `earlier` those before it was raised, the first one first
     (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent is more
     than what the charges add up to (`ledger.restoring`), and `lost` says so.
     """

@@ -55,7 +55,7 @@ from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, num
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
-from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly
+from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
 from lapwing.server.deadline.process import QuestionProcess, Wanted
 from lapwing.server.fair_queue import Queue
 from lapwing.server.people import Caller

@@ -76,7 +76,7 @@ class DatasetName(TypedDict):
 class KeptAnswer(AnswerDocument):
     """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys` and `facts`, if it was
     kept with them, say which columns are keys, and what is public of each. `of` is there if the intervals are of the
-    population."""  # noqa: D205, D209
+    population, `delayed` if it left later than it should."""  # noqa: D205, D209
 
     id: str
     dataset: str
@@ -85,6 +85,7 @@ class KeptAnswer(AnswerDocument):
     keys: NotRequired[list[str]]
     facts: NotRequired[list[dict[str, Any]]]
     of: NotRequired[Literal["population"]]
+    delayed: NotRequired[bool]
 
 
 class KeptConsistentAnswer(ConsistentDocument):

@@ -120,7 +120,7 @@ class Service:
                 questions,
                 counted,
                 lambda name, tick, person: self.datasets.session_of(name).note_late(tick, person),
-                lambda name: self.datasets.session_of(name).late(),
+                lambda name: self.datasets.session_of(name).budget(history=False).late_at,
             ),
         )
         self.jobs = JobStore(self.store)

@@ -30,7 +30,6 @@ from itertools import count
 from typing import Final, final
 
 from lapwing.errors import LapwingError, ServiceFault
-from lapwing.ledger.faults import Late as LateEntry
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.departures import Act, Departures, GivenUp, Late, Moved, Passed, tick_from
@@ -63,8 +62,8 @@ LAST_TRIES: Final = 40
 RECENT: Final = 600.0
 """Seconds in which events follow each other."""
 DOUBLINGS: Final = 4
-NoteLate = Callable[[str, str, str], Sequence[LateEntry]]
-"""Writes down an event of a data set, from a time on, with whose question was missed first; returns all that stand."""
+NoteLate = Callable[[str, str, str], Sequence[str]]
+"""Writes down an event of a data set, its time, and whose question was missed first; returns all times that stand."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,18 +86,18 @@ def ticket(cost: Cost, begins: float, now: float) -> Ticket:
     )
 
 
-def doublings(late: Sequence[LateEntry], now: datetime) -> int:
+def doublings(late: Sequence[str], now: datetime) -> int:
     """Return how often deadlines are doubled: as often as there were events lately, but for the first.
 
     It follows from the ledger's entries alone. One stall changes nothing; what follows it soon says that the machine
     takes longer than was reserved.
 
     >>> at = datetime(2026, 11, 2, 12, tzinfo=UTC)
-    >>> doublings([LateEntry("2026-11-02T11:58:00+00:00", "alice"), LateEntry("2026-11-02T11:59:00+00:00", "bob")], at)
+    >>> doublings(["2026-11-02T11:58:00+00:00", "2026-11-02T11:59:00+00:00"], at)
     1
     """
     since = (now - timedelta(seconds=RECENT)).isoformat()
-    return min(DOUBLINGS, max(0, sum(entry.tick >= since for entry in late) - 1))
+    return min(DOUBLINGS, max(0, sum(tick >= since for tick in late) - 1))
 
 
 @final
@@ -114,7 +113,7 @@ class Admission:
         process: QuestionProcess,
         counted: Callable[[str, str], None],
         note: NoteLate,
-        standing: Callable[[str], Sequence[LateEntry]],
+        standing: Callable[[str], Sequence[str]],
     ) -> None:
         self.process = process
         self._counted, self._note, self._standing = counted, note, standing
@@ -122,7 +121,7 @@ class Admission:
         self._changed = threading.Condition()
         self._admitted: dict[int, _Admitted] = {}
         self._departures: dict[str, Departures] = {}
-        self._late: dict[str, Sequence[LateEntry]] = {}
+        self._late: dict[str, Sequence[str]] = {}
         self._at_once: list[int] = []
         self._begins = 0.0
         self._numbers = count()
