@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -119,10 +120,15 @@ def stalled(running: Crew, token: str, held: float, clients: int) -> None:
 
 def noted(running: Crew, token: str) -> int:
     """Return how many late answers the ledger has."""
+    return int(shown(running, token, "budget")["late"])
+
+
+def shown(running: Crew, token: str, what: str) -> Any:
+    """Return what the service shows of the data set."""
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
     with closing(connection):
-        connection.request("GET", "/v1/datasets/visits/budget", headers={"Authorization": f"Bearer {token}"})
-        return int(json.loads(connection.getresponse().read())["late"])
+        connection.request("GET", f"/v1/datasets/visits/{what}", headers={"Authorization": f"Bearer {token}"})
+        return json.loads(connection.getresponse().read())
 
 
 def flooded(running: Crew, tokens: dict[str, str]) -> None:
@@ -166,8 +172,10 @@ def test_the_process_that_asks_is_replaced(tmp_path: Path) -> None:
         with ThreadPoolExecutor(1) as thread:
             begun = time.monotonic()
             sql = "SELECT COUNT(*) AS n FROM visits WHERE cost < 400"
+            before = len(shown(running, tokens["bob"], "history"))
             asked = thread.submit(ask, running.port, tokens["bob"], {"sql": sql, "epsilon": 0.01})
-            time.sleep(0.1)
+            while len(shown(running, tokens["bob"], "history")) == before:  # until it is charged
+                time.sleep(0.005)
             os.kill(child, signal.SIGKILL)
             reply = asked.result()
         assert reply.code == "service_fault"
