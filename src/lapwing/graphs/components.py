@@ -2,8 +2,8 @@
 
 What an edge moves: the forest by 1, as it joins two components or none. How many nodes there are is public then.
 What a node moves: who joins everybody makes one component of all. So the forest is that of a level Δ, in which nodes
-have few edges (`mechanisms.graphs.forests`): it moves by Δ + 1, and nodes less the forest by the larger of Δ and 2. Few
-graphs need more than a few edges of a node to be joined as they are; from that level on the number is right.
+have few edges (`mechanisms.graphs.forests`): it moves by Δ, and nodes less the forest by no more. Few graphs need more
+than a few edges of a node to be joined as they are; from that level on the number is right.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,8 @@ MOST_EDGES: Final = 1_000_000
 """The most edges of a graph whose forests are looked for: a public figure, for time."""
 LOWEST: Final = 8
 """The lowest level that is tried: below it large programs would be solved."""
+MOST_EDGES_BELOW: Final = 20_000
+"""The most edges of a graph that is counted at a level below that: a public figure, for time."""
 
 
 def components(graph: Graph, arguments: Arguments) -> Recipe:
@@ -62,6 +64,12 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
         scores=lambda rows, levels: forests.forest_values(rows.graph.undirected(), levels),
     )
     level = level_of(graph, arguments, search)
+    if level is not None and level < search.levels[0] and graph.edges_at_most > MOST_EDGES_BELOW:
+        raise QueryRefused(
+            f"A level of {level:,} is answered where there are at most {MOST_EDGES_BELOW:,} edges, and "
+            f"rows_at_most says {graph.edges_at_most:,}",
+            remedy=f"Say a level of {search.levels[0]:,} or more, or lower rows_at_most, if that is public.",
+        )
 
     def numbers(chosen: int | None) -> tuple[NoisyVector]:
         most = chosen or 1

@@ -16,11 +16,12 @@ q = ⌈τ/2³⁰⌉, a function of τ alone, every set of units has the weight �
 hence q times its value by at most τ, and it loses less than q for each set of units. What is released is q·⌊Q⌋. For
 integers τ the inequalities Q' ≤ Q ≤ Q' + τ hold of the floors too, so that rounding costs nothing.
 
-Where at most two units share a row the value is computed exactly (`packing_solvers`). Where three or more do it is
-found by a solver in floating point and proven afterwards in integers, whatever the solver did: it is an integer v with
-Q − slack(τ) < v ≤ Q + ½, in units of the grid. If a unit is added, removed or replaced, Q moves by at most τ, hence v
-by less than τ + slack + ½, so by at most τ + slack, as all three are integers. And v is at most the integer Σ ⌊ψ/q⌋,
-because Q is. If the proof fails nothing is released, and that is a fault.
+Where at most two units share a row the value is ⌊Q⌋. Where three or more do it is, with θ = .38, s = slack(τ) and in
+units of the grid, s·⌊(Q + θ)/s⌋ (`exact_programs.rounded`): an integer v with Q − s < v ≤ Q + ½. If a unit is added,
+removed or replaced, Q moves by at most τ, hence v by less than τ + s + ½, so by at most τ + s, as all three are
+integers. And v is at most the integer Σ ⌊ψ/q⌋, because Q is, and θ < 1. Either is a function of Q alone, and is
+always found: a solver in floating point proposes, integers prove, and what is left open is computed in fractions
+(`packing_solvers`). So nothing that a unit holds decides whether there is a value.
 
 What is settled before any solver is asked, until nothing more is:
   - A row's weight never exceeds what is left of the level in any of its units, so it may be cut to that.
@@ -35,8 +36,8 @@ At low levels there are many rows to choose from, and usually every unit at one 
 may. So a part of the rows is tried first: for each of these units, rows of a few times the level. The rows of one never
 weigh more than the level together, so that Q ≤ B = Σ min(τ, Σ ψ_k) over the units at one place, the inner sum being
 over the rows that it has there. If the program of the part has the value B, then so has the whole, as it is between
-the two; the proofs above hold for it too, as Q of the part is at most Q. Else the whole is computed. Which rows are
-tried changes the time that it takes, and nothing else.
+the two; and as rounding keeps the order, it is enough that the rounded values are the same. Else the whole is computed.
+Which rows are tried changes the time that it takes, and nothing else.
 
 Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal truncation for differentially private query
 evaluation with foreign keys), whose program this is; grid, settling and proofs in integers are worked out here.
@@ -44,6 +45,7 @@ evaluation with foreign keys), whose program this is; grid, settling and proofs 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any, Final, final
 
@@ -51,12 +53,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.mechanisms.exact_programs import rounded
 from lapwing.mechanisms.packing_solvers import paired_value, shared_value
 
 Integers = NDArray[np.int64]
 
-MOST_SETS: Final = 1 << 23
-"""The most sets of units: then sums of weights on a grid are below 2⁵³, and exact in whatever way they are added."""
+MOST_SETS: Final = 1 << 25
+"""The most sets of units that are taken into memory: beyond it the limit of work ends what is under way."""
+_LOW: Final = 1 << 26
+"""Weights are added up as two halves, each exact as a double."""
 MOST_LEVEL: Final = 1 << 53
 FINEST: Final = 1 << 30
 """The largest level of a program whose flows fit the 32 bits of a solver."""
@@ -104,7 +109,7 @@ class SharedRows:
 
         Args: units: for every place in a row, the unit of each row, from 0 to below `count`; weights: 0 or more, and
             those above 2⁵³ count as that, which no level exceeds.
-        Raises: InvalidParameter if there are more than 2²³ sets, or a weight is negative.
+        Raises: MemoryError if there are more than 2²⁵ sets; InvalidParameter if a weight is negative.
         """
         if weights.size and int(weights.min()) < 0:
             raise InvalidParameter("A weight is negative; rows of a packing weigh 0 or more.")
@@ -113,7 +118,7 @@ class SharedRows:
         table[:, 1:][table[:, 1:] == table[:, :-1]] = NOBODY  # a unit that is named again
         merged, totals = _merged(np.sort(table, axis=1), np.minimum(weights[present], MOST_LEVEL))
         if len(totals) > MOST_SETS:
-            raise InvalidParameter(f"There are more than {MOST_SETS:,} sets of units.")
+            raise MemoryError
         owners = tuple(_owners(merged, place[present], count) for place in units)
         weights = np.minimum(totals, MOST_LEVEL)
         heaviest = _heaviest(merged, weights, count)
@@ -123,7 +128,7 @@ class SharedRows:
         """Return the truncated sum at a level from 1 to 2⁵³: it is at most the sum.
 
         Guarantee: adding, removing or replacing one unit changes it by at most level + slack(level, most units a row).
-        Raises: ArithmeticError where the value could not be proven.
+            There is a value for all rows.
         """
         if not 1 <= level <= MOST_LEVEL:
             raise InvalidParameter(f"The level is {level}; it must be from 1 to 2^53.")
@@ -132,28 +137,28 @@ class SharedRows:
             return grid * int((self.weights // grid).sum())
         capacity = level // grid
         weights = np.minimum(self.weights // grid, capacity)
-        loads_of = [np.bincount(owner, weights=weights, minlength=self.count) for owner in self.owners]
+        loads_of = [_added(owner, weights, self.count) for owner in self.owners]
         most, tight = _most(loads_of, capacity)
         few = _few(self.owners[tight], loads_of[tight], _AMPLE[0] * capacity + _AMPLE[1] * int(weights.max(initial=0)))
-        within = slack(level, self.units.shape[1]) // grid
-        if 2 * len(few) < len(weights) and self._packed(few, weights, capacity, within) == most:
-            return grid * most
-        return grid * self._packed(np.arange(len(weights)), weights, capacity, within)
+        step = max(1, slack(level, self.units.shape[1]) // grid)
+        if 2 * len(few) < len(weights) and self._packed(few, weights, capacity, step) == rounded(most, step):
+            return grid * rounded(most, step)
+        return grid * self._packed(np.arange(len(weights)), weights, capacity, step)
 
-    def _packed(self, rows: Integers, weights: Integers, capacity: int, within: int) -> int:
-        """Return the value of the program of some rows, as `shared_value` says where three units share one."""
+    def _packed(self, rows: Integers, weights: Integers, capacity: int, step: int) -> int:
+        """Return the value of the program of some rows, rounded to a step."""
         room = np.full(self.count, capacity, dtype=np.int64)
         units, weights, room, settled = peeled(self.units[rows], weights[rows], room)
         if not len(weights):
-            return settled
+            return rounded(settled, step)
         units, weights = _merged(units, weights)
         weights = np.minimum(weights, capacity)
         codes, units = np.unique(units, return_inverse=True)
         units = units.reshape(len(weights), -1) - int(codes[0] == NOBODY)
         room = room[codes[codes != NOBODY]]
         if not (units[:, :-2] != NOBODY).any():
-            return settled + paired_value(units[:, -2:], weights, room) // 2
-        return settled + shared_value(units, weights, room, within)
+            return rounded(settled + Fraction(paired_value(units[:, -2:], weights, room), 2), step)
+        return shared_value(units, weights, room, settled, step)
 
 
 def _heaviest(units: Integers, weights: Integers, count: int) -> int:
@@ -209,12 +214,21 @@ def peeled(units: Integers, weights: Integers, room: Integers) -> tuple[Integers
 
 
 def loads(units: Integers, weights: Integers, count: int) -> Integers:
-    """Return the weight of all rows of each unit: sums below 2⁵³, exact as doubles."""
+    """Return the weight of all rows of each unit."""
     found = np.zeros(count, dtype=np.int64)
     for column in units.T:
         there = column != NOBODY
-        found += np.bincount(column[there], weights=weights[there], minlength=count).astype(np.int64)
+        found += _added(column[there], weights[there], count)
     return found
+
+
+def _added(units: Integers, weights: Integers, count: int) -> Integers:
+    """Return the sum of the weights of each unit, exactly: of 2²⁵ rows the halves add up to less than 2⁵³."""
+    high, low = np.divmod(weights, _LOW)
+    parts = (np.bincount(units, weights=part, minlength=count).astype(np.int64) for part in (high, low))
+    high, low = parts
+    total: Integers = high * _LOW + low
+    return total
 
 
 def _merged(units: Integers, weights: Integers) -> tuple[Integers, Integers]:
