@@ -1,6 +1,7 @@
 """Graphs from files to answers: prices, budgets, stored answers, and what is refused before anything is paid."""
 
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from lapwing.errors import (
 )
 from lapwing.graphs.statistics import recipe_of
 from tests.support.effort import one_in
-from tests.support.graphs import EDGES, NODES, Pairs, catalog, catalog_text, written
+from tests.support.graphs import EDGES, NODES, Pairs, catalog, catalog_text, oracle, written
 
 RING: Pairs = frozenset((min(i, (i + step) % 40), max(i, (i + step) % 40)) for i in range(40) for step in (1, 2))
 """Forty nodes of degree 4: 80 edges, 40 triangles, 240 wedges, one component."""
@@ -435,3 +436,43 @@ def test_the_groups_with_most_edges(tmp_path: Path, promise: str, public: bool) 
         assert graph.ask("most_connected", epsilon=10_000, by="town", **said).stored
         assert graph.explain("most_connected", epsilon=1, by="town", **said).numbers[0].mechanism == "permute-and-flip"
         assert answer.describe()[1].measures == ()
+
+
+def test_numbers_of_a_graph_that_is_cut_say_that_they_are_bounds(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
+        for statistic, sides in (
+            ("edge_count", {"edges": "lower bound"}),
+            ("triangles", {"triangles": "lower bound"}),
+            ("clustering", {"triangles": "lower bound", "wedges": "lower bound"}),
+            ("density", {"edges": "lower bound"}),
+            ("components", {"components": "upper bound"}),
+            ("node_count", {}),
+        ):
+            answer = graph.ask(statistic, epsilon=50)
+            assert answer.one_sided == sides
+            marked = {facts.name: facts.notes for facts in answer.describe() if facts.notes}
+            assert marked == {name: (side,) for name, side in sides.items()}
+            assert any(f"({side})" in str(answer) for side in sides.values()) == bool(sides)
+            assert answer.rows()[0].keys() == set(answer.columns)  # the mark is not in the names
+            assert answer.plot() is not None
+
+
+def test_a_price_that_buys_noise_alone_says_so_before(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
+        note = "not usable at this price"
+        assert graph.graph.edges_at_most == 1_000
+        for level, said in ((8, False), (256, True)):
+            preview = graph.explain("edge_count", epsilon=1, level=level)
+            assert any(line.startswith(note) for line in preview.notes) == said
+            assert (2 * (preview.numbers[0].half_width or 0) >= 1_000) == said
+
+
+def test_one_node_does_not_decide_whether_there_are_components(tmp_path: Path) -> None:
+    """The oracle: with node 0 the version before raised a fault, without her it gave a number, at any price."""
+    graph = oracle()
+    pairs = frozenset(zip(graph.first.tolist(), graph.second.tolist(), strict=True))
+    for name, some in (("with", pairs), ("without", frozenset(pair for pair in pairs if 0 not in pair))):
+        (tmp_path / name).mkdir()
+        with lw.graphs.connect(written(tmp_path / name, 67, some, epsilon=10)) as session:
+            assert session.ask("components", epsilon=Fraction(1, 1000)).columns == ("components",)
+            assert session.budget().spent == lw.PureDP(Fraction(1, 1000))

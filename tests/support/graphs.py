@@ -128,3 +128,14 @@ def written(folder: Path, count: int, pairs: Pairs, **said: Any) -> Path:
     path = folder / "lapwing.toml"
     path.write_text(catalog_text(**said))
     return path
+
+
+def oracle() -> SimpleGraph:
+    """Return 67 nodes for which a version with 200 rounds had no `components`, and had some without node 0."""
+    random, pairs = np.random.default_rng(0), set[tuple[int, int]]()
+    hubs = int(random.integers(5, 9))
+    each = [2 + int(more) for more in random.random(67 - hubs) < (136 - 2 * (67 - hubs)) / (67 - hubs)]
+    for fan, known in enumerate(each):
+        pairs |= {(int(hub), hubs + fan) for hub in random.choice(hubs, known, replace=False)}
+    assert len(pairs) == 135
+    return simple(67, frozenset(pairs))

@@ -63,6 +63,15 @@ class GraphAnswer:
         """What to know beside the numbers."""
         return self._shown(USUAL_CONFIDENCE).notes
 
+    @property
+    def one_sided(self) -> Mapping[str, str]:
+        """The columns that are a "lower bound" or an "upper bound", but for the noise: no interval covers what was cut.
+
+        With a node hidden what each node adds is limited at `level`, and how much that leaves out is as private as the
+        graph.
+        """
+        return self._shown(USUAL_CONFIDENCE).one_sided
+
     def rows(self) -> list[dict[str, Cell]]:
         """Return the rows as dicts."""
         return [dict(row) for row in self._shown(USUAL_CONFIDENCE).rows]
@@ -149,14 +158,14 @@ class GraphAnswer:
             for one, released in zip(numbers, self.outcome.released, strict=False)
             if one.mechanism is not None
         )
-        keys = self.keys
+        keys, one_sided = self.keys, self.one_sided
         return tuple(
             ColumnFacts(
                 name=name,
                 measures=() if name in keys else measures,
                 half_width=measures[0].half_width if name not in keys and len(measures) == 1 else None,
                 price_share=None,
-                notes=(),
+                notes=(one_sided[name],) if name in one_sided else (),
             )
             for name in self.columns
         )
@@ -168,19 +177,38 @@ class GraphAnswer:
         """
         from lapwing.answer.chart import bars  # here: few answers are drawn
 
-        return bars(self.rows(), self.interval(confidence), keys=self.keys, column=column)
+        heads, ends = self._heads(), self.interval(confidence)
+        return bars(
+            [{heads[name]: value for name, value in row.items()} for row in self.rows()],
+            {heads[name]: value for name, value in ends.items()},
+            keys=self.keys,
+            column=None if column is None else heads.get(column, column),
+        )
 
     def _repr_html_(self) -> str:
-        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self))
+        heads, ends = self._heads(), self.interval()
+        return html_table(
+            tuple(heads.values()),
+            [{heads[name]: value for name, value in row.items()} for row in self.rows()],
+            {heads[name]: value for name, value in ends.items()},
+            caption=caption(self),
+        )
+
+    def _heads(self) -> dict[str, str]:
+        """Return what stands over each column: its name, and whether it is a bound."""
+        one_sided = self.one_sided
+        return {name: f"{name} ({one_sided[name]})" if name in one_sided else name for name in self.columns}
 
     def _shown(self, confidence: Fraction) -> Shown:
         outcome = self.outcome
         return outcome.priced.recipe.show(outcome.released, outcome.level, confidence)
 
     def __str__(self) -> str:
-        shown = self._shown(USUAL_CONFIDENCE)
+        heads = self._heads()
+        rows = [{heads[name]: value for name, value in row.items()} for row in self.rows()]
+        ends = {heads[name]: value for name, value in self.interval().items()}
         caption = f"{self.question}; protects {self.protects}"
-        return text_table(shown.columns, shown.rows, ends_of(shown), caption=caption)
+        return text_table(tuple(heads.values()), rows, ends, caption=caption)
 
     def __repr__(self) -> str:
         return str(self)

@@ -9,7 +9,7 @@ from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_answer
 from lapwing.graphs.opened import OpenGraph
 from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, priced
-from lapwing.graphs.recipe import BestOf, PublicNumber, Recipe
+from lapwing.graphs.recipe import BestOf, NoisyVector, PublicNumber, Recipe
 from lapwing.ledger.allowances import rooms
 from lapwing.ledger.state import State
 from lapwing.mechanisms.graphs.ladder import Ladder
@@ -49,7 +49,7 @@ def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number) -> GraphPreview:
         beside={} if beside is None else {beside.access.catalog.name: beside.loss(asked.loss)},
         fits=_fits(held, asked),
         numbers=tuple(one for level in shown for one in _numbers(asked, level)),
-        notes=held.graph.notes + _searching(asked),
+        notes=held.graph.notes + _searching(asked) + _not_usable(asked),
     )
 
 
@@ -144,6 +144,21 @@ def _searching(asked: Priced) -> tuple[str, ...]:
         f"a level from {possible[0]:,} to {possible[-1]:,} is chosen by {share:.0%} of the price; say level to "
         "spend all of it on the number",
     )
+
+
+def _not_usable(asked: Priced) -> tuple[str, ...]:
+    """Say where public figures show that a price buys nothing but noise: at every level at which it may be spent.
+
+    What a level cuts off of a graph is private, so that no more can be said before.
+    """
+    beyond = list[bool]()
+    for level in levels(asked):
+        for one in asked.numbers(level):
+            if isinstance(one.number, NoisyVector) and one.number.most is not None:
+                beyond.append(2 * (_half_width(one) or 0) >= one.number.most)
+    if not beyond or not all(beyond):
+        return ()
+    return ("not usable at this price: at every level the ± is half or more of the most that there can be",)
 
 
 def _numbers(asked: Priced, level: int | None) -> tuple[NumberPreview, ...]:

@@ -22,7 +22,7 @@ from lapwing.graphs.arguments import (
     require_one_table,
     text_of,
 )
-from lapwing.graphs.recipe import LevelSearch, NoisyVector, Recipe, Released, Shown
+from lapwing.graphs.recipe import UPPER_BOUND, LevelSearch, NoisyVector, Recipe, Released, Shown
 from lapwing.graphs.shown import about, one_number
 from lapwing.mechanisms.graphs import forests, simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
@@ -87,14 +87,15 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
     def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
         note = (
-            f"parts are joined by at most {chosen:,} edges of each node; the ± is around that, which may be more parts "
-            "than there are"
+            f"{UPPER_BOUND}: parts are joined by at most {chosen:,} edges of each node; the ± is around that, which "
+            "may be more parts than there are, and no interval covers how many more"
         )
         return Shown(
             columns=("components",),
             rows=({"components": value},),
             ends={"components": (about(value, h, 0),)},
             notes=(note,),
+            one_sided={"components": UPPER_BOUND},
         )
 
     return Recipe(

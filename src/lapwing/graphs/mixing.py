@@ -17,7 +17,7 @@ from lapwing.errors import QueryRefused
 from lapwing.graphs.arguments import MOST_CELLS, Arguments, level_of, text_of
 from lapwing.graphs.edges import edge_search
 from lapwing.graphs.recipe import Integers, NoisyVector, Number, Recipe, Released, Shown
-from lapwing.graphs.shown import about, cut_note
+from lapwing.graphs.shown import about, below, cut_note
 from lapwing.mechanisms.graphs import simple_graph, truncation
 from lapwing.mechanisms.noisy import Sensitivity
 
@@ -107,7 +107,13 @@ def mixing_matrix(graph: Graph, arguments: Arguments) -> Recipe:
             for (i, j), value in zip(cells, released[0].values, strict=True)
         )
         ends = tuple(about(int(value), h) for value in released[0].values)
-        return Shown(columns=(*heads, "edges"), rows=rows, ends={"edges": ends}, notes=cut_note(chosen, "each cell"))
+        return Shown(
+            columns=(*heads, "edges"),
+            rows=rows,
+            ends={"edges": ends},
+            notes=cut_note(chosen, "each cell"),
+            one_sided=below(chosen, "edges"),
+        )
 
     return Recipe(
         text=text_of(graph, "mixing_matrix", by=names[0], by_other=names[1] if graph.bipartite else None, level=level),

@@ -8,7 +8,7 @@ counts with a ladder. What is shown is made of the released numbers alone.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import final
+from typing import Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,12 +111,21 @@ class Released:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """Rows of an answer, and the ends of the intervals of its noisy columns."""
+    """Rows of an answer, and the ends of the intervals of its noisy columns.
+
+    Args: one_sided: which columns are of a graph that was cut, and so a `LOWER_BOUND` or an `UPPER_BOUND` of what there
+        is, but for the noise: no interval covers what was cut off.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[Mapping[str, Cell], ...]
     ends: Mapping[str, tuple[Ends, ...]]
     notes: tuple[str, ...] = ()
+    one_sided: Mapping[str, str] = field(default_factory=dict)
+
+
+LOWER_BOUND: Final = "lower bound"
+UPPER_BOUND: Final = "upper bound"
 
 
 Show = Callable[[Sequence[Released], int | None, Fraction], Shown]

@@ -7,7 +7,7 @@ import numpy as np
 
 from lapwing.answer.python_values import Cell
 from lapwing.errors import QueryRefused
-from lapwing.graphs.recipe import Ends, Released, Show, Shown
+from lapwing.graphs.recipe import LOWER_BOUND, Ends, Released, Show, Shown
 
 
 def about(value: float, h: float, low: float = -np.inf, high: float = np.inf) -> Ends:
@@ -22,7 +22,11 @@ def one_number(name: str) -> Show:
         value = int(released[0].values[0])
         h = released[0].half_width(confidence)
         return Shown(
-            columns=(name,), rows=({name: value},), ends={name: (about(value, h),)}, notes=cut_note(level, name)
+            columns=(name,),
+            rows=({name: value},),
+            ends={name: (about(value, h),)},
+            notes=cut_note(level, name),
+            one_sided=below(level, name),
         )
 
     return show
@@ -32,7 +36,15 @@ def cut_note(level: int | None, what: str) -> tuple[str, ...]:
     """Say that what each node adds is limited, if it is."""
     if level is None:
         return ()
-    return (f"what each node adds is limited to {level:,}; the ± is around {what} as limited, which may lack some",)
+    return (
+        f"{LOWER_BOUND}: what each node adds is limited to {level:,}; the ± is around {what} as limited, and no "
+        "interval covers what that leaves out",
+    )
+
+
+def below(level: int | None, *columns: str) -> dict[str, str]:
+    """Mark columns of what is limited at a level as lower bounds."""
+    return {} if level is None else dict.fromkeys(columns, LOWER_BOUND)
 
 
 def ratio(
@@ -54,6 +66,7 @@ def ratio(
             rows=(row,),
             ends={name: (top(one, other),), **ends},
             notes=cut_note(level, "counts"),
+            one_sided=below(level, *(part for part in parts if part != "nodes")),
         )
 
     return show
@@ -100,6 +113,7 @@ def multiplied(show: Show, times: Fraction, name: str | None, notes: tuple[str, 
                 for column, ends in found.ends.items()
             },
             notes=(*found.notes, *notes),
+            one_sided={renamed.get(column, column): bound for column, bound in found.one_sided.items()},
         )
 
     return shown

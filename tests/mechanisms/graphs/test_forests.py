@@ -16,7 +16,7 @@ from lapwing.mechanisms import exact_programs, packing_solvers
 from lapwing.mechanisms.exact_programs import ExactProgram
 from lapwing.mechanisms.graphs import forest_programs, forests
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph, forest
-from tests.support.graphs import Pairs, shapes, simple
+from tests.support.graphs import Pairs, oracle, shapes, simple
 
 HUBS: Pairs = frozenset((hub, fan) for hub in (0, 1) for fan in range(2, 202))
 WHEEL: Pairs = frozenset({(i, (i + 1) % 7) if i < 6 else (0, 6) for i in range(7)} | {(i, 7) for i in range(7)})
@@ -186,17 +186,6 @@ def hubs_and_fans(hubs: int, fans: int, each: int, seed: int) -> SimpleGraph:
     random = np.random.default_rng(seed)
     pairs = {(int(hub), hubs + fan) for fan in range(fans) for hub in random.choice(hubs, each, replace=False)}
     return simple(hubs + fans, frozenset(pairs))
-
-
-def oracle() -> SimpleGraph:
-    """Return a graph of 67 nodes for which the version before had no value, and has one without node 0."""
-    random, pairs = np.random.default_rng(0), set[tuple[int, int]]()
-    hubs = int(random.integers(5, 9))
-    each = [2 + int(more) for more in random.random(67 - hubs) < (136 - 2 * (67 - hubs)) / (67 - hubs)]
-    for fan, known in enumerate(each):
-        pairs |= {(int(hub), hubs + fan) for hub in random.choice(hubs, known, replace=False)}
-    assert len(pairs) == 135
-    return simple(67, frozenset(pairs))
 
 
 def within(graph: SimpleGraph, level: int) -> None:
