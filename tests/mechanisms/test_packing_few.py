@@ -61,7 +61,7 @@ def test_a_bound_that_does_not_hold_is_caught(monkeypatch: pytest.MonkeyPatch) -
     rows = meetings(3)
     true = rows.value(50)
     part = len(rows.weights) // 100
-    reached = SharedRows._packed(rows, np.arange(part), np.minimum(rows.weights, 50), 50, 0)
+    reached = SharedRows._packed(rows, np.arange(part), np.minimum(rows.weights, 50), 50, 1)
     monkeypatch.setattr(packing, "_few", lambda *_: np.arange(part))
     monkeypatch.setattr(packing, "_most", lambda *_: (reached, 0))
     assert rows.value(50) == reached < true
