@@ -179,7 +179,7 @@ class GraphAnswer:
 
         heads, ends = self._heads(), self.interval(confidence)
         return bars(
-            [{heads[name]: value for name, value in row.items()} for row in self.rows()],
+            [{heads.get(name, name): value for name, value in row.items()} for row in self.rows()],
             {heads[name]: value for name, value in ends.items()},
             keys=self.keys,
             column=None if column is None else heads.get(column, column),
@@ -189,7 +189,7 @@ class GraphAnswer:
         heads, ends = self._heads(), self.interval()
         return html_table(
             tuple(heads.values()),
-            [{heads[name]: value for name, value in row.items()} for row in self.rows()],
+            [{heads.get(name, name): value for name, value in row.items()} for row in self.rows()],
             {heads[name]: value for name, value in ends.items()},
             caption=caption(self),
         )
@@ -205,7 +205,7 @@ class GraphAnswer:
 
     def __str__(self) -> str:
         heads = self._heads()
-        rows = [{heads[name]: value for name, value in row.items()} for row in self.rows()]
+        rows = [{heads.get(name, name): value for name, value in row.items()} for row in self.rows()]
         ends = {heads[name]: value for name, value in self.interval().items()}
         caption = f"{self.question}; protects {self.protects}"
         return text_table(tuple(heads.values()), rows, ends, caption=caption)
