@@ -39,6 +39,7 @@ RAISE = {"was": {"epsilon": 100, "delta": 1e-3}, "epsilon": 101, "delta": 1e-3}
 HOLDOUT = {"people": 20, "questions": 5}
 MATRIX: Mapping[tuple[str, str], tuple[str, Any, Mapping[str, int]]] = {
     ("GET", "/v1/datasets"): ("/v1/datasets", None, OWN),
+    ("GET", "/v1/readiness"): ("/v1/readiness", None, OWN),
     ("GET", "/v1/datasets/{dataset}"): ("/v1/datasets/open", None, SEES),
     ("POST", "/v1/datasets/{dataset}/explain"): ("/v1/datasets/open/explain", QUESTION, SEES),
     ("POST", "/v1/datasets/{dataset}/query"): ("/v1/datasets/open/query", QUESTION, {**SEES, "audrey": FORBIDDEN}),

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from lapwing import __version__
+from lapwing.build import build_id
 from lapwing.cli import progress
 from lapwing.cli.characters import visible
 from lapwing.cli.streams import complain, complain_of, print_text
@@ -135,7 +136,7 @@ def lapwing(
 ) -> None:
     """Ask questions of a sensitive table in SQL, and get noisy answers with error bars, a price and a budget."""
     if version:
-        print_text(f"lapwing {__version__}\n")
+        print_text(f"lapwing {__version__} build {build_id()}\n")
         raise typer.Exit
     if context.invoked_subcommand is None:
         complain(context.get_help())

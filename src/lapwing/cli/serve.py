@@ -160,6 +160,19 @@ def command(
             metavar="SECONDS", min=1, help="Fetch what comes from sources anew, that often.", show_default=False
         ),
     ] = None,
+    parallel: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Queries of one person under way at one worker; 0 for no limit."),
+    ] = 64,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="LAPWING_WEBHOOK",
+            help="Send alarms there, as JSON: a full disk, a stopped data set, a process that died.",
+            show_default=False,
+        ),
+    ] = None,
     grace: Annotated[
         int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
     ] = 30,
@@ -212,6 +225,8 @@ def command(
         folders=tuple(data or ()),
         refresh=refresh,
         openid=None if openid is None else read_settings(openid),
+        webhook=webhook,
+        parallel=parallel,
     )
     if openid is not None and endpoint.callers_address == listener.UNSAID:
         raise InvalidParameter("With --openid, say by --public-url where callers find it: they are sent back there.")

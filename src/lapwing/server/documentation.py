@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lapwing import __version__
+from lapwing.build import build_id
 from lapwing.errors import Fault
 from lapwing.guarantee.rendering import PRINT
 from lapwing.server import problems
@@ -102,17 +103,23 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
 
     @router.get("/healthz", response_class=PlainTextResponse, include_in_schema=True, tags=["open"])
     def healthy() -> PlainTextResponse:
-        """Say `ok`, if the process answers and can read its store. Takes no token."""
+        """Say `ok`, and which build runs, if the process answers and can read its store. Takes no token."""
         with service.store.reading() as connection:
             connection.execute("SELECT 1")
-        return PlainTextResponse("ok\n")
+        return PlainTextResponse(f"ok\nlapwing {__version__} build {build_id()}\n")
 
     @router.get("/readyz", response_class=PlainTextResponse, tags=["open"])
     def ready() -> Response:
-        """Say `ready`, if the store and all ledgers can be read; else 503. Takes no token."""
+        """Say `ready`, if store and ledgers can be read and written, else 503; and how many data sets are stopped."""
         if service.readiness.is_ready():
-            return PlainTextResponse("ready\n")
-        detail = "The service cannot answer at present, as its store or a ledger cannot be read. Its log says more."
+            standings = service.readiness.standings().values()
+            stopped = sum(standing.reason is not None for standing in standings)
+            more = f"stopped: {stopped} of {len(standings)} data sets\n" if stopped else ""
+            return PlainTextResponse(f"ready\n{more}")
+        detail = (
+            "The service cannot charge new queries at present: its store or a ledger cannot be read or written, or the "
+            "process that asks queries is starting. Its log says which."
+        )
         return problems.response(problems.problem(Fault.code, 503, detail))
 
     return router

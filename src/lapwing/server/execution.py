@@ -31,6 +31,7 @@ processes ask the same question at the same moment is the ledger's business.
 import asyncio
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
@@ -129,7 +130,8 @@ class QuestionExecutor:
 
     Args: count: hears of each question's data set and outcome; threads: how many questions run at once; patience:
         seconds until a request stops waiting for its answer; admission: to where questions are asked of people who are
-        not trusted with time; None if nobody's answers are held until a deadline.
+        not trusted with time; None if nobody's answers are held until a deadline. parallel: requests with a question
+        that one person may have under way, 0 for no limit.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class QuestionExecutor:
         threads: int,
         patience: float,
         admission: Admission | None = None,
+        parallel: int = 0,
     ) -> None:
         self._answers, self._policies, self._count = answers, policies, count
         self._admission = admission
@@ -148,6 +151,8 @@ class QuestionExecutor:
         self._patience = patience
         self._locks = NamedLocks()
         self._recent = RecentAnswers()
+        self._parallel = parallel
+        self._of_person: Counter[str] = Counter()  # requests under way; of the one thread that speaks HTTP
 
     async def ask(
         self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
@@ -157,6 +162,12 @@ class QuestionExecutor:
         Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
             questions wait.
         """
+        with self._one_more(caller.name):
+            return await self._ask(caller, served, body, key, gone)
+
+    async def _ask(
+        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
+    ) -> tuple[AnswerRecord, ...]:
         admission = self._admission
         if admission is None:
             return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
@@ -171,6 +182,26 @@ class QuestionExecutor:
             )
         wanted = Wanted(caller=caller, dataset=served.name, body=body, key=key, job=None, cost=found)
         return await self._wait(admission.put(wanted), gone)
+
+    @contextmanager
+    def _one_more(self, person: str) -> Iterator[None]:
+        """Hold one of the places of somebody's requests. Raises: TooManyRequests if there is none."""
+        if self._parallel and self._of_person[person] >= self._parallel:
+            raise errors.TooManyRequests(
+                f"{self._parallel} queries of yours are under way, which is the limit of this service. Nothing was "
+                "charged. Ask again when one of them has ended."
+            )
+        self._of_person[person] += 1
+        try:
+            yield
+        finally:
+            self._of_person[person] -= 1
+            if not self._of_person[person]:
+                del self._of_person[person]
+
+    def is_up(self) -> bool:
+        """Tell whether whoever asks at deadlines is there, or nobody is needed for that."""
+        return self._admission is None or self._admission.process.is_up
 
     def queued(
         self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, job: str

@@ -10,11 +10,14 @@ If a service has several workers, each line says which one wrote it.
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, final
 
 LOGGER: Final = logging.getLogger("lapwing.server")
 LIBRARIES: Final = ("uvicorn", "psycopg", "asyncio", "concurrent.futures")
+LISTENERS: Final[list[Callable[[str, str], None]]] = []
+"""Hear of each line, its event first; they must not wait (`server.webhook`)."""
 _FACTS: Final[dict[str, object]] = {}
 """Facts of this process, which every line bears."""
 
@@ -22,7 +25,10 @@ _FACTS: Final[dict[str, object]] = {}
 def log(event: str, **facts: object) -> None:
     """Write a line of facts, all of them public."""
     time = datetime.now(UTC).isoformat(timespec="milliseconds")
-    LOGGER.info(json.dumps({"time": time, "event": event, **_FACTS, **facts}))
+    line = json.dumps({"time": time, "event": event, **_FACTS, **facts})
+    LOGGER.info(line)
+    for listener in [*LISTENERS]:
+        listener(event, line)
 
 
 def open_log(worker: int | None = None) -> None:

@@ -63,10 +63,77 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livemax",
         )
+        self._ready = Gauge(
+            "lapwing_dataset_ready",
+            "Whether new queries of a data set can be charged.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemin",
+        )
+        self._stopped = Gauge(
+            "lapwing_dataset_stopped",
+            "Whether failed queries, or a curator, have stopped a data set.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._faults = Gauge(
+            "lapwing_dataset_faults",
+            "Charged queries that failed since the curator last looked.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._free = Gauge(
+            "lapwing_ledger_free_bytes",
+            "Bytes that are left on the disk of a ledger, or of its mark.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemin",
+        )
+        self._service_ready = Gauge(
+            "lapwing_ready",
+            "Whether the service can answer, as /readyz says.",
+            registry=self._registry,
+            multiprocess_mode="livemin",
+        )
+        self._tasks_failing = Gauge(
+            "lapwing_background_tasks_failing",
+            "Background tasks whose last round failed.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._build = Gauge(
+            "lapwing_build_info",
+            "Which build runs; always 1.",
+            ("version", "build"),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
         self._processes = Gauge(
             "lapwing_processes", "Processes that answer.", registry=self._registry, multiprocess_mode="livesum"
         )
         self._processes.set(int(answering))
+
+    def set_build(self, version: str, build: str) -> None:
+        """Say which build runs."""
+        self._build.labels(version, build).set(1)
+
+    def set_ready(self, *, ready: bool) -> None:
+        """Say whether the service can answer."""
+        self._service_ready.set(int(ready))
+
+    def set_standing(self, dataset: str, *, ready: bool, stopped: bool, faults: int, free: int | None) -> None:
+        """Say how a data set stands (`readiness.Standing`)."""
+        self._ready.labels(dataset).set(int(ready))
+        self._stopped.labels(dataset).set(int(stopped))
+        self._faults.labels(dataset).set(faults)
+        if free is not None:
+            self._free.labels(dataset).set(free)
+
+    def set_tasks_failing(self, number: int) -> None:
+        """Say how many background tasks of this process fail."""
+        self._tasks_failing.set(number)
 
     def set_queue(self, waiting: int, running: int) -> None:
         """Say how many questions of this process wait and are under way."""

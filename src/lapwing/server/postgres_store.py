@@ -133,6 +133,10 @@ class PostgresStore:
                 connection.close()
             self._pool.putconn(connection)
 
+    def require_writable(self) -> None:
+        """Write a message to the write-ahead log, which nobody reads; who else writes is not waited for."""
+        self.look("SELECT pg_logical_emit_message(true, 'lapwing', '')")
+
     def close(self) -> None:
         """Close all connections."""
         self._pool.close()

@@ -58,6 +58,15 @@ UNREAD: Final = frozenset({"invalid_request", "request_too_large", "request_time
 FROM_HTTP: Final = {401: "not_authorised", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 ALL_REQUESTS: Final = "All requests are described at /docs, and at /openapi.json."
 MOST_PLACES: Final = 5
+LOOK: Final[Mapping[type[errors.LapwingError], str]] = {
+    errors.Fault: "the store of people: its disk or database, and the rights of the service's user",
+    errors.DataFault: "the files or the source of the data set: `lapwing data check`",
+    errors.EngineFault: "memory, the disk of temporary files, and the data: `lapwing data faults`",
+    errors.LedgerFault: "the disk or database of the ledger: `df`, then `lapwing ledger verify`",
+    errors.ServiceFault: "the load of the machine, and lines about the question process",
+    errors.EntropyFault: "the random numbers of the operating system",
+}
+"""Where an operator looks first, by what failed; `docs/operate/faults.md` says more."""
 STORE: Final = (
     "The service's store cannot be used; its log says why. Ask again later: a question that was charged is free then."
 )
@@ -147,8 +156,14 @@ def response(document: Problem, headers: Mapping[str, str] | None = None) -> JSO
 def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
     """Return what a request is answered that ended in an error."""
     status, headers = status_of(error), {}
-    if type(error) is errors.Fault:  # it says where the store is, which is for the operator to know
-        log("fault", detail=str(error))
+    if isinstance(error, errors.Fault):
+        caller = getattr(request.state, "caller", None)
+        facts = {"dataset": request.path_params.get("dataset"), "person": None if caller is None else caller.name}
+        known = {name: fact for name, fact in facts.items() if caller is not None and fact is not None}
+        # When it leaves, and not when it happened. Of the store, it says where that is: for the operator to know.
+        detail = {"detail": str(error)} if type(error) is errors.Fault else {}
+        log("fault", code=error.code, look=LOOK.get(type(error), ""), **known, **detail)
+    if type(error) is errors.Fault:
         error = errors.Fault(STORE)
     if isinstance(error, errors.NotAuthorised) and getattr(request.state, "caller", None) is None:
         status, headers = 401, {"WWW-Authenticate": "Bearer"}

@@ -73,6 +73,16 @@ class DatasetName(TypedDict):
     name: str
 
 
+class DatasetStanding(TypedDict):
+    """Whether a data set takes new queries; `reason` says why not, and is null if it does. `faults` are the charged
+    queries that failed since the curator last looked."""  # noqa: D205, D209
+
+    name: str
+    ready: bool
+    reason: Literal["unreadable", "unwritable", "faults", "stopped", "closed", "engine"] | None
+    faults: int
+
+
 class KeptAnswer(AnswerDocument):
     """An answer. `intervals` has low and high ends by column, `types` the type of each; `keys` and `facts`, if it was
     kept with them, say which columns are keys, and what is public of each. `of` is there if the intervals are of the
@@ -147,6 +157,17 @@ def routes(service: Service) -> APIRouter:
         shown, headers = cut(request, page.limit, visible, lambda served: served.name)
         response.headers.update(headers)
         return [{"name": served.name} for served in shown]
+
+    @router.get("/readiness")
+    def readiness(caller: Caller = reader) -> list[DatasetStanding]:
+        """Say which of the data sets that one may see take new queries, and why others do not."""
+        service.readiness.is_ready()
+        found, visible = service.readiness.standings(), service.datasets.all_visible(caller)
+        known = [(served.name, found[served.name]) for served in visible if served.name in found]
+        return [
+            {"name": name, "ready": one.reason is None, "reason": one.reason, "faults": one.faults}
+            for name, one in known
+        ]
 
     @router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
     def describe(dataset: str, caller: Caller = reader) -> Response:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
+from lapwing.errors import DataFault, EngineFault, EntropyFault, Fault, LedgerFault, ServiceFault
 from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_mark import AuditMark, base_of
 from lapwing.server.authentication import Callers
@@ -32,8 +33,13 @@ from lapwing.server.retention import Retention
 from lapwing.server.rounds import Rounds
 from lapwing.server.saved import SavedItems
 from lapwing.server.store_places import USUAL, open_store, people_of
+from lapwing.server.webhook import Webhook
 from lapwing.session import Session
 
+FAULTS: Final = frozenset(
+    fault.code for fault in (Fault, DataFault, EngineFault, EntropyFault, LedgerFault, ServiceFault)
+)
+"""Outcomes of queries after which it is looked at once whether the service is ready."""
 SOON, LATER = 1.0, 15.0
 """Seconds between two looks of the settler: while all is well, and at most."""
 
@@ -50,7 +56,8 @@ class ServiceSettings:
             kept, None for ever. padded: whether people who are not trusted with time are answered at deadlines
             (`server.deadline`). folders: in which data sets may be registered (`server.registration`). refresh:
             seconds after which what comes from a source is fetched anew, never if None. openid: an identity provider by
-        which people may sign in to the console.
+        which people may sign in to the console. webhook: where alarms are sent (`server.webhook`). parallel: queries of
+        one person under way at a time; 0 for no limit.
     """
 
     most_bytes: int = 1 << 20
@@ -65,6 +72,8 @@ class ServiceSettings:
     folders: tuple[Path, ...] = ()
     refresh: float | None = None
     openid: OpenIdSettings | None = None
+    webhook: str | None = None
+    parallel: int = 64
 
 
 @final
@@ -98,7 +107,7 @@ class Service:
         self.holdouts = HoldoutStore(self.store, lambda: self.answers.kept_since)
         self.saved = SavedItems(self.store)
         self.metrics = Metrics(answering=count is None)
-        counted = count or self.metrics.count_question
+        counted = count or self._count
         self.callers = Callers(self.people, settings.rate, settings.strangers, settings.workers)
         self.failed_logins = FailedLogins(self.store, self.metrics, settings.workers)
         self.catalog_versions = CatalogVersions(self.store)
@@ -114,6 +123,7 @@ class Service:
             counted,
             threads=settings.threads,
             patience=settings.answer_seconds,
+            parallel=settings.parallel,
             admission=None
             if questions is None
             else Admission(
@@ -127,12 +137,23 @@ class Service:
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
         self.refresher = SourceRefresher(self.datasets, settings.refresh)
-        self.gauges = Gauges(self.metrics, self.datasets, self.executor)
-        self.readiness = Readiness(self.store, self.datasets)
+        self.readiness = Readiness(self.store, self.datasets, self.policies, is_up=self.executor.is_up)
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
+        tasks = self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds
+        self.gauges = Gauges(self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks)
+        self.webhook = Webhook(settings.webhook)
+        if count is not None:  # in a process that asks questions nothing else is started
+            self.webhook.start()
+
+    def _count(self, dataset: str, outcome: str) -> None:
+        """Count what came of a question; after a fault, look at once how its data set stands."""
+        self.metrics.count_question(dataset, outcome)
+        if outcome in FAULTS and self.readiness.suspect():
+            self.gauges.rounds.hurry()
 
     def start(self) -> None:
         """Begin what a service does by itself, beside what it is asked."""
+        self.webhook.start()
         for looking in (self.settler, self.gauges, self.audit_mark):
             looking.rounds.start()
         self.retention.start()
@@ -147,6 +168,7 @@ class Service:
         self.gauges.rounds.close()
         self.audit_mark.close()
         self.retention.rounds.close()
+        self.webhook.close()
         self.datasets.close()
         self.store.close()
 

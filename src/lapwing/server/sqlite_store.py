@@ -97,6 +97,11 @@ class SqliteStore:
         finally:
             os.close(held)
 
+    def require_writable(self) -> None:
+        """Write some bytes beside the file, where its write-ahead log would grow."""
+        with _faults(self.path):
+            store.write_probe(self.path.parent)
+
     def close(self) -> None:
         """Close the file."""
         with self._writing:

@@ -7,14 +7,20 @@ one that only reads sees what was committed before it began, and waits for nobod
 The ledger is held while a policy is read (`ledger.allowances`), so nothing here may ask a ledger for anything.
 """
 
+import errno
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Final, Literal, Protocol
 
 Kind = Literal["sqlite", "postgres"]
+PROBE: Final = 64 << 10
+"""Bytes that a disk has to take to count as writable: more than a charge and its answer need."""
 
 
 class Cursor(Protocol):
@@ -73,8 +79,22 @@ class Store(Protocol):
         too, so nothing may rest on it but who waits for whom.
         """
 
+    def require_writable(self) -> None:
+        """Write something that leaves nothing behind, durably. Raises: Fault if that cannot be done."""
+
     def close(self) -> None:
         """Let go of file or connections."""
+
+
+def write_probe(folder: Path) -> None:
+    """Write `PROBE` bytes to a file of a folder that has no name, durably; nothing is left of them.
+
+    Raises: OSError, as if the disk is full.
+    """
+    with TemporaryFile(dir=folder, buffering=0) as file:
+        if file.write(bytes(PROBE)) != PROBE:
+            raise OSError(errno.ENOSPC, "only a part was written")
+        os.fsync(file.fileno())
 
 
 def migrations(kind: Kind) -> list[str]:

@@ -70,6 +70,8 @@ def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = T
     Args: worker: which of several it is for, from 1 on; asking: whether questions are asked there.
     Raises: what `lapwing.connect` raises; InvalidParameter, Fault.
     """
+    if worker not in (None, 1):  # one of them sends what all find
+        config = replace(config, settings=replace(config.settings, webhook=None))
     questions = None
     if asking and config.settings.padded:
         share, rest = shares((worker or 1) - 1, config.settings.workers)

@@ -1,0 +1,257 @@
+"""What an operator relies on: threads that go on, readiness by data set, alarms at once, and which build runs."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.build import build_id
+from lapwing.errors import Fault, InvalidParameter, LedgerFault
+from lapwing.server import gauges, readiness, rounds, store
+from lapwing.server.datasets import Datasets
+from lapwing.server.log import log, open_log
+from lapwing.server.readiness import Standing
+from lapwing.server.rounds import Rounds
+from lapwing.server.webhook import Webhook, require_address
+from lapwing.session import Session
+from tests.server.test_gauges import shown
+from tests.server.test_logs import logged
+from tests.support.server.queueing import held, question, submitted, until
+from tests.support.server.world import QUICK, World, service_in, serving
+
+
+def events(lines: list[str], event: str) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, lines) if line["event"] == event]
+
+
+# ---- Threads that run in rounds --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [LedgerFault("the database restarts"), OSError(5, "a bug"), KeyError("secret")])
+def test_a_thread_outlives_what_it_calls(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(rounds, "SHORTEST", 0.001)
+    outcomes: list[Exception | None] = [None, error, error, None, None]
+    ended = threading.Event()
+
+    def round() -> float:
+        outcome = outcomes.pop(0) if outcomes else None
+        if not outcomes:
+            ended.set()
+        if outcome is not None:
+            raise outcome
+        return 0.001
+
+    looking = Rounds("looking", 0, round)
+    open_log()
+    with logged() as lines:
+        looking.start()
+        assert ended.wait(30)
+        looking.close()
+    (failed,) = events(lines, rounds.STOPPED)  # once, though it failed twice
+    assert failed["task"] == "looking"
+    assert failed["place"].startswith(f"{__name__}:")
+    assert len(events(lines, rounds.GOES_ON)) == 1
+    assert "secret" not in "".join(lines)
+    assert not looking.failing
+
+
+def test_every_thread_of_a_service_outlives_an_outage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data sets are looked up outside of any `try`, by whoever looks: as when the database is away."""
+    service = world.service
+    tasks = [service.settler.rounds, service.gauges.rounds, service.retention.rounds, service.refresher.rounds]
+    monkeypatch.setattr(rounds, "SHORTEST", 0.01)
+
+    def away(_: object) -> object:
+        raise Fault("The database is away.")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(Datasets, "everything", away)
+        for task in tasks[:2]:
+            task.hurry()
+        until(lambda: all(task.failing for task in tasks[:2]))
+    until(lambda: not any(task.failing for task in tasks[:2]))
+    assert shown(world)["lapwing_background_tasks_failing"] == 0
+
+
+# ---- Whether queries can be charged ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "FRESH", 0)
+    monkeypatch.setattr(readiness, "WRITTEN", 0)
+
+
+def standing(world: World, who: str = "carol") -> dict[str, Any]:
+    return {one.pop("name"): one for one in world.ask("GET", "/v1/readiness", who).document}
+
+
+def test_a_full_disk_shows_everywhere(world: World, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.ask("GET", "/readyz").content == b"ready\n"
+    full = world.session("closed").catalog.folder
+    probe = store.write_probe
+
+    def write(folder: Path) -> None:
+        if folder == full:
+            raise OSError(28, "no space")
+        probe(folder)
+
+    with logged() as lines, monkeypatch.context() as disk:
+        disk.setattr(readiness, "write_probe", write)
+        assert world.ask("GET", "/readyz").status == 503
+        assert standing(world)["closed"] == {"ready": False, "reason": "unwritable", "faults": 0}
+        assert standing(world)["open"]["ready"]
+        assert standing(world, "alice").keys() == {"open"}  # who may not see it is not told of it
+        text = shown(world)
+        assert (text['lapwing_dataset_ready{dataset="closed"}'], text["lapwing_ready"]) == (0, 0)
+        assert text['lapwing_dataset_ready{dataset="open"}'] == 1
+        assert text['lapwing_ledger_free_bytes{dataset="open"}'] > 0
+    assert world.ask("GET", "/readyz").status == 200
+    (told,) = events(lines, "data set not ready")
+    assert (told["dataset"], told["reason"]) == ("closed", "unwritable")
+
+
+def test_a_store_on_a_full_disk_is_not_ready(world: World, fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: Path) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(store, "write_probe", full)  # as the store looks it up
+    assert world.ask("GET", "/readyz").status == 503
+
+
+def test_the_probe_leaves_nothing_and_sees_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+    assert readiness.takes_a_write(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert not readiness.takes_a_write(tmp_path / "gone")
+
+
+def test_a_stopped_data_set_says_so_and_the_service_stays_ready(world: World, fresh: None) -> None:
+    world.service.policies.stop("open", stopped=True, by="carol")
+    reply = world.ask("GET", "/readyz")
+    assert (reply.status, reply.content) == (200, b"ready\nstopped: 1 of 2 data sets\n")
+    assert standing(world)["open"] == {"ready": False, "reason": "stopped", "faults": 0}
+    assert shown(world)['lapwing_dataset_stopped{dataset="open"}'] == 1
+    world.service.policies.stop("open", stopped=False, by="carol")
+    assert standing(world)["open"]["ready"]
+
+
+def test_a_failed_charge_is_looked_after_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.service.readiness.is_ready()
+    monkeypatch.setattr(gauges, "PAUSE", 600.0)
+    budget = Session.budget
+
+    def failing(self: Session, *, history: bool = True) -> object:
+        if self.catalog.name == "open":
+            raise LedgerFault("It is gone.")
+        return budget(self, history=history)
+
+    world.service.gauges.rounds.hurry()  # so that the next look is far away
+    with logged() as lines, monkeypatch.context() as broken:
+        broken.setattr(Session, "budget", failing)
+        world.service.readiness._suspected = -10.0
+        world.service._count("open", "ledger_fault")
+        until(lambda: bool(events(lines, "data set not ready")))
+
+
+# ---- Alarms ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def receiving(status: Callable[[int], int] = lambda _: 204) -> Iterator[tuple[str, list[Any]]]:
+    """Serve an address that keeps what is sent to it.
+
+    Args: status: with which it answers, by how often it was asked.
+    """
+    kept: list[Any] = []
+    asked = [0]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            asked[0] += 1
+            self.send_response(status(asked[0]))
+            self.end_headers()
+            if status(asked[0]) < 300:
+                kept.append(json.loads(body))
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/hook", kept
+        finally:
+            server.shutdown()
+
+
+def test_alarms_are_sent_in_order_and_again_until_they_arrive() -> None:
+    with receiving(lambda asked: 503 if asked <= 2 else 204) as (address, kept):
+        webhook = Webhook(address, pause=0.001)
+        webhook.start()
+        log("request", route="/")
+        log("data set not ready", dataset="open", reason="unwritable")
+        log("data set ready", dataset="open")
+        until(lambda: len(kept) == 2)
+        webhook.close()
+        log("not ready")  # after its end nobody hears it
+    assert [line["event"] for line in kept] == ["data set not ready", "data set ready"]
+    assert kept[0]["reason"] == "unwritable"
+
+
+def test_a_service_sends_what_stops_a_data_set(tmp_path: Path, fresh: None) -> None:
+    with receiving() as (address, kept), serving(service_in(tmp_path, replace(QUICK, webhook=address))) as world:
+        world.service.policies.stop("open", stopped=True, by="carol")
+        world.service.gauges.rounds.hurry()
+        until(lambda: any(line["event"] == "data set not ready" for line in kept))
+        assert kept[-1]["dataset"] == "open"
+
+
+@pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org", "https://", "", "https://a:b:c/"])
+def test_alarms_go_nowhere_unencrypted(address: str) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        require_address(address)
+    assert address in ("", "https://") or address not in str(refused.value)
+    for good in ("https://example.org/token", "http://localhost:9093/x", "http://127.0.0.1/x"):
+        require_address(good)
+
+
+# ---- Limits and names ------------------------------------------------------------------------------------------------
+
+
+def test_one_person_has_so_many_queries_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(service_in(tmp_path, replace(QUICK, parallel=2))) as world:
+        replies: list[int] = []
+        with held(monkeypatch) as (came, go_on):
+
+            def ask(number: int) -> None:
+                replies.append(world.query("alice", question(number)).status)
+
+            asking = [threading.Thread(target=ask, args=(number,)) for number in range(2)]
+            for thread in asking:
+                thread.start()
+                assert came.acquire(timeout=60)
+            refused = world.query("alice", question(9))
+            assert (refused.status, refused.document["code"]) == (429, "too_many_requests")
+            assert refused.headers["retry-after"] == "1"
+            go_on.set()
+            for thread in asking:
+                thread.join()
+        assert replies == [200, 200]
+        assert world.query("alice", question(9)).status == 200
+        assert submitted(world, question(3))["status"]  # the queue has limits of its own
+
+
+def test_a_build_has_one_name_everywhere(world: World) -> None:
+    assert build_id() in world.ask("GET", "/healthz").content.decode()
+    assert f'build="{build_id()}"' in world.ask("GET", "/metrics", "audrey").content.decode()
+
+
+def test_a_standing_is_ready_unless_something_is_said() -> None:
+    assert Standing().reason is None
