@@ -9,6 +9,7 @@ import lapwing as lw
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
 from lapwing.cli.streams import complain_of
+from lapwing.build import build_id
 from lapwing.errors import InvalidParameter
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 
@@ -130,7 +131,7 @@ def test_a_bug_is_named_as_one(visits: Path, run: Run, monkeypatch: pytest.Monke
 
 
 def test_version_and_bare_call(run: Run) -> None:
-    assert run("--version").out == f"lapwing {lw.__version__}\n"
+    assert run("--version").out == f"lapwing {lw.__version__} build {build_id()}\n"
     bare = run()
     assert (bare.status, bare.out) == (2, "")
     assert "Questions:" in bare.err

@@ -418,3 +418,13 @@ def test_any_words_with_any_values_are_parsed_or_refused(
     assert not list(parsed.select.find_all(exp.Placeholder))
     aggregates = {node.meta.get("start") for node in parsed.select.find_all(exp.AggFunc, exp.Anonymous)}
     assert set(parsed.arguments) <= aggregates
+
+
+def test_hundreds_of_sets_are_refused_before_the_parser_sees_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sets(number: int) -> str:
+        return f"WITH c AS ({' UNION ALL '.join(['SELECT 1 AS x'] * number)}) SELECT COUNT(*) AS n FROM visits"
+
+    parse(sets(100))
+    monkeypatch.setattr("lapwing.query.text.parse._tree", lambda *_: pytest.fail("it was parsed"))
+    with pytest.raises(QueryRefused):
+        parse(sets(500))

@@ -1,5 +1,6 @@
 """Whatever is sent, nothing answers with a fault, and nothing that is refused is charged; on both kinds of store."""
 
+import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -427,3 +428,22 @@ def test_what_the_curator_forbids_is_not_charged(world: World, policy: tuple[str
     assert reply.status == 409
     assert words in reply.document["detail"]
     assert world.charges() == 0
+
+
+def test_a_body_that_says_something_twice_is_refused(shared: World) -> None:
+    for body in (b'{"sql": "SELECT 1", "sql": "SELECT 2"}', b'{"questions": [{"sql": "a", "sql": "b"}], "epsilon": 1}'):
+        for path in ("query", "batch", "explain"):
+            reply = shared.ask("POST", f"/v1/datasets/open/{path}", "alice", body)
+            assert (reply.status, reply.document["code"]) == (400, "invalid_request"), (path, body)
+            assert "'sql'" in reply.document["detail"]
+    assert shared.ask("POST", "/v1/datasets/open/explain", "alice", QUESTION).status == 200  # names of several objects
+
+
+def test_a_compressed_body_is_told_what_it_is(shared: World) -> None:
+    packed = gzip.compress(json.dumps(QUESTION).encode())
+    for headers in ({"Content-Encoding": "gzip"}, {}):
+        reply = shared.ask("POST", "/v1/datasets/open/explain", "alice", packed, headers)
+        assert (reply.status, reply.document["code"]) == (415, "invalid_request")
+        assert "gzip" in reply.document["detail"]
+    plain = shared.ask("POST", "/v1/datasets/open/explain", "alice", QUESTION, {"Content-Encoding": "identity"})
+    assert plain.status == 200

@@ -108,6 +108,7 @@ def ambiguous(world: World) -> Mapping[str, bytes]:
         "two keys": sent(world, *post, kind, "Idempotency-Key: a", "Idempotency-Key: b", end),
         "two hosts": sent(world, "GET /healthz HTTP/1.1", "Host: a", "Host: b", end),
         "two lengths": sent(world, *post, kind, "Content-Length: 2", "Content-Length: 3", end, body=b"{}"),
+        "a list of lengths": sent(world, *post, kind, "Content-Length: 2, 2", end, body=b"{}"),
         "length and chunks": sent(world, *post, kind, length, chunked, body=b"0\r\n\r\n" + inner),
         "unknown coding": sent(world, *post, kind, "Transfer-Encoding: xchunked", end, body=b"0\r\n\r\n"),
         "two codings": sent(world, *post, kind, chunked, "Transfer-Encoding: identity", end, body=b"0\r\n\r\n"),
@@ -121,6 +122,14 @@ def test_requests_that_can_be_read_in_two_ways_are_refused(shared: World) -> Non
         assert reply.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 ")), f"{what}: {reply[:200]!r}"
         assert reply.count(b"HTTP/1.1 ") == 1, what  # and nothing that is smuggled in it
         assert b"bob" not in reply
+
+
+def test_a_list_of_lengths_is_seen_in_a_request_that_follows_another(shared: World) -> None:
+    first = ("GET /v1/me HTTP/1.1", "Host: x", f"Authorization: Bearer {shared.tokens['alice']}")
+    second = b"POST /v1/login HTTP/1.1\r\nHost: x\r\ncontent-length : 2\t,2\r\n\r\n{}".replace(b" :", b":")
+    reply = sent(shared, *first, body=second)
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 400 " in reply
 
 
 def test_a_service_that_takes_the_first_is_found(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:

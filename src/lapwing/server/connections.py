@@ -8,11 +8,13 @@ read its answer; `middleware` limits bodies.
 """
 
 import asyncio
+import re
 import resource
 import socket
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST: Final = 4096
@@ -21,6 +23,8 @@ KEPT: Final = 512
 BACKLOG: Final = 256
 """How many are accepted at a time, before any of them is counted."""
 UNREAD_SECONDS: Final = 300.0
+_SEVERAL_LENGTHS: Final = re.compile(rb"\A(?:[^\r\n]+\r?\n)*?content-length[ \t]*:[^\r\n,]*,", re.IGNORECASE)
+"""A list of lengths among the headers of a request, which end with the first empty line."""
 
 
 class _Idle(Protocol):
@@ -72,6 +76,13 @@ def protocol(seconds: float, most: int) -> type[asyncio.Protocol]:
                 idle.pop(self, None)
             elif self._due is None and (self.cycle is None or self.cycle.response_complete):
                 self._wait()
+
+        def handle_events(self) -> None:
+            # h11 reads a length that is given twice, `5, 5`, as one; a proxy before us may not.
+            if self.conn.their_state is h11.IDLE and _SEVERAL_LENGTHS.search(self.conn.trailing_data[0]):
+                self.send_400_response("The request has several lengths.")
+                return
+            super().handle_events()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()

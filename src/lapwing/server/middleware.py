@@ -3,16 +3,19 @@
 The body is read before the application sees the request, at most so many bytes in at most so many seconds; then the
 application reads it from memory. So a slow or endless sender holds a connection for a short time, and no thread.
 
-A request that a proxy and this process could read differently is refused: one with a header of `ONCE` twice, or with
-both a length and a transfer coding. The connection ends then, as nobody knows whose request the rest of it would be.
+A request that a proxy and this process could read differently is refused: one with a header of `ONCE` twice, with both
+a length and a transfer coding, or with an object of JSON that gives a field twice. For the first two the connection
+ends, as nobody knows whose request the rest of it would be.
 
 So is one that holds a NUL, U+0000, wherever it is: PostgreSQL keeps no text with it, and C ends a text there. Here is
 the one place that all which is sent passes, so that both kinds of store are told the same texts.
 """
 
 import asyncio
+import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Final, final
 
 from lapwing.guarantee.rendering import OWN_STYLE
@@ -41,6 +44,8 @@ ONCE: Final = (b"authorization", b"content-length", b"content-type", b"host", b"
 ENCRYPTED_ONLY: Final = ((b"strict-transport-security", b"max-age=31536000"),)
 """What a service that speaks TLS itself adds: a browser that has seen this asks it over TLS alone, for a year."""
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+GZIP: Final = b"\x1f\x8b"
+"""The first bytes of what gzip wrote."""
 _DIGITS: Final = re.compile(rb"[0-9]{1,15}")
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 """As JSON writes it: after an even number of backslashes, which stand for themselves."""
@@ -108,10 +113,17 @@ class RequestMiddleware:
         except TimeoutError:
             detail = f"The request did not arrive within {self._seconds:g} seconds."
             return await refused("request_timeout", 408, detail, Connection="close")
+        coding = _coding(scope["headers"], body or b"")
+        if coding:
+            detail = f"The body is in {coding}, and bodies are read as they are. Send it without a Content-Encoding."
+            return await refused("invalid_request", 415, detail)
         if body is None:
             return await refused("request_too_large", 413, f"A request may have at most {self._most_bytes:,} bytes.")
         if _has_nul(scope["path"], scope["query_string"], body):
             detail = "The request holds the character NUL (U+0000), which no text may hold. Send it without."
+            return await refused("invalid_request", 400, detail)
+        if (twice := _name_given_twice(body)) is not None:
+            detail = f"The body gives the field {twice[:60]!r} of one object twice, and nobody knows which one holds."
             return await refused("invalid_request", 400, detail)
         read = False
 
@@ -153,6 +165,36 @@ def _ambiguous(names: Sequence[bytes]) -> str:
     if b"content-length" in names and b"transfer-encoding" in names:
         twice.append("length and transfer coding")
     return ", ".join(twice)
+
+
+def _coding(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> str:
+    """Return in which coding a body is sent, by its header or its first bytes; empty if in none."""
+    said = next((value for name, value in headers if name == b"content-encoding"), b"identity").strip().lower()
+    if said not in (b"", b"identity"):
+        return "gzip" if said in (b"gzip", b"x-gzip") else "a coding that this service does not read"
+    return "gzip" if body.startswith(GZIP) else ""
+
+
+def _name_given_twice(body: bytes) -> str | None:
+    """Return a field that an object of a JSON body gives twice, as ASCII; None if there is none, or it is no JSON.
+
+    >>> _name_given_twice(b'{"a": [{"b": 1, "b": 2}]}'), _name_given_twice(b'{"a": {"b": 1}, "b": 2}')
+    ('b', None)
+    """
+    if body.lstrip()[:1] not in (b"{", b"["):
+        return None
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            names = Counter(name for name, _ in pairs)
+            twice.append(max(names, key=lambda name: names[name]))
+
+    try:
+        json.loads(body, object_pairs_hook=note)
+    except (ValueError, RecursionError):  # the route says what is wrong with it
+        return None
+    return twice[0].encode("ascii", "replace").decode() if twice else None
 
 
 def _has_nul(path: str, query: bytes, body: bytes) -> bool:
