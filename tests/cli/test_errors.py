@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
+from lapwing.build import build_id
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
 from lapwing.cli.streams import complain_of
-from lapwing.build import build_id
 from lapwing.errors import InvalidParameter
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 
