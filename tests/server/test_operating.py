@@ -1,8 +1,11 @@
 """What an operator relies on: threads that go on, readiness by data set, alarms at once, and which build runs."""
 
 import json
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,7 +26,7 @@ from lapwing.session import Session
 from tests.server.test_gauges import shown
 from tests.server.test_logs import logged
 from tests.support.server.queueing import held, question, submitted, until
-from tests.support.server.world import QUICK, World, service_in, serving
+from tests.support.server.world import QUICK, World, on_both, service_in, serving
 
 
 def events(lines: list[str], event: str) -> list[dict[str, Any]]:
@@ -131,6 +134,7 @@ def test_the_probe_leaves_nothing_and_sees_a_disk_that_takes_no_more(tmp_path: P
     assert not readiness.takes_a_write(tmp_path / "gone")
 
 
+@on_both
 def test_a_stopped_data_set_says_so_and_the_service_stays_ready(world: World, fresh: None) -> None:
     world.service.policies.stop("open", stopped=True, by="carol")
     reply = world.ask("GET", "/readyz")
@@ -210,7 +214,8 @@ def test_a_service_sends_what_stops_a_data_set(tmp_path: Path, fresh: None) -> N
         world.service.policies.stop("open", stopped=True, by="carol")
         world.service.gauges.rounds.hurry()
         until(lambda: any(line["event"] == "data set not ready" for line in kept))
-        assert kept[-1]["dataset"] == "open"
+        (told,) = (line for line in kept if line["event"] == "data set not ready")
+        assert (told["dataset"], told["reason"]) == ("open", "stopped")
 
 
 @pytest.mark.parametrize("address", ["http://example.org/x", "ftp://example.org", "https://", "", "https://a:b:c/"])
@@ -255,3 +260,38 @@ def test_a_build_has_one_name_everywhere(world: World) -> None:
 
 def test_a_standing_is_ready_unless_something_is_said() -> None:
     assert Standing().reason is None
+
+
+def test_what_is_counted_is_what_clients_were_told(world: World) -> None:
+    """Also under load: each reply is one count, of its own outcome."""
+    bodies = [
+        *[question(number) for number in range(6)],
+        *[question(1)] * 4,
+        {"sql": "SELECT nothing FROM visits", "epsilon": 0.1},
+        {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 1000},
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        replies = [*threads.map(lambda body: world.query("alice", body), bodies)]
+    outcomes = Counter(
+        ("stored" if reply.document["stored"] else "charged") if reply.status == 200 else reply.document["code"]
+        for reply in replies
+    )
+    assert {*outcomes} > {"charged", "stored", "query_refused"}
+    text = world.ask("GET", "/metrics", "audrey").content.decode()
+    counted = re.findall(r'lapwing_questions_total{dataset="open",outcome="(\w+)"} (\d+)', text)
+    assert {outcome: int(number) for outcome, number in counted} == dict(outcomes)
+    statuses = Counter(str(reply.status) for reply in replies)
+    asked = re.findall(r'lapwing_requests_total{method="POST",route="[^"]*/query",status="(\d+)"} (\d+)', text)
+    assert {status: int(number) for status, number in asked} == dict(statuses)
+
+
+def test_a_request_that_fails_is_logged_with_where_to_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object, **__: object) -> object:
+        raise LedgerFault("It is gone.")
+
+    monkeypatch.setattr(Session, "explain", failing)
+    with logged() as lines:
+        assert world.ask("POST", "/v1/datasets/open/explain", "alice", question(1)).status == 503
+    (told,) = events(lines, "fault")
+    assert (told["code"], told["dataset"], told["person"]) == ("ledger_fault", "open", "alice")
+    assert "ledger" in told["look"]

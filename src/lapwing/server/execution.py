@@ -59,6 +59,7 @@ from lapwing.server.deadline.cost import Cost, cost_of
 from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
 from lapwing.server.deadline.process import QuestionProcess, Wanted
 from lapwing.server.fair_queue import Queue
+from lapwing.server.log import log
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import Problem, problem_of
@@ -280,7 +281,9 @@ class QuestionExecutor:
         Raises: ServiceFault.
         """
         if self._admission is not None:
+            log("calibrating", detail="a process measures how fast this machine is, and reads the data")
             self._admission.start()
+            log("calibrated")
 
     def close(self) -> None:
         """Wait for the questions that are under way; those that wait are dropped, uncharged."""

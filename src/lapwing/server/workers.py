@@ -81,7 +81,8 @@ def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = T
         questions = QuestionProcess(ask, arguments, share)
     with ExitStack() as stack:
         sessions = []
-        for path in config.catalogs:
+        for place, path in enumerate(config.catalogs, 1):
+            log("opening", catalog=path.name, number=place, of=len(config.catalogs))
             session = connect(path)
             stack.callback(session.close)
             sessions.append(session)
