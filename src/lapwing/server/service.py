@@ -121,9 +121,9 @@ class Service:
             self.answers,
             self.policies,
             counted,
+            parallel=settings.parallel,
             threads=settings.threads,
             patience=settings.answer_seconds,
-            parallel=settings.parallel,
             admission=None
             if questions is None
             else Admission(
