@@ -212,7 +212,7 @@ def test_standard_error_is_lines_of_json_from_first_to_last(tmp_path: Path, work
         finally:
             process.kill()
     events = [json.loads(line)["event"] for line in lines]
-    assert events[:2] == ["curator made", "serving"]
+    assert events[:3] == ["opening", "curator made", "serving"]
     assert events[-1] == "ended"
 
 
