@@ -1,10 +1,15 @@
 """The same free question again: the same answer, of the same id, as long as it is the same."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from lapwing.server.answer_store import RecentAnswers
+from lapwing.answer import Answer
+from lapwing.server import execution, recent_answers
+from lapwing.server.bodies import QueryBody
+from lapwing.server.recent_answers import RecentAnswer
+from lapwing.session import Session
 from tests.support.release import small
 from tests.support.server.world import QUESTION, World
 
@@ -49,9 +54,7 @@ def test_other_data_have_another_answer(world: World) -> None:
 
 def test_an_answer_that_is_not_compared_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what the answer rests on is not looked at."""
-    monkeypatch.setattr(
-        RecentAnswers, "find", lambda self, *place: next((recent.record for recent in self._recent.values()), None)
-    )
+    monkeypatch.setattr(RecentAnswer, "says_what", lambda *_: True)
     before = [asked(world) for _ in range(3)][-1]
     change_the_data(world)
     assert asked(world)["rows"] == before["rows"]
@@ -61,3 +64,104 @@ def test_a_data_set_that_is_stopped_still_serves_it(world: World) -> None:
     second = [asked(world) for _ in range(2)][-1]
     world.service.policies.stop("open", stopped=True, by="carol")
     assert asked(world) == second
+
+
+# ---- without looking again -------------------------------------------------------------------------------------------
+
+
+def standing(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return an answer that stands: it is served though nothing could be looked up."""
+    session = world.session()
+    session.catalog = replace(session.catalog, public_tables=())
+    asked(world), asked(world)
+    kept = asked(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(QueryBody, "bought", not_to_be_called)
+        assert asked(world) == kept
+    return kept
+
+
+def not_to_be_called(*_: object) -> None:
+    raise AssertionError
+
+
+def test_new_data_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = standing(world, monkeypatch)
+    change_the_data(world)
+    now = asked(world)
+    assert not now["stored"]
+    assert now["rows"] != before["rows"]
+
+
+def test_a_seal_that_does_not_change_serves_old_data(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a stale entry, as the ledger is not read again."""
+    before = standing(world, monkeypatch)
+    seal = world.session()._ledger.seen().hash
+    monkeypatch.setattr(execution, "seal_of", lambda *_: seal)
+    change_the_data(world)
+    assert asked(world) == before
+
+
+def test_data_that_were_not_accepted_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing(world, monkeypatch)
+    small.write(world.session().catalog.folder, [small.row(n, plan="b") for n in range(9)])
+    assert world.query("alice").document["code"] == "data_changed"
+
+
+def test_a_sharper_answer_of_somebody_else_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = standing(world, monkeypatch)
+    sharper = asked(world, "carol", epsilon=1)
+    assert asked(world)["rows"] == sharper["rows"] != before["rows"]
+
+
+def test_another_catalog_is_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing(world, monkeypatch)
+    session = world.session()
+    session.catalog = replace(session.catalog)
+    looked: list[object] = []
+    bought = QueryBody.bought
+
+    def noted(body: QueryBody, session: Session) -> tuple[Answer, ...]:
+        looked.append(body)
+        return bought(body, session)
+
+    monkeypatch.setattr(QueryBody, "bought", noted)
+    asked(world)
+    assert looked
+
+
+def test_rights_are_looked_at_each_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing(world, monkeypatch)
+    world.service.policies.withdraw("open", "alice", by="carol")
+    assert world.query("alice").document["code"] == "not_found"
+    (token,) = world.service.people.tokens("alice")
+    world.service.people.revoke(token.id, of="alice", by="carol")
+    assert world.query("alice").status == 401
+
+
+def test_a_dropped_answer_stands_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = standing(world, monkeypatch)
+    monkeypatch.setattr(world.service.answers, "is_kept", lambda _: False)
+    assert asked(world)["id"] != before["id"]
+
+
+def test_nothing_stands_beside_public_tables(world: World) -> None:
+    for _ in range(3):
+        asked(world)
+    (recent,) = world.service.executor._recent._recent.values()
+    assert world.session().catalog.public_tables
+    assert recent.seal is None
+
+
+def test_it_is_counted_as_stored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    standing(world, monkeypatch)
+    assert 'lapwing_questions_total{dataset="open",outcome="stored"} 3.0' in world.service.metrics.text()
+
+
+def test_only_the_latest_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent_answers, "MOST", 1)
+    before = standing(world, monkeypatch)
+    for _ in range(2):
+        asked(world, confidence=0.9)
+    assert asked(world)["id"] != before["id"]
+    assert len(world.service.executor._recent._recent) == 1

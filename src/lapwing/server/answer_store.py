@@ -13,24 +13,17 @@ whether it charged, so nothing is charged again (`server.execution`).
 """
 
 import json
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from lapwing.answer import Answer
-from lapwing.catalog.model import Catalog
 from lapwing.server import credentials
 from lapwing.server.listing import no_such_item
 from lapwing.server.problems import Problem
 from lapwing.server.store import Store, StoreConnection, time_text
 
-MOST: Final = 1024
-LARGEST: Final = 1 << 16
-"""Bytes of an answer that is remembered."""
 _COLUMNS: Final = "id, person, dataset, created, request, document, arrow, dropped"
 _KEEP: Final = f"INSERT INTO answers ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
 MOST_DROPPED: Final = 200
@@ -216,49 +209,3 @@ class AnswerStore:
             return AnswerRecord(**{**fields, "request": {}, "document": {}, "arrow": b"", "dropped": True})
         read = {"request": json.loads(fields["request"]), "document": json.loads(fields["document"])}
         return AnswerRecord(**{**fields, **read, "dropped": False})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recent:
-    entries: tuple[int, ...]
-    catalog: Catalog
-    record: AnswerRecord
-
-
-@final
-class RecentAnswers:
-    """The latest free answers, in memory, so that the same question again does not write the same answer once more.
-
-    One is returned only for an answer that rests on the same entries of the ledger and the same catalog, so that it
-    says the same. Whether there is such an answer is asked of the ledger each time: this saves writing, nothing else.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._recent: OrderedDict[str, _Recent] = OrderedDict()
-
-    def find(
-        self, person: str, dataset: str, request: Mapping[str, Any], answer: Answer, catalog: Catalog
-    ) -> AnswerRecord | None:
-        """Return the kept answer that says what this one says, if this person was given it not long ago."""
-        name = _name(person, dataset, request)
-        with self._lock:
-            recent = self._recent.get(name)
-            if recent is None or recent.entries != answer.entries or recent.catalog is not catalog:
-                return None
-            self._recent.move_to_end(name)
-            return recent.record
-
-    def note(self, answer: Answer, catalog: Catalog, record: AnswerRecord) -> None:
-        """Remember a free answer as it was kept."""
-        if not answer.stored or not answer.entries or len(record.arrow) > LARGEST:
-            return
-        name = _name(record.person, record.dataset, record.request)
-        with self._lock:
-            self._recent[name] = _Recent(entries=answer.entries, catalog=catalog, record=record)
-            while len(self._recent) > MOST:
-                self._recent.popitem(last=False)
-
-
-def _name(person: str, dataset: str, request: Mapping[str, Any]) -> str:
-    return json.dumps([person, dataset, request], sort_keys=True)

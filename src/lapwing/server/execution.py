@@ -51,7 +51,7 @@ from lapwing.documents.answer_document import (
     facts_document,
 )
 from lapwing.privacy.amounts import probability
-from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer, RecentAnswers
+from lapwing.server.answer_store import AnswerRecord, AnswerStore, IdempotencyRecord, NewAnswer
 from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, number, requests_of
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
@@ -63,6 +63,7 @@ from lapwing.server.log import log
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import Problem, problem_of
+from lapwing.server.recent_answers import Name, RecentAnswers, seal_of
 from lapwing.server.store import StoreConnection
 from lapwing.session import Session
 
@@ -370,6 +371,13 @@ class QuestionExecutor:
         Raises: NotStored if the pace charges nothing;
             as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
         """
+        recent, seal = None, None
+        name = self._name(caller, served, body, pace) if key is None and claim is None else None
+        if name is not None and (recent := self._recent.find(name)) is not None:
+            seal = seal_of(served.session, recent.tables)
+            if recent.stands(served.session, seal) and self._answers.is_kept(recent.record):
+                self._count(served.name, "stored")
+                return (recent.record,)
         request = body.model_dump(mode="json")
         if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
             del request["assuming_count"]
@@ -381,7 +389,7 @@ class QuestionExecutor:
                 return self._repeated(earlier, caller, served, body, key, digest)
             try:
                 session = served.for_caller(caller, self._policies, pace)
-                records = self._bought(session, caller, served, body, key, claim, waits)
+                records = self._bought(session, caller, served, body, key, claim, waits, name, seal)
             except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
                 if key is not None:
                     self._answers.forget(caller.name, key)
@@ -442,20 +450,23 @@ class QuestionExecutor:
         key: str | None,
         claim: Claim | None = None,
         waits: Callable[[], None] = lambda: None,
+        name: Name | None = None,
+        seal: str | None = None,
     ) -> tuple[AnswerRecord, ...]:
         confidence = probability(number(body.confidence, "confidence"), "confidence")
         question = body.model_dump(mode="json", exclude={"confidence"})
-        name = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
-        with self._locks.hold(name, waits):
+        asked = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
+        with self._locks.hold(asked, waits):
             try:
                 answers = body.bought(session)
             except KeyboardInterrupt:  # after a charge, what is raised says so
                 raise errors.Interrupted(charged=False) from None
         requests, catalog = requests_of(body), session.catalog
-        single = answers[0] if key is None and claim is None and len(answers) == 1 else None
-        recent = None if single is None else self._recent.find(caller.name, served.name, requests[0], single, catalog)
-        if recent is not None and self._answers.is_kept(recent):
-            return (recent,)
+        recent = None if name is None else self._recent.find(name)
+        same = recent is not None and recent.says_what(answers[0], catalog) and self._answers.is_kept(recent.record)
+        if name is not None and recent is not None and same:
+            self._recent.note(name, answers[0], catalog, recent.record, seal)
+            return (recent.record,)
         new = [
             NewAnswer(
                 request=request,
@@ -470,9 +481,21 @@ class QuestionExecutor:
                 raise errors.Interrupted(charged=any(answer.cost.amount for answer in answers))
 
         records = self._answers.keep(new, person=caller.name, dataset=served.name, key=key, also=claimed)
-        if single is not None:
-            self._recent.note(single, catalog, records[0])
+        if name is not None:
+            self._recent.note(name, answers[0], catalog, records[0], seal)
         return records
+
+    def _name(
+        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, pace: Pace | None
+    ) -> Name | None:
+        """Name a request by all that its free answer follows from, beside what changes; None if it is none of one.
+
+        What was admitted leaves at its moment, whether it turns out to be free or not: so it is none of them.
+        """
+        if not isinstance(body, QueryBody) or not (pace is None or isinstance(pace, StoredOnly)):
+            return None
+        trusted = pace is None and served.trusts_with_time(caller, self._policies)
+        return caller.name, served.name, trusted, body.model_dump_json()
 
 
 def dropped() -> errors.AnswerDropped:

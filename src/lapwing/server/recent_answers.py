@@ -1,0 +1,113 @@
+"""The latest free answers, in memory: the same request again is answered as before, while nothing has changed.
+
+Theory of operation. What a free answer says is a function of the request as it was sent, of who sends it, of the
+catalog and the public tables, of the ledger, and of the data, by which it is decided whether they are those of the
+ledger's version. So an answer stands for as long as all of these are the same. Then neither plan nor payload is read
+again:
+
+- the request, the person, the data set, and whether the person is trusted with time are its name here;
+- the catalog is compared as an object, as a session replaces it and never changes it. Where there are public tables,
+  whose files a plan compares each time, or graphs, nothing stands;
+- of the ledger, the hash of the newest entry is compared, which seals all entries before it: versions of the data, the
+  budget, answers that somebody else bought meanwhile. It is read anew each time, with whatever other processes wrote;
+- the data are compared with the ledger's version by their digests, as for every answer.
+
+The ledger is read *before* the answer is looked for that stands by it. So an entry that comes between the two makes the
+next request look again, and none can be overlooked. Rights, rates and whether the answer is still kept are not
+remembered: callers look at them each time.
+
+Of an answer that does not stand, its record still saves writing: an answer that rests on the same entries and the same
+catalog says the same, so it is not kept once more.
+
+Bounds: `MOST` answers, each with at most `LARGEST` bytes of its stream; the one asked for the longest ago goes first.
+What one person asked is remembered for that person alone, so how long a question takes tells nobody what others asked.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from lapwing.answer import Answer
+from lapwing.catalog.model import Catalog, Table
+from lapwing.errors import LapwingError
+from lapwing.release.release import current_digests
+from lapwing.server.answer_store import AnswerRecord
+from lapwing.session import Session
+
+MOST: Final = 1024
+LARGEST: Final = 1 << 16
+"""Bytes of an answer that is remembered."""
+Name = tuple[str, str, bool, str]
+"""Person, data set, whether the person is trusted with time, and the request as JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentAnswer:
+    """A free answer as it was kept, and what it rests on.
+
+    Args: seal: of the ledger in which it was looked for, if known.
+    """
+
+    record: AnswerRecord
+    entries: tuple[int, ...]
+    catalog: Catalog
+    tables: Sequence[Table]
+    seal: str | None
+
+    def says_what(self, answer: Answer, catalog: Catalog) -> bool:
+        """Tell whether another answer to the same request says the same."""
+        return self.entries == answer.entries and self.catalog is catalog
+
+    def stands(self, session: Session, seal: str | None) -> bool:
+        """Tell whether the request would be answered so again; seal: of the ledger now, as `seal_of` says it."""
+        return seal is not None and self.seal == seal and self.catalog is session.catalog
+
+
+@final
+class RecentAnswers:
+    """Free answers by the names of their requests. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[Name, RecentAnswer] = OrderedDict()
+
+    def find(self, name: Name) -> RecentAnswer | None:
+        """Return what was answered to this request not long ago."""
+        with self._lock:
+            recent = self._recent.get(name)
+            if recent is not None:
+                self._recent.move_to_end(name)
+            return recent
+
+    def note(self, name: Name, answer: Answer, catalog: Catalog, record: AnswerRecord, seal: str | None) -> None:
+        """Remember a free answer as it was kept; seal: of the ledger before it was looked for, None if not known."""
+        if not answer.stored or not answer.entries or len(record.arrow) > LARGEST:
+            return
+        tables = () if catalog.graphs else answer.plan.question.lineage  # answers about graphs have other plans
+        recent = RecentAnswer(record=record, entries=answer.entries, catalog=catalog, tables=tables, seal=seal)
+        with self._lock:
+            self._recent[name] = recent
+            self._recent.move_to_end(name)
+            while len(self._recent) > MOST:
+                self._recent.popitem(last=False)
+
+
+def seal_of(session: Session, tables: Sequence[Table]) -> str | None:
+    """Return the hash of the newest entry of a ledger, which seals all before it.
+
+    None if the data are not those of the ledger's version, if anything cannot be read, or if an answer may follow from
+    more than ledger, catalog and data: then the request is answered, or refused, in the usual way.
+    """
+    access = session._access()  # a session's parts, which nobody but the library is to take
+    if access.catalog.public_tables or access.catalog.graphs:
+        return None
+    try:
+        session._require_open()
+        state = access.ledger.seen()
+        current_digests(tables, access.engine, state)
+    except LapwingError:
+        return None
+    return state.hash
