@@ -54,8 +54,13 @@ def asked(session: Session, text: str) -> list[Asked]:
 
 
 def shown(exact: Exact | None) -> str:
+    """Return what an engine found as text, leaves in order: an engine lists them in any."""
     assert exact is not None
-    return repr((exact.cells, exact.holders, exact.leaves))
+    leaves = {
+        name: {cell: sorted(zip(*map(list, pair), strict=True)) for cell, pair in cells.items()}
+        for name, cells in exact.leaves.items()
+    }
+    return repr((exact.cells, exact.holders, leaves))
 
 
 def test_what_it_finds_is_what_an_engine_here_finds(session: Session, engines: Engines) -> None:
