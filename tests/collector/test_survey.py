@@ -15,7 +15,7 @@ from tests.local.test_module import needs_chromium
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, Page, find_chromium, running
 from tests.support.browser.collectors import collecting
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 pytestmark = needs_chromium
 READY = "document.querySelector('h1') && !document.querySelector('[aria-busy]')"
@@ -287,14 +287,17 @@ def test_axe_finds_nothing(browser: Browser, served: Any, step: str, dark: bool)
 
 @pytest.mark.parametrize(
     "bug",
-    [
-        "document.documentElement.lang = ''",
-        "document.querySelector('h1').style.color = '#999'",
-        "document.querySelector('legend').remove(); document.querySelector('input').labels[0].replaceWith("
-        "document.querySelector('input'))",
-        "document.querySelector('#toss').textContent = ''",
-        "document.querySelector('main').role = 'nothing'",
-    ],
+    only(
+        [0],
+        [
+            "document.documentElement.lang = ''",
+            "document.querySelector('h1').style.color = '#999'",
+            "document.querySelector('legend').remove(); document.querySelector('input').labels[0].replaceWith("
+            "document.querySelector('input'))",
+            "document.querySelector('#toss').textContent = ''",
+            "document.querySelector('main').role = 'nothing'",
+        ],
+    ),
 )
 def test_what_keeps_people_out_is_caught(browser: Browser, served: Any, bug: str) -> None:
     page = opened(browser, served, COIN)

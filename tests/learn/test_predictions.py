@@ -33,6 +33,7 @@ from lapwing.learn.predictions import is_row_local, predicting
 from lapwing.learn.scoring import outcome_sums
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Reading, UnitRows
+from tests.support.effort import one_in
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 
 MUCH = 10**6
@@ -128,7 +129,7 @@ def moved(pairs: list[tuple[UnitRows, Reading]], model: Any) -> list[int]:
     return list(both[1] - both[0])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", one_in(3, WAYS))
 def test_a_model_that_fails_for_a_person_tells_her_rows_wrongly(neighbours: Any, way: str) -> None:
     """No row is told rightly, all of hers are told wrongly, and the candidate's score does not change."""
     assert moved(neighbours["ill"], Hostile(way)) == [0, ROWS_PER_PERSON, 0]
