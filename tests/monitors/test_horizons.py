@@ -228,7 +228,6 @@ def test_intervals_hold_together_over_all_horizons(tmp_path: Path) -> None:
     [
         (CLAUSES, {"lifetime": True, "per_tick": 1}, "cannot stand beside per_tick"),
         ("EVERY '10 minutes' FOR '1 hour'", {"lifetime": True}, "There is one horizon"),
-        (CLAUSES, {"doubling": True}, "leave the options for it out"),
         ("", {"every": "1 minute", "horizon": "1 hour", "doubling": True, "repeat": 3}, "or they double"),
         ("", {"every": "1 second", "horizon": "300 days", "doubling": True}, "a monitor has from 1"),
     ],

@@ -1,7 +1,8 @@
 """What DuckDB may do here, and how that is locked: it reads the files it was given and nothing else.
 
 It loads no extension, sees no Python variable, spills only into the folder it was given, and does without those
-optimizers that would let one row decide whether another is counted, or make a cheap question dear. No statement can change that afterwards.
+optimizers that would let one row decide whether another is counted, or make a cheap question dear. No statement can
+change that afterwards.
 """
 
 from collections.abc import Sequence

@@ -10,6 +10,8 @@ from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import position_of, refused_at
 from lapwing.suggestions import WORDS_OF_SQL
 
+_BETWEEN: Final = frozenset({"select", "from", "where"})
+"""Words before which something is missing where they are not understood: nobody calls a table so."""
 ALLOWED: Final = "Ask one SELECT of aggregates, such as COUNT, SUM or AVG."
 FLATTER: Final = "Write it flatter, for example with IN instead of many ORs."
 PIVOT: Final = "Group by both columns, and turn the answer: answer.to_pandas().pivot(…)."
@@ -76,7 +78,7 @@ def not_understood(error: Exception) -> QueryRefused:
         first = details[0]
         near = first.get("highlight") or "the end"
         position = (int(first["line"]), max(1, int(first["col"]) - len(near) + 1))
-        word = near.casefold() in WORDS_OF_SQL
+        word = near.casefold() in WORDS_OF_SQL - _BETWEEN
         remedy = f'If {near} is the name of a table or column, write "{near}", in double quotes.' if word else ALLOWED
         return QueryRefused(f"The question is not understood at '{near[:40]}'", remedy=remedy, position=position)
     return QueryRefused("The question is not understood", remedy=ALLOWED)
