@@ -376,6 +376,7 @@ class Session:
 
     def note_late(self, tick: str, principal: str) -> tuple[str, ...]:
         """Note that answers of a service are late, before that shows (`ledger.events`); return all ticks that stand."""
+        self._require_open()
         return self._ledger.note_late(tick, principal)
 
     def resume(self) -> int:

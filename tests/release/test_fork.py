@@ -40,6 +40,7 @@ USES: dict[str, Callable[[Session], object]] = {
     "resume": lambda session: session.resume(),
     "settle": lambda session: session.settle(),
     "await_charges": lambda session: session.await_charges(),
+    "note_late": lambda session: session.note_late("2026-01-01T00:00:00+00:00", "ada"),
     "acting_for": lambda session: session.acting_for("ada"),
 }
 HARMLESS = {"price", "tables", "close"}
