@@ -226,9 +226,9 @@ def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
         if width is not None:
             most = 4 * max(_value(width[1]), figure.place) + rounding
         elif _WIDTH.search(figure.before):
-            fact = (
-                spread < 1 and before.count(figure.shown) > 1 and after.count(figure.real) == before.count(figure.shown)
-            )
+            repeated = before.count(figure.shown) > 1 and after.count(figure.real) == before.count(figure.shown)
+            # Widths of one digit are alike by chance.
+            fact = spread < 1 and repeated and _value(figure.shown) >= 10 * figure.place
             larger = max(_value(figure.shown), _value(figure.real))
             most = figure.place / 2 if fact else larger * spread + rounding
         elif figure.before.endswith("±") or _EXACT.match(figure.before):
