@@ -55,6 +55,7 @@ def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[f
     return [absent for absent, _ in pairs], [present for _, present in pairs]
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
     """It takes a tenth of a second longer if a row is there; but all answers leave a quarter of a second after."""
