@@ -45,6 +45,8 @@ def test_a_model_that_is_asked_of_all_at_once_is_noticed(monkeypatch: pytest.Mon
         return told
 
     monkeypatch.setattr(predictions, "_unit_by_unit", at_once)
+    # The largest amount is above each threshold: with a drawn one a third of the attacks would meet no fault.
+    monkeypatch.setattr(faults, "uniform_integers", lambda *_: np.array([faults.AMOUNTS - 1]))
     found = faults.run(Settings(short=True, against="lapwing", epsilon=Fraction(1, 1000)))
     wrong = [check.what for check in found.checks if not check.holds]
     assert wrong[:1] == ["faults, score, Lapwing"]
