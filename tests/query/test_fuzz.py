@@ -112,7 +112,7 @@ def grouped_together(node: Any, unit: str) -> str:
 
 
 def joined_with_anyone(node: Any, unit: str) -> str:
-    return joined_by_unit(node, unit).replace(f"ON ours.{unit} = theirs.", f"ON ours.{unit} > 0 OR 0 < theirs.")
+    return joined_by_unit(node, unit).replace(f"ON ours.{unit} IS NOT DISTINCT FROM theirs.", "ON 0 < theirs.")
 
 
 def raising(value: str, kind: Any) -> str:

@@ -241,7 +241,8 @@ def test_twin_rows_joined_across_units_are_found(tmp_path: Path, monkeypatch: py
     real = sql_relations._joined_by_unit
 
     def lost(node: Any, unit: str) -> str:
-        return re.sub(r'ON ours\.unit = theirs\."?holder"?', "ON TRUE", real(node, unit))
+        equal = r'ON ours\.unit IS NOT DISTINCT FROM (theirs\."?holder"?)'
+        return re.sub(equal, r"ON \1 IS NOT NULL", real(node, unit))
 
     monkeypatch.setattr(sql_relations, "_joined_by_unit", lost)
     with pytest.raises(AssertionError):

@@ -34,7 +34,7 @@ def with_anyone(*kinds: str) -> Any:
         text = joined_by_unit(node, unit)
         if node.kind not in kinds:
             return text
-        return text.replace(f"ON ours.{unit} = theirs.", f"ON ours.{unit} > 0 OR 0 < theirs.")
+        return text.replace(f"ON ours.{unit} IS NOT DISTINCT FROM theirs.", "ON 0 < theirs.")
 
     return joined
 

@@ -290,7 +290,13 @@ def _joined(node: "PublicJoin", carried: Sequence[str]) -> str:
 
 
 def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
-    """Join rows of a unit with each other; no two columns of the sides have one name."""
+    """Join rows of a unit with each other; no two columns of the sides have one name.
+
+    An engine that finds one side empty does not read the other, which may be all rows of everybody and dear: so one
+    unit, alone on its side, would switch their work on. Therefore either side has a row more, of no unit. It meets the
+    other side's row of no unit alone, and is left out above: units are never NULL, so that of all other rows the same
+    pairs meet as by equality.
+    """
     columns = [identifier(column.name) for column in node.source.relation.columns]
     ours_unit, theirs_unit = (unit_name(*tables_of(side.relation)) for side in (node.source, node.other))
     names = (unit, *columns, *(column.name for column in node.added))
@@ -298,19 +304,35 @@ def _joined_by_unit(node: "UnitJoin", unit: str) -> str:
     holder, shared = identifier(_free("holder", taken)), _free("on", taken)
     left = [f"{_column(pair[0])} AS {shared}{i}" for i, pair in enumerate(node.on)]
     right = [f"{_column(pair[1])} AS {shared}{i}" for i, pair in enumerate(node.on)]
+    # NULL would be left out of what is looked up. What it is instead is cast as the column is, by the union.
+    keys = [_SOMETHING.get(engine_type(pair[1].type), "0") for pair in node.on]
     own = [f"{ours_unit} AS {unit}" if ours_unit != unit else unit, *columns, *left]
     added = _named(map(_column, node.shown), node.added)
-    ours = f"(SELECT {_items(own)} {selected(node.source)}) AS ours"
-    theirs = f"(SELECT {_items([f'{theirs_unit} AS {holder}', *added, *right])} {selected(node.other)}) AS theirs"
+    others = [f"{theirs_unit} AS {holder}", *added, *right]
+    ours = f"(SELECT {_items(own)} {selected(node.source)}{_and_nobodys(1 + len(columns), keys)}) AS ours"
+    theirs = f"(SELECT {_items(others)} {selected(node.other)}{_and_nobodys(1 + len(added), keys)}) AS theirs"
     equal = "".join(f" AND ours.{shared}{i} = theirs.{shared}{i}" for i in range(len(node.on)))
     condition = "" if node.condition is None else f" AND ({expression(node.condition)})"
     further = [identifier(column.name) for column in node.added] if node.kind in ("inner", "left") else []
     shown = [*(f"ours.{name}" for name in (unit, *columns)), *(f"theirs.{name}" for name in further)]
-    on = f"ours.{unit} = theirs.{holder}{equal}{condition}"
+    on, some = f"ours.{unit} IS NOT DISTINCT FROM theirs.{holder}{equal}{condition}", f"WHERE ours.{unit} IS NOT NULL"
     if node.mark is not None:
         found = f"EXISTS (SELECT 1 FROM {theirs} WHERE {on}) AS {identifier(node.mark.name)}"
-        return f"(SELECT {_items([*shown, found])} FROM {ours})"
-    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on})"
+        # Above, as it would be asked before EXISTS in the same SELECT.
+        return f"(SELECT * FROM (SELECT {_items([*shown, found])} FROM {ours}) AS ours {some})"
+    return f"(SELECT {_items(shown)} FROM {ours} {node.kind.upper()} JOIN {theirs} ON {on} {some})"
+
+
+def _and_nobodys(nulls: int, keys: Sequence[str]) -> str:
+    """Return what adds a row of no unit: so many columns are NULL, and then come values that are not."""
+    return f" UNION ALL SELECT {_items([*['NULL'] * nulls, *keys])}"
+
+
+_SOMETHING = {
+    "VARCHAR": "''", "DATE": "DATE '2000-01-01'", "TIMESTAMP": "TIMESTAMP '2000-01-01'", "BOOLEAN": "FALSE",
+    "DOUBLE": "0.0::DOUBLE",
+}  # fmt: skip
+"""A value of each type but whole numbers."""
 
 
 def _meeting(node: "SharedJoin") -> str:
