@@ -363,7 +363,8 @@ def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
     [
         (1e-5, None, None),
         (1.1e-5, None, "delta = 1.1e-5 is large; choose it well below one in the number of people."),
-        (1e-3, 1000, None),
+        (9.9e-4, 1000, None),
+        (1e-3, 1000, "delta = 0.001 is one in 1000 people, which would allow giving away"),
         (1e-3, 1001, "delta = 0.001 is above one in 1001 people, which would allow giving away"),
     ],
 )

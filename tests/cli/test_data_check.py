@@ -74,6 +74,7 @@ def test_as_json(messy: Path, run: Run) -> None:
     (table,) = document["tables"]
     code = table["columns"][1]
     assert (checked.status, document["private"], table["passes"], table["rows"]) == (6, True, False, 6)
+    assert document["warnings"] == []
     assert (code["unreadable"], code["examples"]) == (2, [{"value": "A1", "times": 2}])
     assert table["units"]["limits"][1] == {
         "max_rows_per_unit": 2,
@@ -145,3 +146,22 @@ def test_codes_for_missing_values_are_pointed_out_until_the_catalog_has_them(fol
         ([], None, None), ([], None, 0), ([], 0, None)
     ]  # fmt: skip
     assert [column["nulls"] for column in checked["columns"]] == [0, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("delta", "people", "code"),
+    [
+        ("0.01", "", "delta_above_one_percent"),
+        ("0.001", "people = 1000", "delta_above_one_in_people"),
+        ("0.001", "", None),
+    ],
+)
+def test_a_delta_that_protects_nobody_is_warned_of(
+    messy: Path, run: Run, delta: str, people: str, code: str | None
+) -> None:
+    run(*INIT, "--max-rows", "1", "--delta", delta, "--neighbouring", "replace_one", "--unreadable", "null")
+    file = messy / "lapwing.toml"
+    file.write_text(file.read_text().replace("[tables.messy]", f"[tables.messy]\n{people}"))
+    document = json.loads(run("data", "check", "--format", "json").out)
+    assert [warning["code"] for warning in document["warnings"]] == ([] if code is None else [code])
+    assert ("warning " in run("data", "check").out) is (code is not None)

@@ -6,6 +6,7 @@ from math import ceil
 from statistics import NormalDist
 
 import pytest
+from mpmath import exp, log, mpf, ncdf
 
 import lapwing as lw
 from lapwing.catalog.toml import load
@@ -68,6 +69,25 @@ def test_prices(row: list[str]) -> None:
         str(many("gdp", epsilon)),
         str(many("pure", epsilon)),
     ]
+
+
+@pytest.mark.parametrize("row", table("theory/measures.md", "| threshold"), ids=lambda row: f"above {row[0]}")
+def test_a_threshold_after_gaussian_noise_may_need_a_larger_tau(row: list[str]) -> None:
+    """The least τ² of two outcomes, by trying every λ; and that their Rényi divergences stay those of ½-zCDP."""
+    half, threshold = mpf(1) / 2, mpf(row[0])
+    above = [ncdf(half - threshold), ncdf(-half - threshold)]
+    found = []
+    for p, q in (above, reversed(above)):
+        loss = (log(p / q), log((1 - p) / (1 - q)))
+        mean = p * loss[0] + (1 - p) * loss[1]
+        found += [
+            2 * log(p * exp(rate * (loss[0] - mean)) + (1 - p) * exp(rate * (loss[1] - mean))) / rate**2
+            for rate in (mpf(k) / 20 for k in range(-400, 401) if k)
+        ]
+        for order in (mpf(3) / 2, mpf(2), mpf(8), mpf(64)):
+            moment = p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)
+            assert log(moment) / (order - 1) <= order / 2
+    assert row[1] == f"{float(max(found)):.3f}"
 
 
 def test_how_many_questions_fit() -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from lapwing.catalog.large_delta import delta_warnings
 from lapwing.guarantee import as_text
 from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
@@ -104,3 +106,21 @@ def test_nothing_of_the_page_comes_from_rows(tmp_path: Path, budget: str) -> Non
         finally:
             session.close()
     assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(
+    ("delta", "people", "warned"),
+    [("1e-6", None, False), ("0.01", None, True), ("0.0009", 1_000, False), ("0.001", 1_000, True)],
+)
+def test_a_delta_that_protects_nobody_is_warned_of(
+    tmp_path: Path, delta: str, people: int | None, warned: bool
+) -> None:
+    small.write(tmp_path, [small.row(person) for person in range(20)])
+    budget = f'epsilon = 3\ndelta = {delta}\nneighbouring = "replace_one"'
+    described = small.catalog(tmp_path, budget=budget, most=1)
+    (table,) = described.tables
+    with open_session(replace(described, tables=(replace(table, people=people),))) as session:
+        promise = session.guarantee().sections[0].paragraphs
+    warnings = delta_warnings(Fraction(delta), [people])
+    assert bool(warnings) is warned
+    assert [text for text in promise if text.startswith("Warning: ")] == [f"Warning: {text}" for text in warnings]

@@ -19,6 +19,7 @@ from lapwing.query import stability
 from lapwing.query.bind import bind
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures import Sum
+from lapwing.release.notes import PUBLIC_PEOPLE
 from tests.support.engines.tables import run
 
 PEOPLE = 1000
@@ -172,3 +173,65 @@ def test_a_catalog_keeps_it(tmp_path: Path) -> None:
     text = CATALOG.replace("people = {people}\n", "").format()
     without = loads(text, file="lapwing.toml", folder=tmp_path)
     assert catalog.digest != without.digest
+
+
+UNKNOWN = CATALOG.replace("people = {people}\n", "")
+ADD_REMOVE = UNKNOWN.replace('"replace_one"', '"add_remove"')
+
+
+def public_people(folder: Path, text: str, question: str, **asked: Any) -> list[str]:
+    """Return the notes of a price that say what a public number of people would give."""
+    poll(folder)
+    (folder / "lapwing.toml").write_text(text.format(people=PEOPLE))
+    with lw.connect(folder / "lapwing.toml") as session:
+        preview = session.explain(question, **({"epsilon": 1} | asked))
+    return [note for note in preview.notes if getattr(note, "code", "") == PUBLIC_PEOPLE]
+
+
+@pytest.mark.parametrize(
+    ("measure", "assumed", "wanted"), [("pure", None, 3 / 1000), ("gdp", 1000, 3 / 1000), ("gdp", 500, 3 / 500)]
+)
+def test_a_price_says_what_a_public_number_would_give(
+    tmp_path: Path, measure: str, assumed: int | None, wanted: float
+) -> None:
+    """The half-width that it names is that of the catalog with these lines, at the same price."""
+    other = 'measure = "gdp"\ndelta = 1e-6'
+    text = ADD_REMOVE if measure == "pure" else ADD_REMOVE.replace('measure = "pure"', other)
+    (note,) = public_people(tmp_path, text, "SELECT AVG(agrees) AS share FROM poll", assuming_count=assumed)
+    assert f"share ±{wanted:.3g} for" in note
+    assert f"{assumed or 1000:,} people a pure ledger" in note
+    for line in ('neighbouring = "replace_one"', "people ="):
+        assert line in note
+    assert "nullable" not in note
+    (tmp_path / "other").mkdir()
+    poll(tmp_path / "other")
+    (tmp_path / "other" / "lapwing.toml").write_text(CATALOG.format(people=assumed or 1000))
+    with lw.connect(tmp_path / "other" / "lapwing.toml") as session:
+        (column,) = session.explain("SELECT AVG(agrees) AS share FROM poll", epsilon=1).columns
+    assert column.half_width == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "said"),
+    [
+        (ADD_REMOVE, "SELECT AVG(age) FROM poll", True),
+        (UNKNOWN, "SELECT AVG(cost), COUNT(*) FROM poll", True),
+        (CATALOG, "SELECT AVG(cost) FROM poll", False),
+        (CATALOG, "SELECT AVG(age) FROM poll", True),
+        (ADD_REMOVE, "SELECT AVG(cost) FROM poll WHERE agrees", False),
+        (ADD_REMOVE, "SELECT AVG(cost) FILTER (WHERE agrees) FROM poll", False),
+        (ADD_REMOVE, "SELECT agrees, AVG(cost) FROM poll GROUP BY agrees", False),
+        (ADD_REMOVE, "SELECT COUNT(*) FROM poll", False),
+        (ADD_REMOVE.replace("max_rows_per_unit = 1", "max_rows_per_unit = 2"), "SELECT AVG(cost) FROM poll", False),
+    ],
+)
+def test_it_speaks_of_means_over_everybody_alone(tmp_path: Path, text: str, question: str, said: bool) -> None:
+    assert bool(public_people(tmp_path, text, question)) is said
+
+
+def test_neighbours_that_are_settled_are_not_advised_against(tmp_path: Path) -> None:
+    poll(tmp_path)
+    (tmp_path / "lapwing.toml").write_text(ADD_REMOVE.format())
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        session.sql("SELECT COUNT(*) AS n FROM poll", epsilon=1)
+    assert not public_people(tmp_path, ADD_REMOVE, "SELECT AVG(cost) FROM poll")

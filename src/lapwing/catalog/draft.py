@@ -19,6 +19,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import NUMERIC
 from lapwing.catalog.condition import Condition, check_from_source, whole
 from lapwing.catalog.file_columns import FileColumn, read_columns, type_of
+from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import ROW, SPARK, Budget, Catalog, Table
 from lapwing.catalog.patterns import folder_of
 from lapwing.catalog.place import refuse, within
@@ -412,9 +413,7 @@ def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fracti
 def _delta_notes(delta: Fraction, people: int | None) -> Iterable[str]:
     if people is not None and (type(people) is not int or people < 1):
         raise InvalidParameter(f"people is {people!r}; give a public figure, an integer of 1 or more, or leave it out.")
-    shown = spelling.number(delta)
-    if people is not None and delta > Fraction(1, people):
-        reason = "which would allow giving away one person's rows whole; choose a smaller one"
-        yield f"delta = {shown} is above one in {people} people, {reason}."
-    if people is None and delta > LARGEST_DELTA:
-        yield f"delta = {shown} is large; choose it well below one in the number of people."
+    warnings = delta_warnings(delta, (people,))
+    yield from warnings
+    if not warnings and people is None and delta > LARGEST_DELTA:
+        yield f"delta = {spelling.number(delta)} is large; choose it well below one in the number of people."

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 import lapwing as lw
+from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.source_address import is_address
 from lapwing.catalog.toml import load
 from lapwing.cli.characters import to_json, visible
@@ -64,8 +65,8 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
 
     What comes from a source is fetched first, and kept; `lapwing data accept` then takes just that.
 
-    Also how many rows each limit of rows for a unit would leave out. Nothing is charged, and no ledger is opened. Ends
-    with an error if the data would not be accepted as they are.
+    Also how many rows each limit of rows for a unit would leave out, and whether delta is too large. Nothing is
+    charged, and no ledger is opened. Ends with an error if the data would not be accepted as they are.
 
     The figures are exact and private. They are for you, not for publication: nothing that only they say may go into
     the catalog, as what is there is public.
@@ -74,10 +75,12 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
     _fetch(described)
     with closing(open_checking_engine(described)) as engine:
         checks = [engine.check(table) for table in described.tables]
+    warnings = delta_warnings(described.budget.delta, [table.people for table in described.tables])
     if form is Report.json:
-        print_text(to_json({"private": True, "tables": [as_document(one) for one in checks]}))
+        warned = [{"code": warning.code, "text": warning} for warning in warnings]
+        print_text(to_json({"private": True, "tables": [as_document(one) for one in checks], "warnings": warned}))
     else:
-        show(*as_page(checks))
+        show(*as_page(checks, warnings))
     refused = [one.table.name for one in checks if not one.passes]
     if refused:
         raise DataFault(

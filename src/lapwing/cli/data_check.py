@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
 
 
-def as_page(checks: "Sequence[TableCheck]") -> "list[RenderableType]":
-    """Return what was found of tables, as people read it."""
+def as_page(checks: "Sequence[TableCheck]", warnings: Sequence[str] = ()) -> "list[RenderableType]":
+    """Return what was found of tables, and what the catalog makes worth a warning, as people read it."""
     parts: list[RenderableType] = []
     for check in checks:
         parts += [text(_headline(check), "bold"), Text(), Fitted(_columns(check)), Text()]
@@ -26,6 +26,8 @@ def as_page(checks: "Sequence[TableCheck]") -> "list[RenderableType]":
             parts += [labelled(*said), Text()]
         if check.units is not None and check.units.units:
             parts += [Fitted(_limits(check.units, check.rows)), Text()]
+    if warnings:
+        parts += [labelled(*(("warning", warning) for warning in warnings)), Text()]
     return [*parts, labelled(("private", PRIVATE))]
 
 

@@ -15,6 +15,7 @@ from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog import spelling
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.graph import Graph
+from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.ledger.state import State
@@ -131,7 +132,12 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     )
     parts = () if view.by_part is None else (_in_parts(view),)
     closed = ("The data set is closed: nothing more is answered.",) if view.closed else ()
-    return PageSection(title="The promise", paragraphs=(*text, *parts, *_raised(view), *closed), table=tuple(rows))
+    warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
+    return PageSection(
+        title="The promise",
+        paragraphs=(*text, *(f"Warning: {warning}" for warning in warnings), *parts, *_raised(view), *closed),
+        table=tuple(rows),
+    )
 
 
 def _raised(view: BudgetView) -> tuple[str, ...]:

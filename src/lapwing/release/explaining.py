@@ -13,6 +13,7 @@ from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.query.calibrate import calibrate
+from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.joint_price import Asked, asked_by
@@ -30,6 +31,7 @@ from lapwing.release.previews import (
     selection_preview,
     unpromised,
 )
+from lapwing.release.public_people import notes_on_public_people
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import notes_before, settled, stored_searches
 from lapwing.release.stored import Purchase, key_of, look_up, parts_charged
@@ -169,6 +171,8 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
     parts = parts_charged(plan.question, state)
     now = _now(() if stored else buying.quotes, price, parts, state, access)
     budget, names = access.catalog.budget, measure_names(plan)
+    means = any(isinstance(output.value, Average) for output in plan.outputs)
+    public = notes_on_public_people(plan, price, state, budget, assuming_count) if means and not stored else ()
     return Preview(
         cost=price.nothing() if stored else price,
         price=price,
@@ -182,7 +186,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-        notes=(*notes_of(plan, priced), *buying.notes),
+        notes=(*notes_of(plan, priced), *buying.notes, *public),
         delta=priced.delta,
         sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
         assuming_count=assuming_count,
