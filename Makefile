@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-long check check-quick types editor bench docs dist lock lock-extras clean help
+.PHONY: demo test test-long check check-quick types editor bench bench-history docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
 # Tests wait for half of their time, for each other too (`tests/support/alone.py`): two processes fill a core.
@@ -22,10 +22,15 @@ INSTALL = $(PIP) uninstall --yes --quiet lapwing && $(PIP) install --no-build-is
 demo: $(VENV)/run.stamp        ## answer real questions on the shipped data set
 	@$(BIN)/lapwing demo --folder demo
 
-test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes
+test: $(VENV)/dev.stamp        ## run the tests, in parallel: minutes; those of one room: make test ROOM=query
+ifdef ROOM
+	@test -d tests/$(ROOM) || { echo "There is no tests/$(ROOM); the rooms are:" $(filter-out fixtures support,$(notdir $(patsubst %/,%,$(wildcard tests/*/)))); exit 2; }
+	@$(if $(filter spark,$(ROOM)),$(MAKE) --no-print-directory $(VENV)/spark.stamp && $(SPARK),$(PYTEST) tests/$(ROOM))
+else
 	@requirements/debian.sh
 	@! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp
 	@$(FOUND) & spark=0; $(SPARK) || spark=$$?; wait; $(PYTEST) && exit $$spark
+endif
 
 test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for long: LAPWING_SEED=... repeats a run
 	@requirements/debian.sh debootstrap
@@ -52,6 +57,10 @@ editor:
 bench: $(VENV)/dev.stamp       ## measure, as ratios against peers and floors
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
+bench-history: $(VENV)/dev.stamp  ## measure those whose ratios are kept, and draw the page of their history anew
+	@for name in noise start ledger; do LAPWING_BENCH_HISTORY=1 $(BIN)/python benchmarks/$$name.py || exit 1; done
+	@$(BIN)/python scripts/benchmark_page.py --write
+
 docs: $(VENV)/docs.stamp       ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
 
@@ -71,6 +80,7 @@ lock: $(VENV)/dev.stamp        ## choose and pin the newest allowed versions
 	@$(LOCK) pyproject.toml --group build --extra server --extra plots --extra shell --extra xlsx --no-annotate --output-file requirements/run.lock
 	@$(LOCK) pyproject.toml --group build --group dev --all-extras $(NO_SPARK) --no-annotate --output-file requirements/dev.lock
 	@$(LOCK) --group docs --constraint requirements/dev.lock --no-annotate --output-file requirements/docs.lock
+	@printf '%s\n' numpy python-flint cryptography typing-extensions | $(LOCK) - --constraint requirements/run.lock --no-annotate --output-file requirements/core.lock
 	@$(MAKE) --no-print-directory lock-extras
 
 lock-extras: $(VENV)/dev.stamp ## pin what extras bring, and what a service takes, as it is pinned for development
@@ -107,4 +117,4 @@ clean:                         ## remove the environment, the demos and everythi
 	@rm -rf $(VENV) demo demo-* dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help:                          ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-11s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r target text; do printf '  make %-13s %s\n' "$$target" "$$text"; done

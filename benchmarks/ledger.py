@@ -16,6 +16,8 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+from _runs import keep
+
 from lapwing.ledger.entries import Charge
 from lapwing.ledger.opening import open_ledger
 from lapwing.ledger.registration import Registration
@@ -101,10 +103,13 @@ def main() -> None:
                     ledger.record_unanswered([waiting.pop() for _ in range(UNDER_WAY // 2)], "interrupt")
 
             print(f"{'threads':>7} {'charges/s':>10} {'floor/s':>10} {'ratio':>6}")
+            ratios = {}
             for threads in (1, 8):
                 pairs = sorted((rate(charge, threads), rate(insert, threads)) for _ in range(ROUNDS))
                 ours, bare = pairs[ROUNDS // 2]
                 print(f"{threads:>7} {ours:>10.0f} {bare:>10.0f} {ours / bare:>6.2f}")
+                ratios[f"charges a second, {threads} thread{'s' * (threads > 1)} / bare inserts"] = ours / bare
+            keep("ledger", ratios)
             entries = ledger.state().sequence
         start = time.perf_counter()
         with closing(open_ledger(f"sqlite:{path.name}", path.parent, REGISTRATION)):

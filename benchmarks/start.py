@@ -24,6 +24,7 @@ from unittest.mock import patch
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from _runs import keep
 
 import lapwing as lw
 from lapwing.engines.duckdb.engine import DuckDB
@@ -98,7 +99,8 @@ def asking(catalog: Path, number: int) -> tuple[str, ...]:
     return ("query", question(number), "--epsilon", "0.01", "--catalog", str(catalog))
 
 
-def processes(catalog: Path, repeats: int) -> None:
+def processes(catalog: Path, repeats: int) -> dict[str, float]:
+    """Print what commands take as whole processes, and return it as ratios."""
     times: dict[str, list[float]] = {name: [] for name in ("query", "libraries", "help", "nothing")}
     libraries = libraries_of(*asking(catalog, 999))
     for number in range(repeats):
@@ -109,9 +111,11 @@ def processes(catalog: Path, repeats: int) -> None:
     query, alone, shown, nothing = (statistics.median(times[name]) for name in times)
     print(f"lapwing query   {query:6.3f} s   its libraries alone {alone:6.3f} s   ratio {query / alone:5.2f}")
     print(f"lapwing --help  {shown:6.3f} s   an empty process    {nothing:6.3f} s")
+    return {"lapwing query / its libraries alone": query / alone, "lapwing --help / an empty process": shown / nothing}
 
 
-def small_questions(session: lw.Session) -> None:
+def small_questions(session: lw.Session) -> dict[str, float]:
+    """Print what a small question takes beside its statement, and return it as a ratio."""
     statements: list[tuple[duckdb.DuckDBPyConnection, str]] = []
     fetch = DuckDB._fetch
 
@@ -127,6 +131,7 @@ def small_questions(session: lw.Session) -> None:
             alone.append(of_call(lambda: [plain.execute(text).fetchall() for plain, text in statements]))
     whole, engine = (1000 * statistics.median(times[WARM_UP:]) for times in (asked, alone))
     print(f"session.sql     {whole:6.2f} ms  its statement alone {engine:6.2f} ms  beyond {whole - engine:5.2f} ms")
+    return {"session.sql / its statement alone": whole / engine}
 
 
 def main() -> None:
@@ -135,8 +140,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         path = write(Path(name))
         with opened(path) as session:
-            small_questions(session)
-        processes(path.with_suffix(".lapwing.toml"), repeats)
+            ratios = small_questions(session)
+        keep("start", ratios | processes(path.with_suffix(".lapwing.toml"), repeats))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from lapwing.datasets import rand_hie_catalog, rand_hie_data
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 DOCS: Final = ROOT / "docs"
-PAGES: Final = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
+OF_THE_ROOT: Final = tuple(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY"))
+PAGES: Final = (*OF_THE_ROOT, *sorted(DOCS.rglob("*.md")))
 
 
 def flights(name: str) -> Path:
