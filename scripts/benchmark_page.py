@@ -27,21 +27,22 @@ def runs(folder: Path = HISTORY) -> dict[str, list[dict[str, Any]]]:
 
 
 def table(history: dict[str, list[dict[str, Any]]]) -> str:
-    """Return a row for each ratio: its value in the newest run, the range over all runs, and where the newest ran."""
-    lines = ["| benchmark | ratio | newest | least to largest | runs | newest run |", "|---|---|---:|---:|---:|---|"]
+    """Return a row for each ratio: its newest value and its range; and below, where the newest ones ran."""
+    lines = ["| benchmark | ratio | newest | least | largest | runs |", "|---|---|---:|---:|---:|---:|"]
     for benchmark, all_runs in history.items():
-        newest = all_runs[-1]
-        for name, value in newest["ratios"].items():
+        for name, value in all_runs[-1]["ratios"].items():
             values = [run["ratios"][name] for run in all_runs if name in run["ratios"]]
-            span = f"{min(values):.3g} to {max(values):.3g}"
-            lines.append(f"| `{benchmark}` | {name} | {value:.3g} | {span} | {len(values)} | {_where(newest)} |")
-    return "\n".join(lines)
+            shown = [f"{number:.3g}" for number in (value, min(values), max(values))]
+            lines.append(f"| `{benchmark}` | {name} | {' | '.join(shown)} | {len(values)} |")
+    newest = [f"- `{benchmark}`: {_where(all_runs[-1])}" for benchmark, all_runs in history.items()]
+    return "\n".join([*lines, "", "The newest runs:", "", *newest])
 
 
 def _where(run: dict[str, Any]) -> str:
     machine = run["machine"]
-    commit = f"{run['commit']}{', with changes' if run['changed'] else ''}"
-    return f"{run['time'][:10]}, {commit}: {machine['cores']} cores, load {machine['load']}"
+    commit = f"commit {run['commit']}{' with changes in `src`' if run['changed'] else ''}"
+    busy = f"{machine['cores']} cores ({machine['processor']}), load {machine['load']}"
+    return f"{run['time']} UTC, {commit}; {busy}; Python {machine['python']}"
 
 
 def draw(history: dict[str, list[dict[str, Any]]]) -> None:
