@@ -151,7 +151,6 @@ def test_codes_for_missing_values_are_pointed_out_until_the_catalog_has_them(fol
 @pytest.mark.parametrize(
     ("delta", "people", "code"),
     [
-        ("0.01", "", "delta_above_one_percent"),
         ("0.001", "people = 1000", "delta_above_one_in_people"),
         ("0.001", "", None),
     ],
