@@ -129,3 +129,11 @@ def test_parts_add_up_and_numbers_count_steps() -> None:
 
 def test_values_that_few_hold_do_not_show() -> None:
     assert "secret" not in repr(columns_of([(1, "secret")], [pa.int64(), pa.string()]))
+
+
+def test_a_batch_without_rows_holds_nothing() -> None:
+    """An engine may return no batch, or one that is empty: either is an answer of no keys."""
+    schema = pa.schema([("holder", pa.int64()), ("key0", pa.string())])
+    for batches in ([], [pa.record_batch([pa.array([], kind) for kind in schema.types], schema=schema)]):
+        parts = counted(pa.RecordBatchReader.from_batches(schema, batches))
+        assert Holders.of_parts([parts], [None]).named() == []

@@ -152,7 +152,7 @@ def _encoded(chunks: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, _
 
 def _numbers(chunks: Sequence[pa.Array], kind: pa.DataType) -> _Codes:
     """Return units as numbers: of integers close to each other, their distance from the least."""
-    if chunks and pa.types.is_signed_integer(kind):
+    if any(map(len, chunks)) and pa.types.is_signed_integer(kind):  # an engine may return a batch without rows
         numbers = np.concatenate([chunk.to_numpy() for chunk in chunks], dtype=np.int64)
         low, high = (int(end) for end in (numbers.min(), numbers.max()))
         if high - low < _CLOSE:

@@ -19,8 +19,9 @@ from lapwing.engines.duckdb.literals import clamp, identifier, text, unit_name, 
 from lapwing.engines.duckdb.source_reading import located
 from lapwing.engines.duckdb.stamps import readable
 from lapwing.engines.event_rows import EventQuestion, EventRows
+from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
-from lapwing.query.expressions.types import Fixed
+from lapwing.query.expressions.types import Fixed, Plain
 from lapwing.query.measures import Key
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ class DuckDBEvents:
         whose = "uuid()" if table.unit_is_row else unit_value(table, types[table.unit_column])
         columns = [f"{clean(column, types[column.name])} AS {identifier(column.name)}" for column in table.columns]
         cleaned = f"SELECT {', '.join([f'{whose} AS {unit}', *columns])} FROM {relation} WHERE {whose} IS NOT NULL"
-        conditions = [f"{identifier(question.time)} IS NOT NULL"]
+        # A time outside of the calendar is that of no tick. Infinity has no number of microseconds: it would be NULL.
+        time = ColumnReference(name=question.time, type=Plain(name="timestamp"))
+        conditions = [f"{expression(in_calendar(time))} IS NOT NULL"]
         if not question.unlisted:
             conditions += [listed(key) for key in question.keys if key.other is None]
         asked = [
