@@ -12,13 +12,25 @@ count as told wrongly. Then there is always an answer, and Bob moves it by 1 at 
 answers together are kε-private. So in each of the 2^k worlds the right guess has e^(kε) times the probability at most
 that this guess has where Bob is not there, and these add up to 1: on average over worlds e^(kε)/2^k are right at most.
 
+*components*. Somebody asks how many connected components a graph has, where each person is hidden with all her edges.
+That is people less a largest forest in which nobody has more than `LEVEL` edges. A naive engine looks for such a
+forest, and for a bound that proves it the largest; where the two do not meet, it gives up: proven, or a fault. A coin
+decides whether Alice is there. The two meet without her, and do not meet with her: so whoever goes by the fault is
+right always, whatever the noise is.
+
+Lapwing has the value of every graph (`mechanisms.graphs.forests`), so its answer has noise and nothing else. No guess
+is right more often than e^ε/(1 + e^ε) then (*one-query*).
+
 What else can fail by what one person holds is a case of its own here, with the attack that it allows.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from math import exp
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, final
 
 import pyarrow as pa
@@ -26,10 +38,13 @@ import pyarrow as pa
 from lapwing.errors import LapwingError
 from lapwing.exact.entropy import SYSTEM
 from lapwing.exact.samplers import uniform_integers
+from lapwing.graphs import connect
 from lapwing.lab.agreement import CONFIDENCE, exactly, share
 from lapwing.lab.course import protected_students
 from lapwing.lab.drawing import chart, data, guesses_with_bounds
 from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, columns
+from lapwing.lab.guesses import at_most
+from lapwing.lab.made_graph import written
 from lapwing.lab.students import LARGEST_SCHOLARSHIP, students
 from lapwing.learn import score
 from lapwing.mechanisms import DiscreteLaplace
@@ -51,13 +66,15 @@ class Case:
     """Something that can fail by what one person holds.
 
     Args: name: of what is asked; naive, lapwing: attack a world that is drawn anew, and return whether the guess was
-        right, and how many faults there were; most: how often any attack is right against Lapwing, at ε an answer.
+        right, and how many faults there were; most: how often any attack is right against Lapwing, at ε an answer;
+        solver: whether Lapwing's answer needs SciPy, and is left out where that is not installed.
     """
 
     name: str
     naive: Callable[[Fraction], tuple[bool, int]]
     lapwing: Callable[[Fraction], tuple[bool, int]]
     most: Callable[[float], float]
+    solver: bool = False
 
 
 # ---- score -----------------------------------------------------------------------------------------------------------
@@ -138,7 +155,90 @@ SCORE: Final = Case(
     lapwing=_lapwing_score,
     most=lambda epsilon: min(1.0, exp(HALVINGS * epsilon) / AMOUNTS),
 )
-CASES: Final = (SCORE,)
+
+
+# ---- components ------------------------------------------------------------------------------------------------------
+
+Pair = tuple[int, int]
+HUBS: Final = 8
+FANS: Final = 59
+PEOPLE: Final = HUBS + FANS
+LEVEL: Final = 8
+"""Alice is 0, a hub."""
+COUNTS: Final = (3, 10)
+"""The components at this level, with Alice and without."""
+
+
+def friendships(*, alice: bool) -> frozenset[Pair]:
+    """Return who knows whom: each fan two of the hubs."""
+    fans = ((fan, HUBS + fan) for fan in range(FANS))
+    pairs = ((hub % HUBS, node) for fan, node in fans for hub in (fan, 2 * (fan // HUBS) + fan + 1))
+    return frozenset(pair for pair in pairs if alice or 0 not in pair)
+
+
+def proven_forest(pairs: frozenset[Pair]) -> int:
+    """Return the size of a largest forest in which nobody has more than `LEVEL` edges, if it is proven to be.
+
+    A forest is at most as large as one without limits; and as the limits of those who are full together with a largest
+    one among the others.
+
+    Raises: ArithmeticError if the forest that was found, edge by edge, is smaller than either.
+    """
+    forest, full = _forest(pairs, LEVEL)
+    among_others, _ = _forest(frozenset(pair for pair in pairs if not full & {*pair}), PEOPLE)
+    whole, _ = _forest(pairs, PEOPLE)
+    if forest < min(whole, LEVEL * len(full) + among_others):
+        raise ArithmeticError("This forest is not proven to be a largest one.")
+    return forest
+
+
+def _forest(pairs: frozenset[Pair], most: int) -> tuple[int, set[int]]:
+    """Return the size of a forest in which nobody has more than so many edges, and who has as many."""
+    tree, edges, size = list(range(PEOPLE)), [0] * PEOPLE, 0
+    for one, other in sorted(pairs):
+        if tree[one] != tree[other] and max(edges[one], edges[other]) < most:
+            old, new = tree[one], tree[other]
+            tree = [new if each == old else each for each in tree]
+            edges[one] += 1
+            edges[other] += 1
+            size += 1
+    return size, {person for person in range(PEOPLE) if edges[person] == most}
+
+
+def is_there() -> bool:
+    """Throw the coin that decides whether Alice is there."""
+    return bool(uniform_integers(2, 1, SYSTEM)[0])
+
+
+def _naive_components(epsilon: Fraction) -> tuple[bool, int]:
+    """Add noise to people less a proven forest, and fail where none is proven."""
+    alice = is_there()
+    try:
+        found = (PEOPLE if alice else PEOPLE - 1) - proven_forest(friendships(alice=alice))
+        DiscreteLaplace(scale=LEVEL / epsilon).release(found)
+    except ArithmeticError:
+        return alice, 1
+    return not alice, 0
+
+
+def _lapwing_components(epsilon: Fraction) -> tuple[bool, int]:
+    """Ask the real engine; where there is no fault to go by, go by which count is nearer."""
+    alice = is_there()
+    people = range(0 if alice else 1, PEOPLE)
+    with TemporaryDirectory(prefix="lapwing-lab-") as folder:
+        catalog = written(Path(folder), people, sorted(friendships(alice=alice)), epsilon=epsilon)
+        with connect(catalog) as graph:
+            try:
+                (row,) = graph.ask("components", epsilon=epsilon, level=LEVEL).rows()
+            except LapwingError:
+                return alice, 1
+    return (2 * int(row["components"] or 0) < sum(COUNTS)) == alice, 0  # type: ignore[arg-type]  # a number of them
+
+
+COMPONENTS: Final = Case(
+    name="components", naive=_naive_components, lapwing=_lapwing_components, most=at_most, solver=True
+)
+CASES: Final = (SCORE, COMPONENTS)
 
 
 # ---- the experiment --------------------------------------------------------------------------------------------------
@@ -151,7 +251,7 @@ def run(settings: Settings) -> Finding:
     for case in CASES:
         if settings.tries("naive"):
             parts.append(_judged(case, ONE_ANSWER, case.naive, epsilon, settings.times(200, 50)))
-        if settings.tries("lapwing"):
+        if settings.tries("lapwing") and (not case.solver or find_spec("scipy") is not None):
             parts.append(_judged(case, "Lapwing", case.lapwing, epsilon, settings.asked(20, 1)))
     rows = [row for row, _ in parts]
     return Finding.of(
@@ -189,7 +289,10 @@ def _said(row: Row) -> str:
             f"Where one row's fault is everybody's ({row['asked']}), the attacker is right in {right:.0f} % of cases."
         )
     most = 100 * float(row["right, at most"] or 0)
-    return f"Lapwing has no fault to show: {right:.0f} % are right, and no attack can be in more than {most:.2g} %."
+    return (
+        f"Lapwing has no fault to show ({row['asked']}): {right:.0f} % are right, and no attack can be in more than "
+        f"{most:.3g} %."
+    )
 
 
 def _plot(rows: list[Row], epsilon: float) -> Plot:
