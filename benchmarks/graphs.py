@@ -8,6 +8,7 @@ processor.
 
     python benchmarks/graphs.py                 errors, and time of each statistic
     python benchmarks/graphs.py growth          time of edge counts from 10^4 to 10^7 edges
+    python benchmarks/graphs.py scales          with an edge hidden: ladders, and bounds that are bought with a delta
 """
 
 import resource
@@ -19,15 +20,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from lapwing.catalog.graph import NODE
+from lapwing.catalog.graph import EDGE, NODE
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.graphs.pricing import Priced, priced
-from lapwing.graphs.recipe import Integers, LevelSearch, NoisyVector, Number, Released
+from lapwing.graphs.recipe import Integers, LadderCount, LevelSearch, NoisyVector, Number, Released
 from lapwing.graphs.statistics import recipe_of
 from lapwing.lab.made_graph import declared, rows_of
 from lapwing.mechanisms.graphs import simple_graph
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph
+from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.measures import PureDP
 
 EPSILON = Fraction(8, 10)
@@ -214,9 +216,49 @@ def growth() -> None:
         print(f"{graph.edges:>10,} edges: {time.process_time() - began:6.1f} s, {memory:4.1f} GB", flush=True)
 
 
+def scales() -> None:
+    """Print how far triangles and wedges err with an edge hidden, and what is stated, by ladders and bought bounds."""
+    import networkx as nx  # the judge of what graphs have, which is not needed elsewhere
+
+    known = {
+        "Zachary's karate club": nx.karate_club_graph(),
+        "Les Misérables": nx.les_miserables_graph(),
+        "made, 2,000 nodes": nx.powerlaw_cluster_graph(2_000, 8, 0.5, seed=1),
+        "made, 20,000 nodes": nx.powerlaw_cluster_graph(20_000, 10, 0.7, seed=1),
+    }
+    for name, made in known.items():
+        ends = np.array(list(nx.convert_node_labels_to_integers(made).edges))
+        rows = rows_of(SimpleGraph.of(made.number_of_nodes(), ends[:, 0], ends[:, 1]))
+        for statistic in ("triangles", "wedges"):
+            for measure in ("pure", "gdp"):
+                print(f"| {name} | {statistic} | {measure} | {' | '.join(_errors(rows, statistic, measure))} |")
+
+
+def _errors(rows: GraphRows, statistic: str, measure: str) -> list[str]:
+    """Return the exact count, then the stated ± (the median), and what 95 % of errors are within, of either way."""
+    delta, found = Fraction(1, 10**6), list[str]()
+    loss = loss_for(measure, Fraction(1), Fraction(0) if measure == "pure" else delta)
+    graph = declared(EDGE, edges_at_most=max(1_000, rows.graph.edges))
+    for bought in (Fraction(0), delta):
+        (one,) = priced(recipe_of(graph, statistic, {}), loss, "add_remove", bought).numbers(None)
+        if not isinstance(one.number, LadderCount) or one.number.local is None:
+            raise TypeError("triangles and wedges have a ladder where an edge is hidden")
+        exact, base, bound = one.number.exact(rows), one.number.base(rows), one.number.local.exact(rows)
+        local = replace(one.number.local, exact=lambda _, known=bound: known)
+        known = replace(one.number, exact=lambda _, known=exact: known, base=lambda _, known=base: known, local=local)
+        answers = [replace(one, number=known).release(rows, SystemEntropy()) for _ in range(2 * ANSWERS)]
+        widths = [answer.half_width(Fraction(95, 100)) for answer in answers[::10]]
+        errors = [abs(answer.values[0] - exact) for answer in answers]
+        found = found or [f"{exact:,}"]
+        found += [f"±{int(np.median(widths)):,}", f"{int(np.quantile(errors, 0.95)):,}"]
+    return found
+
+
 def main() -> None:
     if "growth" in sys.argv[1:]:
         return growth()
+    if "scales" in sys.argv[1:]:
+        return scales()
     named = [case for case in CASES if not sys.argv[1:] or {case.name, case.statistic} & set(sys.argv[1:])]
     print("graph    statistic              nodes      edges   error %   trimmed published  level    time     memory")
     for case in named:

@@ -135,6 +135,84 @@ def test_rows_that_are_no_edges_do_not_count(tmp_path: Path) -> None:
         assert value(graph.ask("edge_count", epsilon=10_000), "edges") == 2
 
 
+# ---- bounds that are bought -----------------------------------------------------------------------------------------
+
+
+def keeping(measure: str = "pure", delta: str = "delta = 1e-5, delta_keys = 1e-5") -> str:
+    return EDGES.replace("{ epsilon = 20 }", f'{{ epsilon = 20, {delta}, measure = "{measure}" }}')
+
+
+@pytest.mark.parametrize(
+    ("measure", "delta"),
+    one_in(2, [("pure", "delta = 1e-5, delta_keys = 1e-5"), ("gdp", "delta = 1e-4, delta_keys = 1e-5")], many=True),
+)
+def test_a_bound_is_bought_and_stays_free(tmp_path: Path, measure: str, delta: str) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING, graph=keeping(measure, delta), public=True)) as graph:
+        preview = graph.explain("triangles", epsilon=2, delta=1e-6)
+        assert preview.delta == Fraction(1, 10**6)
+        assert preview.numbers[0].half_width is None
+        ladder = graph.ask("triangles", epsilon=1)
+        bought = graph.ask("triangles", epsilon=2, delta=1e-6)
+        assert not bought.stored
+        low, high = bought.interval()["triangles"]
+        assert low[0] <= value(bought, "triangles") <= high[0]
+        (number,) = bought.outcome.released
+        assert number.base is not None
+        assert number.base >= 2  # what two nodes have in common at most, but for δ = 1e-6
+        assert bought.describe()[0].half_width == number.half_width(Fraction(95, 100))
+        assert graph.ask("triangles", epsilon=1).rows() == ladder.rows()  # as it was asked, before all others
+        again = graph.ask("triangles", epsilon=2)  # for which no ladder was bought
+        assert (again.stored, again.rows(), again.interval()) == (True, bought.rows(), bought.interval())
+        assert graph.sql("SELECT GRAPH_TRIANGLES(friends)", epsilon=1, delta=1e-7).stored
+        view = graph.budget()
+        assert view.delta_keys_spent == Fraction(1, 10**6)
+        assert len(view.history) == 2
+        assert "bound => bought" in view.history[-1].question
+        with pytest.raises(BudgetExhausted, match="delta"):
+            graph.ask("clustering", epsilon=1, delta=9.5e-6)
+        both = graph.ask("clustering", epsilon=1, delta=9e-6)
+        assert not both.stored
+        assert graph.budget().delta_keys_spent == Fraction(1, 10**5)
+    with lw.graphs.connect(tmp_path / "lapwing.toml") as graph:  # and for another process
+        assert graph.ask("clustering", epsilon=1, delta=9e-6).rows() == both.rows()
+
+
+def test_a_scale_is_not_released_for_nothing(tmp_path: Path) -> None:
+    """In a ledger that keeps no delta, or beside people who are charged too, or where nothing is proven: refused."""
+    (tmp_path / "people").mkdir()
+    no_delta, zcdp = keeping(delta="delta = 0"), keeping("zcdp", "delta = 1e-4, delta_keys = 1e-5")
+    beside = TIES.replace("{ epsilon = 20 }", '{ epsilon = 20, delta = 1e-5, delta_keys = 1e-5, measure = "pure" }')
+    for place, (promise, public) in enumerate([(no_delta, True), (zcdp, True), (beside, False), (NODES, False)]):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        with lw.graphs.connect(written(folder, 40, RING, graph=promise, public=public)) as graph:
+            with pytest.raises(QueryRefused, match="delta"):
+                graph.ask("triangles", epsilon=1, delta=1e-7)
+            assert graph.budget().history == ()
+    with lw.graphs.connect(written(tmp_path, 40, RING, graph=keeping(), public=True)) as graph:
+        for statistic, said in (("edge_count", {}), ("stars", {"leaves": 3})):
+            with pytest.raises(QueryRefused, match="takes no delta"):
+                graph.ask(statistic, epsilon=1, delta=1e-7, **said)
+        with pytest.raises(InvalidParameter):
+            graph.ask("triangles", epsilon=1, delta=-1)
+        assert graph.budget().history == ()
+
+
+def test_noise_out_of_range_at_any_level_is_refused_before_the_charge(tmp_path: Path) -> None:
+    """A level is chosen after the charge: what its noise cannot be must not be found out then."""
+    with lw.graphs.connect(written(tmp_path, 40, RING, rows=1_000_000, epsilon=20)) as graph:
+        with pytest.raises((QueryRefused, InvalidParameter)):
+            graph.ask("stars", epsilon=Fraction(1, 10**9), leaves=5)
+        assert graph.budget().history == ()
+
+
+def test_what_is_of_no_use_at_a_price_is_said_before(tmp_path: Path) -> None:
+    with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
+        for statistic in ("triangles", "wedges"):
+            assert any("not usable" in note for note in graph.explain(statistic, epsilon=0.001).notes)
+            assert not any("not usable" in note for note in graph.explain(statistic, epsilon=5).notes)
+
+
 # ---- two budgets -----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import pytest
 from lapwing.catalog.graph import EDGE, NODE, Graph
 from lapwing.engines.graph_rows import GraphRows
 from lapwing.errors import QueryRefused
-from lapwing.graphs.recipe import BestOf, LadderCount, NoisyVector, Number, Recipe
+from lapwing.graphs.recipe import BestOf, LadderCount, LocalBound, NoisyVector, Number, Recipe
 from lapwing.graphs.statistics import STATISTICS, recipe_of
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.packing import SharedRows
@@ -71,6 +71,12 @@ def recipes(privacy: str, *, directed: bool) -> Iterator[tuple[str, Recipe]]:
         yield "stars of 3", recipe_of(graph, "stars", {"leaves": 3})
 
 
+def held_locally(local: LocalBound, apart: int, pair: Pair) -> bool:
+    """Tell whether two counts are within what bounds on their local sensitivities claim, and these close enough."""
+    bounds = [local.exact(rows) for rows in pair]
+    return apart <= min(*bounds, local.cap) and abs(bounds[0] - bounds[1]) <= local.moved
+
+
 def held(number: Number, pair: Pair) -> bool:
     """Tell whether what an edge or a node moves is within what a number claims."""
     one, other = pair
@@ -82,6 +88,8 @@ def held(number: Number, pair: Pair) -> bool:
         ladders = [number.steps(number.base(rows)) for rows in pair]
         rise = all(ladders[i](t) <= ladders[1 - i](t + 1) for i in (0, 1) for t in range(4))
         apart = abs(number.exact(one) - number.exact(other))
+        if number.local is not None and not held_locally(number.local, apart, pair):
+            return False
         return (
             apart <= min(ladder(0) for ladder in ladders) and abs(number.base(one) - number.base(other)) <= 1 and rise
         )
@@ -243,3 +251,58 @@ def test_a_choice_that_is_charged_too_little_is_found() -> None:
     assert isinstance(number, BestOf)
     assert number.range == 1
     assert not all(held(replace(number, range=0), pair) for pair in edge_pairs())
+
+
+# ---- bounds on local sensitivities -----------------------------------------------------------------------------------
+
+
+def local_counts() -> list[LadderCount]:
+    graph = graph_of(EDGE, public=True)
+    numbers = [
+        one for name in ("triangles", "wedges", "clustering") for one in recipe_of(graph, name, {}).numbers(None)
+    ]
+    found = [one for one in numbers if isinstance(one, LadderCount)]
+    assert len(found) == 4
+    assert all(one.local is not None for one in found)
+    return found
+
+
+def replaced_pairs() -> Iterator[Pair]:
+    """Yield graphs of each shape, and each with one edge in the place of another."""
+    for count in (3, 4, 5):
+        for pairs in shapes(count):
+            whole = rows_of(count, pairs)
+            for gone in sorted(pairs):
+                for come in combinations(range(count), 2):
+                    if come not in pairs:
+                        yield whole, rows_of(count, flipped(flipped(pairs, gone), come))
+
+
+def test_an_edge_in_the_place_of_another_moves_a_bought_bound_no_farther() -> None:
+    pairs = list(replaced_pairs())
+    for number in local_counts()[:2]:
+        for pair in pairs:
+            apart = abs(number.exact(pair[0]) - number.exact(pair[1]))
+            assert number.local is not None
+            assert held_locally(number.local, apart, pair)
+
+
+def spoilt(local: LocalBound) -> Iterator[LocalBound]:
+    """Yield bounds with a planted error each: too low, said to move by less, with a cap that an edge exceeds."""
+    yield replace(local, exact=lambda rows: local.exact(rows) - 1)
+    yield replace(local, moved=local.moved - 1)
+    yield replace(local, cap=1)
+
+
+def test_planted_errors_of_bounds_are_found() -> None:
+    pairs = list(edge_pairs())
+    triangles, wedges = local_counts()[:2]
+    assert triangles.local is not None
+    assert wedges.local is not None
+    largest = replace(wedges.local, exact=lambda rows: int(rows.graph.degrees().max(initial=0)))
+    for number, wrong in [
+        *((triangles, one) for one in spoilt(triangles.local)),
+        *((wedges, one) for one in spoilt(wedges.local)),
+        (wedges, largest),
+    ]:
+        assert not all(held(replace(number, local=wrong), pair) for pair in pairs)

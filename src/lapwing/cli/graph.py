@@ -35,6 +35,14 @@ Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing
 Price = Annotated[
     Fraction, options.amount(options.above_zero("--epsilon"), "The price of the statistic.", show_default=False)
 ]
+Delta = Annotated[
+    Fraction | None,
+    options.amount(
+        options.above_zero("--delta"),
+        "Of the budget's delta_keys: buys a bound, and mostly a narrower ±, for triangles and wedges.",
+        show_default=False,
+    ),
+]
 Confidence = Annotated[
     Fraction | None,
     options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
@@ -107,6 +115,7 @@ def ask(
     statistic: Asked,
     epsilon: Price,
     said: Mapping[str, object],
+    delta: Delta = None,
     name: Name = None,
     confidence: Confidence = None,
     form: Form = None,
@@ -120,7 +129,7 @@ def ask(
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise InvalidParameter(f"{output} cannot be written; choose a file in a folder that exists.")
     with connect(catalog, name) as session:
-        answer = session.ask(statistic, epsilon=epsilon, **said)
+        answer = session.ask(statistic, epsilon=epsilon, delta=delta, **said)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         _say(answer, session)
 
@@ -131,6 +140,7 @@ def explain(
     statistic: Asked,
     epsilon: Price,
     said: Mapping[str, object],
+    delta: Delta = None,
     name: Name = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
 ) -> None:
@@ -138,7 +148,7 @@ def explain(
     from lapwing.graphs import connect  # here, as above
 
     with connect(catalog, name) as session:
-        preview = session.explain(statistic, epsilon=epsilon, **said)
+        preview = session.explain(statistic, epsilon=epsilon, delta=delta, **said)
         total = session.budget().total
     facts = [
         ("asks", preview.question),
@@ -185,6 +195,7 @@ def accept(name: Name = None, catalog: options.CatalogFile = options.DEFAULT_CAT
 def answer_sql(
     question: str,
     epsilon: Fraction | None,
+    delta: Fraction | None,
     catalog: Path,
     form: Format,
     output: Path | None,
@@ -204,7 +215,7 @@ def answer_sql(
     if epsilon is None:
         raise InvalidParameter("A statistic of a graph has a price: give --epsilon.")
     with connect(catalog, found.graph) as session:
-        answer = session.sql(question, epsilon=epsilon, label=label)
+        answer = session.sql(question, epsilon=epsilon, delta=delta, label=label)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         if plot is not None:
             write_chart(answer.plot(confidence=confidence or USUAL_CONFIDENCE), plot)

@@ -132,7 +132,7 @@ def command(
     if server is None and data is None and drawn is None and not protection.said and _has_graphs(catalog):
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
-        if answer_sql(question, epsilon, catalog, form, output, level, label, plot):
+        if answer_sql(question, epsilon, delta, catalog, form, output, level, label, plot):
             return None
     with open_asked(data, protection, catalog, server, dataset, first) as session:
         for file in (output, plot):

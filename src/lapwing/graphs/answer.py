@@ -233,7 +233,7 @@ def ends_of(shown: Shown) -> dict[str, tuple[EndArray, EndArray]]:
 class NumberPreview:
     """What a number of a statistic promises at a level: mechanism, sensitivity, scale, and half-width at 95 %.
 
-    `half_width` is None of a ladder, whose noise follows the graph.
+    `half_width` is None of a ladder, and of a bound that is bought: their noise follows the graph.
     """
 
     name: str
@@ -251,7 +251,8 @@ class GraphPreview:
     """What a statistic would cost and promise; no row was read for it.
 
     Args: loss: the price in the ledger's measure; beside: what another budget is charged, by its name; fits: how many
-        such questions the budget still holds; numbers: what is released, at the lowest and the highest level.
+        such questions the budget still holds; numbers: what is released, at the lowest and the highest level; delta:
+        what it takes of the budget's `delta_keys`.
     """
 
     question: str
@@ -261,6 +262,7 @@ class GraphPreview:
     fits: int
     numbers: tuple[NumberPreview, ...]
     notes: tuple[str, ...]
+    delta: Fraction = Fraction(0)
 
     def for_group(self, size: int) -> Loss:
         """Return what the question loses towards so many edges, or nodes, together."""

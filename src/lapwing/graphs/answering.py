@@ -4,58 +4,92 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.catalog.graph import EDGE
-from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped
+from lapwing.catalog.model import Budget
+from lapwing.errors import AllowanceExhausted, BudgetExhausted, DataStopped, QueryRefused
 from lapwing.graphs.answer import GraphAnswer, GraphPreview, NumberPreview
 from lapwing.graphs.asking import Wording, answer, require_chargeable, stored_answer
 from lapwing.graphs.opened import OpenGraph
-from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, priced
-from lapwing.graphs.recipe import BestOf, NoisyVector, PublicNumber, Recipe
+from lapwing.graphs.pricing import CONFIDENCE, Priced, PricedNumber, levels, priced, takes_delta
+from lapwing.graphs.recipe import BestOf, LadderCount, NoisyVector, PublicNumber, Recipe
 from lapwing.ledger.allowances import rooms
 from lapwing.ledger.state import State
 from lapwing.mechanisms.graphs.ladder import Ladder
+from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity
 from lapwing.mechanisms.packing import require_solver
 from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
+from lapwing.privacy.amounts import positive, probability
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.quote import request
 from lapwing.release.request import Access
 
 
-def answered(held: OpenGraph, recipe: Recipe, epsilon: Number, wording: Wording | None = None) -> GraphAnswer:
+def answered(
+    held: OpenGraph, recipe: Recipe, epsilon: Number, wording: Wording | None = None, *, delta: Number | None = None
+) -> GraphAnswer:
     """Answer and charge a statistic. Guarantee, Raises: as `asking.answer`."""
-    asked = priced_for(held, recipe, epsilon)
+    asked = priced_for(held, recipe, epsilon, delta)
     outcome = answer(held.graph, asked, held.reader, held.account, held.beside, wording)
-    return GraphAnswer(question=recipe.text, protects=held.graph.unit, outcome=outcome)
+    return GraphAnswer(question=outcome.priced.text, protects=held.graph.unit, outcome=outcome)
 
 
-def priced_for(held: OpenGraph, recipe: Recipe, epsilon: Number) -> Priced:
-    """Return the price of a recipe in the graph's budget."""
+def priced_for(held: OpenGraph, recipe: Recipe, epsilon: Number, delta: Number | None = None) -> Priced:
+    """Return the price of a recipe in the graph's budget.
+
+    Args: delta: of what the budget keeps as `delta_keys`, for bounds in the place of ladders.
+    """
     require_solver()
     _, account = _current(held.account)
-    return priced(recipe, request(epsilon, account.catalog.budget), account.catalog.budget.neighbouring)
+    budget = account.catalog.budget
+    share = Fraction(0) if delta is None else _delta(held, budget, delta)
+    return priced(recipe, request(epsilon, budget), budget.neighbouring, share)
 
 
-def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number) -> GraphPreview:
+def _delta(held: OpenGraph, budget: Budget, delta: Number) -> Fraction:
+    """Return a delta that was given, or refuse it where nothing can be bought with it.
+
+    A bound that is released at no price would show how far one edge moves the graph.
+    """
+    if not budget.delta_keys:
+        raise QueryRefused(
+            "The budget of the graph keeps no delta",
+            remedy="Leave delta out; or let the curator set delta and delta_keys in the graph's budget.",
+        )
+    if budget.measure == "zcdp":
+        raise QueryRefused(
+            "In a zcdp ledger no bound on a local sensitivity is bought: nothing is proven there",
+            remedy="Leave delta out.",
+        )
+    if held.beside is not None:  # of a group, the δ of one edge becomes far more
+        raise QueryRefused(
+            f"The question counts in the budget of {held.beside.access.catalog.name}, too, which takes no delta of it",
+            remedy="Leave delta out.",
+        )
+    return probability(positive(delta, "delta"), "delta")
+
+
+def previewed(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number | None = None) -> GraphPreview:
     """Return what a statistic would cost and promise; free, and no row is read."""
-    asked = priced_for(held, recipe, epsilon)
+    asked = priced_for(held, recipe, epsilon, delta)
     possible, beside = levels(asked), held.beside
     shown = possible if len(possible) < 3 else (possible[0], possible[-1])
     return GraphPreview(
-        question=recipe.text,
+        question=asked.text,
         protects=held.graph.unit,
         loss=asked.loss,
+        delta=asked.delta,
         beside={} if beside is None else {beside.access.catalog.name: beside.loss(asked.loss)},
         fits=_fits(held, asked),
         numbers=tuple(one for level in shown for one in _numbers(asked, level)),
-        notes=held.graph.notes + _searching(asked) + _not_usable(asked),
+        notes=held.graph.notes + _searching(asked) + _not_usable(asked) + _bought(held, asked),
     )
 
 
-def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number) -> Preview:
+def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta: Number | None = None) -> Preview:
     """Return the same in the form in which questions about tables are previewed."""
-    found, asked = previewed(held, recipe, epsilon), priced_for(held, recipe, epsilon)
+    found, asked = previewed(held, recipe, epsilon, delta=delta), priced_for(held, recipe, epsilon, delta)
     _, account = _current(held.account)
     stored = stored_answer(held.graph, asked, account) is not None
     refusal, remaining = None, _left(held.account)
@@ -129,7 +163,7 @@ def _unit(held: OpenGraph) -> str:
 
 
 def _half_width(one: PricedNumber) -> int | None:
-    if isinstance(one.mechanism, Ladder) or one.mechanism is None:
+    if isinstance(one.mechanism, Ladder | NoisyLocalSensitivity) or one.mechanism is None:
         return None
     if isinstance(one.mechanism, PermuteAndFlip | TopK):
         return one.mechanism.shortfall(one.number.candidates, CONFIDENCE) if isinstance(one.number, BestOf) else None
@@ -146,6 +180,26 @@ def _searching(asked: Priced) -> tuple[str, ...]:
     )
 
 
+def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
+    """Say what a delta would buy, or how wide the ± is for each step of a bound that is bought."""
+    _, account = _current(held.account)
+    if not asked.delta:
+        keeps, measure = account.catalog.budget.delta_keys, account.catalog.budget.measure
+        if not keeps or measure == "zcdp" or held.beside is not None or not takes_delta(asked.recipe):
+            return ()
+        return ("with a delta a bound on how far one edge moves the count is bought, and the ± is mostly narrower",)
+    said = []
+    for one in asked.numbers(asked.recipe.level):
+        if isinstance(one.mechanism, NoisyLocalSensitivity):
+            law, steps = one.mechanism, 1_000
+            times = law.noise(min(law.cap, steps)).half_width(CONFIDENCE) / min(law.cap, steps)
+            said.append(
+                f"{one.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
+                "the graph has, up to noise"
+            )
+    return (*said, f"it takes delta = {float(asked.delta):g} of the {float(account.catalog.budget.delta_keys):g} kept")
+
+
 def _not_usable(asked: Priced) -> tuple[str, ...]:
     """Say where public figures show that a price buys nothing but noise: at every level at which it may be spent.
 
@@ -154,11 +208,19 @@ def _not_usable(asked: Priced) -> tuple[str, ...]:
     beyond = list[bool]()
     for level in levels(asked):
         for one in asked.numbers(level):
-            if isinstance(one.number, NoisyVector) and one.number.most is not None:
-                beyond.append(2 * (_half_width(one) or 0) >= one.number.most)
+            most = (one.number.most or one.number.ceiling) if isinstance(one.number, NoisyVector) else None
+            if most is not None:
+                beyond.append(2 * (_half_width(one) or 0) >= most)
     if not beyond or not all(beyond):
         return ()
     return ("not usable at this price: at every level the ± is half or more of the most that there can be",)
+
+
+def _because(one: PricedNumber) -> str:
+    """Say why a number has its sensitivity, or how its noise follows the graph."""
+    if isinstance(one.mechanism, NoisyLocalSensitivity) and isinstance(one.number, LadderCount):
+        return "" if one.number.local is None else one.number.local.because
+    return "" if isinstance(one.number, PublicNumber) else one.number.because
 
 
 def _numbers(asked: Priced, level: int | None) -> tuple[NumberPreview, ...]:
@@ -169,7 +231,7 @@ def _numbers(asked: Priced, level: int | None) -> tuple[NumberPreview, ...]:
             sensitivity=one.sensitivity.l1,
             scale=float(one.mechanism.scale),
             half_width=_half_width(one),
-            because=one.number.because,
+            because=_because(one),
             level=level,
         )
         for one in asked.numbers(level)

@@ -28,7 +28,7 @@ the group is converted to it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -47,7 +47,7 @@ from lapwing.errors import (
     LedgerFault,
     QueryRefused,
 )
-from lapwing.graphs.pricing import Priced, restored
+from lapwing.graphs.pricing import BOUGHT, Priced, restored, takes_delta
 from lapwing.graphs.recipe import Released
 from lapwing.interrupts import deferred
 from lapwing.ledger.allowances import left_if_refused, require_within
@@ -56,6 +56,7 @@ from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.release.request import Access
@@ -93,7 +94,18 @@ class Outcome:
 
 def key_of(graph: Graph, priced: Priced) -> str:
     """Name a question up to what cannot change its answer."""
-    return sha256(json.dumps(["graph", priced.recipe.text, graph.digest]).encode()).hexdigest()
+    return _key_of(graph, priced.text)
+
+
+def _key_of(graph: Graph, text: str) -> str:
+    return sha256(json.dumps(["graph", text, graph.digest]).encode()).hexdigest()
+
+
+def _keys_of(graph: Graph, priced: Priced) -> tuple[str, ...]:
+    """Return by which names an answer is found: without a delta, also by that of one whose bound was bought."""
+    if priced.delta or not takes_delta(priced.recipe):
+        return (key_of(graph, priced),)
+    return key_of(graph, priced), _key_of(graph, f"{priced.recipe.text}{BOUGHT}")
 
 
 def answer(
@@ -114,13 +126,13 @@ def answer(
     charged: list[int] = []
     counted = beside is None
     while True:
-        state, (kept,) = ledger.look_up([key])
+        state, kept = ledger.look_up(_keys_of(graph, priced))
         digests = _current(reader, state)  # 1.
-        stored = _stored(priced, kept)  # 2.
+        stored = _stored(priced, [one for found in kept for one in found])  # 2.
         if stored is not None:
             return stored
         _require_trusted(access)
-        charge = _charge(priced.recipe.text, key, priced.loss, access, state, wording)
+        charge = _charge(priced.text, key, priced.loss, access, state, wording, priced.delta)
         awaited = ledger.under_way([charge], state.sequence)
         if awaited is not None:  # before the other budget is charged for nothing
             waiting.for_end_of(awaited)
@@ -144,7 +156,7 @@ def answer(
         level = priced.choose(rows, access.entropy)
         released = tuple(one.release(rows, access.entropy) for one in priced.numbers(level))
         with deferred():  # 5.
-            ledger.record_answer(charged[0], _payload(priced.loss, level, released))
+            ledger.record_answer(charged[0], _payload(priced, level, released))
         return Outcome(level=level, released=released, priced=priced, cost=priced.loss, stored=False)
     except KeyboardInterrupt:
         ledger.record_unanswered(charged, "interrupt")
@@ -177,7 +189,7 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
 
 def stored_answer(graph: Graph, priced: Priced, access: Access) -> Outcome | None:
     """Return the answer that was bought before for at least this price, if there is one: it is free."""
-    return _stored(priced, access.ledger.answers(key_of(graph, priced)))
+    return _stored(priced, [one for key in _keys_of(graph, priced) for one in access.ledger.answers(key)])
 
 
 def require_chargeable(graph: Graph, priced: Priced, access: Access, beside: Beside | None) -> None:
@@ -187,7 +199,7 @@ def require_chargeable(graph: Graph, priced: Priced, access: Access, beside: Bes
     """
     _require_trusted(access)
     state = access.ledger.seen()
-    charge = _charge(priced.recipe.text, key_of(graph, priced), priced.loss, access, state)
+    charge = _charge(priced.text, key_of(graph, priced), priced.loss, access, state, delta=priced.delta)
     _require_room(charge, state, access, _charge_of(graph, priced, beside))
 
 
@@ -201,7 +213,15 @@ def _require_trusted(access: Access) -> None:
         )
 
 
-def _charge(text: str, key: str, loss: Loss, access: Access, state: State, wording: Wording | None = None) -> Charge:
+def _charge(
+    text: str,
+    key: str,
+    loss: Loss,
+    access: Access,
+    state: State,
+    wording: Wording | None = None,
+    delta: Fraction = Fraction(0),
+) -> Charge:
     return Charge(
         key=key,
         question=text,
@@ -209,6 +229,7 @@ def _charge(text: str, key: str, loss: Loss, access: Access, state: State, wordi
         catalog_digest=access.catalog.digest,
         principal=access.principal,
         version=state.version,
+        delta=delta,
         wording=wording,
     )
 
@@ -229,6 +250,11 @@ def _require_held(charge: Charge, state: State, access: Access, which: str) -> N
     state.require_open()
     if not charge.loss.rounded_up() <= state.room(None):
         raise _exhausted(charge.loss, state, which)
+    if grid_up(charge.delta) > state.delta_room():
+        raise BudgetExhausted(
+            f"The question takes delta = {float(charge.delta):g}, and {float(state.delta_room()):g} of what {which} "
+            "keeps is left. Nothing was charged. Give a smaller delta, or leave it out."
+        )
 
 
 def _charge_of(graph: Graph, priced: Priced, beside: Beside | None) -> tuple[Beside, Charge] | None:
@@ -264,15 +290,16 @@ def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
 # ---- stored answers --------------------------------------------------------------------------------------------------
 
 
-def _payload(loss: Loss, level: int | None, released: tuple[Released, ...]) -> str:
+def _payload(priced: Priced, level: int | None, released: tuple[Released, ...]) -> str:
     """Write an answer for the ledger."""
     numbers = [{"values": one.values, **({} if one.base is None else {"base": one.base})} for one in released]
-    record = {"format": _FORMAT, "price": str(loss.amount), "level": level, "numbers": numbers}
+    record = {"format": _FORMAT, "price": str(priced.loss.amount), "level": level, "numbers": numbers}
+    record |= {"delta": str(priced.delta)} if priced.delta else {}
     return json.dumps(record, separators=(",", ":"))
 
 
-def _stored(asked: Priced, kept: tuple[StoredAnswer, ...]) -> Outcome | None:
-    """Return the dearest stored answer, if it cost at least what is asked now."""
+def _stored(asked: Priced, kept: Sequence[StoredAnswer]) -> Outcome | None:
+    """Return the dearest stored answer, if it cost at least what is asked now: as it was asked, before all others."""
     for one in kept:
         if not asked.loss.rounded_up() <= one.loss:
             continue
@@ -280,7 +307,10 @@ def _stored(asked: Priced, kept: tuple[StoredAnswer, ...]) -> Outcome | None:
         if record.get("format") != _FORMAT:
             continue
         level = record["level"]
-        bought = asked.at(asked.loss.from_amount(Fraction(record["price"])))
+        delta = Fraction(record.get("delta", 0))
+        if delta < asked.delta:
+            continue
+        bought = asked.at(asked.loss.from_amount(Fraction(record["price"])), delta)
         numbers = zip(bought.numbers(level), record["numbers"], strict=True)
         released = tuple(restored(number, said["values"], said.get("base")) for number, said in numbers)
         return Outcome(level=level, released=released, priced=bought, cost=asked.loss.nothing(), stored=True)

@@ -17,7 +17,8 @@ def clustering(graph: Graph, arguments: Arguments) -> Recipe:
     require_few(graph)
     show = ratio("clustering", lambda one, other: quotient(one, other, 3.0), share_of(3.0), "triangles", "wedges")
     if graph.privacy == EDGE:
-        return Recipe(text=text_of(graph, "clustering"), numbers=lambda _: (triangle_count(), star_count(2)), show=show)
+        numbers_of_edges = (triangle_count(graph), star_count(graph, 2))
+        return Recipe(text=text_of(graph, "clustering"), numbers=lambda _: numbers_of_edges, show=show)
     search = edge_search(graph)
     level = level_of(graph, arguments, search)
 
@@ -25,7 +26,7 @@ def clustering(graph: Graph, arguments: Arguments) -> Recipe:
         degree = max(chosen or 2, 2)
         # Any level is as private. A node of that many edges has C(degree, 2) triangles if all its neighbours know each
         # other, and seldom more than a few for each edge.
-        return triangle_vector(min(comb(degree, 2), 4 * degree)), star_vector(degree, 2)
+        return triangle_vector(graph, min(comb(degree, 2), 4 * degree)), star_vector(graph, degree, 2)
 
     return Recipe(
         text=text_of(graph, "clustering", level=level),

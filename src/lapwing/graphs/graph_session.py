@@ -42,18 +42,20 @@ class GraphSession:
         """What is protected, in words."""
         return self.graph.unit
 
-    def ask(self, statistic: str, *, epsilon: Number, **arguments: object) -> GraphAnswer:
+    def ask(self, statistic: str, *, epsilon: Number, delta: Number | None = None, **arguments: object) -> GraphAnswer:
         """Answer a statistic and charge it; the same question again is free.
 
-        Args: epsilon: the price; arguments: what the statistic takes, such as `by` and `level`.
+        Args: epsilon: the price; delta: of the budget's `delta_keys`, for triangles, wedges and clustering with an edge
+            hidden: a bound on how far one edge moves the count is bought, and the ± is mostly narrower; arguments: what
+            the statistic takes, such as `by` and `level`.
         Guarantee: the loss is charged durably before any row is read; no budget is exceeded. Neighbours: the graph
             with one edge more or less, or one node with all its edges, as `protects` says; or with one replaced.
         Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged); EngineFault
             (charged).
         """
-        return answered(self._held, recipe_of(self.graph, statistic, arguments), epsilon)
+        return answered(self._held, recipe_of(self.graph, statistic, arguments), epsilon, delta=delta)
 
-    def sql(self, text: str, *, epsilon: Number, label: str | None = None) -> GraphAnswer:
+    def sql(self, text: str, *, epsilon: Number, delta: Number | None = None, label: str | None = None) -> GraphAnswer:
         """Answer SELECT GRAPH_EDGES(friends), or a join of the table of edges with itself, as `ask` does.
 
         Raises: as `ask`, and QueryRefused for another question, or of another graph.
@@ -62,11 +64,13 @@ class GraphSession:
         if label is not None:
             require_label(label)
         typed: dict[str, object] = {"text": text} if label is None else {"text": text, "label": label}
-        return answered(self._held, recipe, epsilon, typed)
+        return answered(self._held, recipe, epsilon, typed, delta=delta)
 
-    def explain(self, statistic: str, *, epsilon: Number, **arguments: object) -> GraphPreview:
+    def explain(
+        self, statistic: str, *, epsilon: Number, delta: Number | None = None, **arguments: object
+    ) -> GraphPreview:
         """Return what a statistic would cost and promise; free, and no row is read."""
-        return previewed(self._held, recipe_of(self.graph, statistic, arguments), epsilon)
+        return previewed(self._held, recipe_of(self.graph, statistic, arguments), epsilon, delta=delta)
 
     @property
     def notes(self) -> tuple[str, ...]:

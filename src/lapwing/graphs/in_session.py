@@ -36,6 +36,7 @@ class AskedOfGraph:
     epsilon: Number
     wording: Wording
     explain: bool = False
+    delta: Number | None = None
 
     def answer(self) -> GraphAnswer:
         """Answer and charge it. Guarantee, Raises: as `asking.answer`.
@@ -45,15 +46,15 @@ class AskedOfGraph:
         if self.explain:
             raise only_priced()
         with nullcontext() if self._bought() else _RUNNING:
-            return answered(self.held, self.recipe, self.epsilon, self.wording)
+            return answered(self.held, self.recipe, self.epsilon, self.wording, delta=self.delta)
 
     def _bought(self) -> bool:
-        asked = priced_for(self.held, self.recipe, self.epsilon)
+        asked = priced_for(self.held, self.recipe, self.epsilon, self.delta)
         return stored_answer(self.held.graph, asked, self.held.account) is not None
 
     def preview(self) -> Preview:
         """Return what it would cost and promise; free, and no row is read."""
-        return previewed_in_sql(self.held, self.recipe, self.epsilon)
+        return previewed_in_sql(self.held, self.recipe, self.epsilon, delta=self.delta)
 
 
 def asked_of_graph(
@@ -77,8 +78,10 @@ def asked_of_graph(
     found = question_of(question, people.catalog.graphs, parameters) if isinstance(question, str) else None
     if found is None:
         return None
-    if epsilon is None or any(value is not None for value in (error, delta, *options.values())):
-        raise InvalidParameter("A statistic of a graph has a price in epsilon: give that, and nothing else.")
+    if epsilon is None or any(value is not None for value in (error, *options.values())):
+        raise InvalidParameter(
+            "A statistic of a graph has a price in epsilon: give that, and nothing else but a delta where it takes one."
+        )
     if label is not None:
         require_label(label)
     graph = _open(people, found.graph, held)
@@ -88,7 +91,7 @@ def asked_of_graph(
         total = graph.account.catalog.budget.loss
         own = f"the price is charged to the budget of the edges of {graph.graph.name}, {total}"
         recipe = replace(recipe, show=multiplied(recipe.show, Fraction(1), None, (own, *graph.graph.notes)))
-    return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain)
+    return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain, delta=delta)
 
 
 def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -> None:

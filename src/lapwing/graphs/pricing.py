@@ -4,7 +4,8 @@ Three tenths of a price choose a level, where there is one to be chosen; the num
 ladder gives a tenth of its share to the noisy base from which its interval follows. Losses add up, though the second
 mechanism is chosen by what the first released (`privacy.filters`).
 
-Where a neighbour replaces an edge or a node by another (`replace_one`), it is two steps away: sensitivities double.
+Where a neighbour replaces an edge or a node by another (`replace_one`), it is two steps away: sensitivities double,
+but for what is bought with a delta in the place of a ladder (`mechanisms.graphs.local_sensitivity`).
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from lapwing.graphs.recipe import BestOf, LadderCount, LevelSearch, NoisyVector,
 from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.graphs.ladder import Ladder
+from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity
 from lapwing.mechanisms.graphs.truncation import LEVEL_SHARE
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.scores import ScoreSensitivity
@@ -33,6 +35,8 @@ from lapwing.query.quote import MECHANISMS
 CONFIDENCE: Final = Fraction(95, 100)
 LEVEL_CONFIDENCE: Final = Fraction(99, 100)
 """Of the handicap by which a higher level is chosen only if it adds more than noise explains."""
+BOUGHT: Final = ", bound => bought"
+"""Stands after a question whose bounds were bought: another question than with a ladder."""
 BASE_SHARE: Final = Fraction(1, 10)
 """The part of a ladder's price that its noisy base takes."""
 
@@ -43,20 +47,27 @@ class PricedNumber:
     """A number with its mechanism, None of a public one; of a ladder also that of its base."""
 
     number: Number
-    mechanism: "Mechanism | Ladder | PermuteAndFlip | TopK | None"
+    mechanism: "Mechanism | Ladder | NoisyLocalSensitivity | PermuteAndFlip | TopK | None"
     sensitivity: Sensitivity
     base: Mechanism | None = None
 
     def loss(self, kind: str) -> Loss:
-        """Return what it loses."""
+        """Return what it loses, but for `delta`."""
         if self.mechanism is None:
             return measure_of(kind).from_amount(Fraction(0))
         if isinstance(self.mechanism, Ladder):
             beside = self.base.loss(self.sensitivity, kind) if self.base is not None else None
             return self.mechanism.loss(kind) if beside is None else self.mechanism.loss(kind) + beside
+        if isinstance(self.mechanism, NoisyLocalSensitivity):
+            return self.mechanism.loss(kind)
         if isinstance(self.mechanism, PermuteAndFlip | TopK):
             return self.mechanism.loss(_range_of(self.sensitivity), kind)
         return self.mechanism.loss(self.sensitivity, kind)
+
+    @property
+    def delta(self) -> Fraction:
+        """What it takes of the delta that the budget keeps."""
+        return self.mechanism.delta if isinstance(self.mechanism, NoisyLocalSensitivity) else Fraction(0)
 
     def release(self, rows: GraphRows, entropy: Entropy) -> Released:
         """Return the released integers."""
@@ -69,9 +80,12 @@ class PricedNumber:
             chosen = mechanism.release(np.array(number.scores(rows), dtype=np.int64), entropy)
             return restored(self, [int(place) for place in np.atleast_1d(chosen)], None)
         if isinstance(number, NoisyVector):
-            if mechanism is None or isinstance(mechanism, Ladder | PermuteAndFlip | TopK):
+            if mechanism is None or isinstance(mechanism, Ladder | NoisyLocalSensitivity | PermuteAndFlip | TopK):
                 raise InvalidParameter("a vector gets noise; this is a bug in Lapwing")
             return restored(self, [int(value) for value in mechanism.release(number.exact(rows), entropy)], None)
+        if isinstance(mechanism, NoisyLocalSensitivity) and number.local is not None:
+            bought, value = mechanism.release(number.exact(rows), number.local.exact(rows), entropy)
+            return restored(self, [value], bought)
         if not isinstance(mechanism, Ladder) or self.base is None:
             raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
         base = number.base(rows)
@@ -84,6 +98,10 @@ def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> R
     number, mechanism = priced.number, priced.mechanism
     if mechanism is None:
         return Released(values=list(values), half_width=lambda _: 0)
+    if isinstance(mechanism, NoisyLocalSensitivity):
+        if base is None:
+            raise InvalidParameter("a bound was bought; this is a bug in Lapwing")
+        return Released(values=list(values), base=base, half_width=mechanism.noise(base).half_width)
     if isinstance(mechanism, Ladder):
         if not isinstance(number, LadderCount) or priced.base is None or base is None:
             raise InvalidParameter("a ladder has a base; this is a bug in Lapwing")
@@ -107,7 +125,8 @@ def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> R
 class Priced:
     """A recipe with its price.
 
-    Args: loss: all that it takes; chooser: of a level; shared: what the numbers take together.
+    Args: loss: all that it takes; chooser: of a level; shared: what the numbers take together; delta: of what the
+        budget keeps, all that it takes, for bounds in the place of ladders.
     """
 
     recipe: Recipe
@@ -115,25 +134,37 @@ class Priced:
     shared: Loss
     chooser: GeneralisedExponential | None
     factor: int
+    delta: Fraction = Fraction(0)
+
+    @property
+    def text(self) -> str:
+        """The canonical question: what a stored answer is found by."""
+        return f"{self.recipe.text}{BOUGHT if self.delta else ''}"
 
     def numbers(self, level: int | None) -> tuple[PricedNumber, ...]:
         """Return the numbers at a level, with mechanisms that together lose at most `shared`."""
         numbers = self.recipe.numbers(level)
         weights = sum(number.weight for number in numbers)
+        bought = sum(is_local(number) for number in numbers)
         priced = tuple(
-            _mechanism(number, self.shared.from_amount(self.shared.amount * number.weight / weights), self.factor)
+            _mechanism(
+                number,
+                self.shared.from_amount(self.shared.amount * number.weight / weights),
+                self.factor,
+                self.delta / bought if is_local(number) else Fraction(0),
+            )
             for number in numbers
         )
         spent = self.shared.nothing()
         for one in priced:
             spent = spent + one.loss(self.shared.kind)
-        if not spent <= self.shared:
+        if not spent <= self.shared or not sum(one.delta for one in priced) <= self.delta:
             raise InvalidParameter("the numbers of a statistic lose more than its price; this is a bug in Lapwing")
         return priced
 
-    def at(self, loss: Loss) -> "Priced":
-        """Return the same recipe at another loss."""
-        return priced(self.recipe, loss, "add_remove" if self.factor == 1 else "replace_one")
+    def at(self, loss: Loss, delta: Fraction = Fraction(0)) -> "Priced":
+        """Return the same recipe at another loss, and another delta."""
+        return priced(self.recipe, loss, "add_remove" if self.factor == 1 else "replace_one", delta)
 
     def choose(self, rows: GraphRows, entropy: Entropy) -> int | None:
         """Return the level: what was asked for, or the one above the level that was chosen."""
@@ -153,11 +184,26 @@ def above(search: LevelSearch, place: int) -> int:
     return search.levels[min(place + 1, len(search.levels) - 1)]
 
 
-def priced(recipe: Recipe, loss: Loss, neighbouring: str) -> Priced:
-    """Return the price of a recipe.
+def is_local(number: Number) -> bool:
+    """Tell whether a bound on a number's local sensitivity may be bought."""
+    return isinstance(number, LadderCount) and number.local is not None
 
-    Raises: QueryRefused if so small a loss leaves nothing but noise.
+
+def takes_delta(recipe: Recipe) -> bool:
+    """Tell whether a statistic takes a delta, for bounds in the place of ladders."""
+    return recipe.search is None and any(map(is_local, recipe.numbers(recipe.level)))
+
+
+def priced(recipe: Recipe, loss: Loss, neighbouring: str, delta: Fraction = Fraction(0)) -> Priced:
+    """Return the price of a recipe; with a delta, that of bounds in the place of ladders.
+
+    Raises: QueryRefused if so small a loss leaves nothing but noise, or if there is nothing to buy with a delta.
     """
+    if delta and not takes_delta(recipe):
+        raise QueryRefused(
+            "The statistic takes no delta",
+            remedy="Leave it out: with an edge hidden, triangles, wedges and clustering take one.",
+        )
     factor = 2 if neighbouring == "replace_one" else 1
     chooser, shared, search = None, loss, recipe.search
     if search is not None and len(search.levels) == 1:
@@ -172,8 +218,10 @@ def priced(recipe: Recipe, loss: Loss, neighbouring: str) -> Priced:
         recipe = Recipe(
             text=recipe.text, numbers=recipe.numbers, show=recipe.show, level=search.levels[0], public=recipe.public
         )
-    found = Priced(recipe=recipe, loss=loss, shared=shared, chooser=chooser, factor=factor)
+    found = Priced(recipe=recipe, loss=loss, shared=shared, chooser=chooser, factor=factor, delta=delta)
     _require_usable(found)
+    for level in levels(found):  # whichever is chosen: what its noise cannot be is known before anything is paid
+        found.numbers(level)
     return found
 
 
@@ -192,7 +240,9 @@ def _require_usable(priced: Priced) -> None:
                 continue
             if not isinstance(one.number, NoisyVector) or one.number.most is None:
                 return
-            if one.mechanism is None or isinstance(one.mechanism, Ladder | PermuteAndFlip | TopK):
+            if one.mechanism is None or isinstance(
+                one.mechanism, Ladder | NoisyLocalSensitivity | PermuteAndFlip | TopK
+            ):
                 return
             widths.append((one.mechanism.half_width(CONFIDENCE), one.number.most, one.number.name))
     if widths and all(width >= most for width, most, _ in widths):
@@ -202,7 +252,7 @@ def _require_usable(priced: Priced) -> None:
         )
 
 
-def _mechanism(number: Number, loss: Loss, factor: int) -> PricedNumber:
+def _mechanism(number: Number, loss: Loss, factor: int, delta: Fraction) -> PricedNumber:
     if isinstance(number, PublicNumber):
         return PricedNumber(number=number, mechanism=None, sensitivity=Sensitivity.from_l1(0))
     if isinstance(number, NoisyVector):
@@ -211,6 +261,9 @@ def _mechanism(number: Number, loss: Loss, factor: int) -> PricedNumber:
     if isinstance(number, BestOf):
         moved = Sensitivity.from_l1(factor * number.range)
         return PricedNumber(number=number, mechanism=_chooser(number, loss, moved), sensitivity=moved)
+    if delta and number.local is not None:
+        local = NoisyLocalSensitivity.for_loss(loss, delta, number.local.moved, number.local.cap, _narrowest)
+        return PricedNumber(number=number, mechanism=local, sensitivity=local.moved)
     part = loss.from_amount(loss.amount * BASE_SHARE)
     moved = Sensitivity.from_l1(factor)
     ladder = Ladder.for_loss(loss.from_amount(loss.amount - part.amount), factor)

@@ -28,7 +28,8 @@ class NoisyVector:
 
     Args: name: in words; sensitivity: of one addition or removal of an edge or a node, whichever is protected; because:
         why it is that; exact: the integers, of the private graph; weight: of the price, beside the other numbers; most:
-        what no entry exceeds, in public; None if nothing is known.
+        what no entry exceeds, in public, so that noise as large is refused; ceiling: the same where it is only said
+        that a price is of no use. None if nothing is known.
     """
 
     name: str
@@ -37,6 +38,22 @@ class NoisyVector:
     exact: Callable[[GraphRows], Integers]
     weight: int = 1
     most: int | None = None
+    ceiling: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalBound:
+    """A bound on how far an edge moves a count of a graph (`mechanisms.graphs.local_sensitivity`).
+
+    Args: exact: the bound, of the private graph; moved: how far an edge moves it; cap: what no edge exceeds, in public;
+        because: why.
+    """
+
+    exact: Callable[[GraphRows], int]
+    moved: int
+    cap: int
+    because: str
 
 
 @final
@@ -45,7 +62,7 @@ class LadderCount:
     """A count that is released by a ladder, and the noisy base from which its interval follows.
 
     Args: base: what the ladder starts from, of the private graph, which an edge moves by one at most; steps: the ladder
-        of a base.
+        of a base; local: what may be bought in the place of a ladder, with a delta.
     """
 
     name: str
@@ -53,6 +70,7 @@ class LadderCount:
     exact: Callable[[GraphRows], int]
     base: Callable[[GraphRows], int]
     steps: Callable[[int], Callable[[int], int]]
+    local: LocalBound | None = None
     weight: int = 1
 
 
@@ -101,7 +119,10 @@ class LevelSearch:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """What was released of a number: integers, for a ladder its noisy base, and how far they may be off."""
+    """What was released of a number: integers, and how far they may be off.
+
+    Args: base: of a ladder, noisy; or the bound on its local sensitivity that was bought.
+    """
 
     values: list[int]
     half_width: Callable[[Fraction], int] = field(repr=False, compare=False)

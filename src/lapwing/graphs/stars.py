@@ -4,13 +4,14 @@ With an edge hidden, by a ladder (`mechanisms.graphs.ladder`). With a node hidde
 node moves the stars of k leaves by (k + 1)·C(θ, k) (`mechanisms.graphs.projection`).
 """
 
+from math import comb
 from typing import Final
 
 import numpy as np
 
 from lapwing.catalog.graph import EDGE, Graph
 from lapwing.graphs.arguments import Arguments, level_of, most_of_node, require_undirected, text_of, whole_number
-from lapwing.graphs.recipe import LadderCount, LevelSearch, NoisyVector, Recipe
+from lapwing.graphs.recipe import LadderCount, LevelSearch, LocalBound, NoisyVector, Recipe
 from lapwing.graphs.shown import one_number
 from lapwing.mechanisms.graphs import projection, simple_graph, truncation
 from lapwing.mechanisms.graphs.ladder import MOST_LEAVES, star_steps
@@ -36,19 +37,26 @@ def star_search(graph: Graph, leaves: int) -> LevelSearch:
     )
 
 
-def star_count(leaves: int) -> LadderCount:
-    """Return the stars as a count with a ladder."""
+def star_count(graph: Graph, leaves: int) -> LadderCount:
+    """Return the stars as a count with a ladder; or, of two leaves, with a bound that is bought."""
+    most = LocalBound(
+        exact=lambda rows: int(np.sort(rows.graph.degrees())[-2:].sum()),
+        moved=2,
+        cap=2 * (graph.degree_at_most or graph.edges_at_most),
+        because="of the sum of the two largest degrees a bound is bought",
+    )
     return LadderCount(
         name=f"stars of {leaves} leaves",
         because="as many as an edge between two nodes of the largest degree is in",
         exact=lambda rows: simple_graph.stars(rows.graph.degrees(), leaves),
         base=lambda rows: int(rows.graph.degrees().max(initial=0)),
         steps=lambda base: star_steps(base, leaves),
+        local=most if leaves == 2 else None,
     )
 
 
-def star_vector(level: int, leaves: int) -> NoisyVector:
-    """Return the stars of a projection."""
+def star_vector(graph: Graph, level: int, leaves: int) -> NoisyVector:
+    """Return the stars of a projection: most of them where as many nodes as possible are full."""
     return NoisyVector(
         name=f"stars of {leaves} leaves",
         sensitivity=Sensitivity.from_l1(truncation.star_sensitivity(level, leaves)),
@@ -56,6 +64,7 @@ def star_vector(level: int, leaves: int) -> NoisyVector:
         exact=lambda rows: np.array(
             [simple_graph.stars(projection.projected_degrees(rows.graph, level), leaves)], dtype=object
         ),
+        ceiling=2 * graph.edges_at_most * comb(level, leaves) // level + 1,
     )
 
 
@@ -66,14 +75,14 @@ def stars(graph: Graph, arguments: Arguments) -> Recipe:
     if graph.privacy == EDGE:
         return Recipe(
             text=text_of(graph, "stars", leaves=leaves),
-            numbers=lambda _: (star_count(leaves),),
+            numbers=lambda _: (star_count(graph, leaves),),
             show=one_number("stars"),
         )
     search = star_search(graph, leaves)
     level = level_of(graph, arguments, search)
     return Recipe(
         text=text_of(graph, "stars", leaves=leaves, level=level),
-        numbers=lambda chosen: (star_vector(chosen or leaves, leaves),),
+        numbers=lambda chosen: (star_vector(graph, chosen or leaves, leaves),),
         show=one_number("stars"),
         search=search if level is None else None,
         level=level,

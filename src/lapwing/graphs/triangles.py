@@ -18,7 +18,7 @@ from lapwing.graphs.arguments import (
     require_undirected,
     text_of,
 )
-from lapwing.graphs.recipe import LadderCount, LevelSearch, NoisyVector, Recipe
+from lapwing.graphs.recipe import LadderCount, LevelSearch, LocalBound, NoisyVector, Recipe
 from lapwing.graphs.shown import one_number
 from lapwing.mechanisms.graphs import simple_graph, truncation
 from lapwing.mechanisms.graphs.ladder import triangle_steps
@@ -36,25 +36,36 @@ def triangle_levels(graph: Graph) -> tuple[int, ...]:
     return tuple(level for level in truncation.levels_up_to(most) if level >= min(lowest, most))
 
 
-def triangle_count(weight: int = 1) -> LadderCount:
-    """Return the triangles as a count with a ladder."""
+def triangle_count(graph: Graph) -> LadderCount:
+    """Return the triangles as a count with a ladder, or with a bound that is bought."""
     return LadderCount(
         name="triangles",
         because="as many as two nodes have neighbours in common, and one more for each edge",
         exact=lambda rows: len(simple_graph.triangles(rows.graph)[0]),
         base=lambda rows: simple_graph.most_common_neighbours(rows.graph),
         steps=triangle_steps,
-        weight=weight,
+        local=LocalBound(
+            exact=lambda rows: simple_graph.most_common_neighbours(rows.graph),
+            moved=1,
+            cap=graph.degree_at_most or graph.edges_at_most,
+            because="of the most neighbours that two nodes have in common a bound is bought",
+        ),
     )
 
 
-def triangle_vector(level: int) -> NoisyVector:
-    """Return the triangles at a level."""
+def triangle_vector(graph: Graph, level: int) -> NoisyVector:
+    """Return the triangles at a level.
+
+    Of m edges there are √(2m³)/3 at most (Kruskal and Katona); each is at three nodes, of which each has two edges and
+    adds up to the level.
+    """
+    edges = graph.edges_at_most
     return NoisyVector(
         name="triangles",
         sensitivity=Sensitivity.from_l1(truncation.triangle_sensitivity(level)),
         because=f"a node's triangles, truncated at {level:,}",
         exact=lambda rows: np.array([truncation.Truncated.triangles(rows.graph).value(level)]),
+        ceiling=min(isqrt(2 * edges**3), edges * level) // 3 + 1,
     )
 
 
@@ -73,13 +84,13 @@ def triangles(graph: Graph, arguments: Arguments) -> Recipe:
     require_few(graph)
     if graph.privacy == EDGE:
         return Recipe(
-            text=text_of(graph, "triangles"), numbers=lambda _: (triangle_count(),), show=one_number("triangles")
+            text=text_of(graph, "triangles"), numbers=lambda _: (triangle_count(graph),), show=one_number("triangles")
         )
     search = triangle_search(graph)
     level = level_of(graph, arguments, search)
     return Recipe(
         text=text_of(graph, "triangles", level=level),
-        numbers=lambda chosen: (triangle_vector(chosen or 1),),
+        numbers=lambda chosen: (triangle_vector(graph, chosen or 1),),
         show=one_number("triangles"),
         search=search if level is None else None,
         level=level,
