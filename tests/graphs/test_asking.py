@@ -149,7 +149,7 @@ def keeping(measure: str = "pure", delta: str = "delta = 1e-5, delta_keys = 1e-5
 def test_a_bound_is_bought_and_stays_free(tmp_path: Path, measure: str, delta: str) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, graph=keeping(measure, delta), public=True)) as graph:
         preview = graph.explain("triangles", epsilon=2, delta=1e-6)
-        assert preview.delta == Fraction(1, 10**6)
+        assert (preview.delta, preview.fits) == (Fraction(1, 10**6), 10)
         assert preview.numbers[0].half_width is None
         ladder = graph.ask("triangles", epsilon=1)
         bought = graph.ask("triangles", epsilon=2, delta=1e-6)

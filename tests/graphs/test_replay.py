@@ -85,7 +85,8 @@ def written_rows(folder: Path, promise: str, people: list[int], edges: list[Row]
     (folder / "people.csv").write_text("id,town\n" + "".join(f"{i},{towns[i % 2]}\n" for i in people))
     (folder / "friendships.csv").write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in edges))
     path = folder / "lapwing.toml"
-    graph = NODES if promise == NODE else EDGES.replace("epsilon = 20", "epsilon = 1000")
+    keeps = 'epsilon = 1000, delta = 1e-3, delta_keys = 1e-3, measure = "pure"'
+    graph = NODES if promise == NODE else EDGES.replace("epsilon = 20", keeps)
     text = catalog_text(graph=graph, public=promise == EDGE, directed=directed, epsilon=1000, rows=2000)
     path.write_text(text)
     return path
@@ -97,9 +98,13 @@ def run(path: Path, before: Seen | None = None) -> Seen:
     with lw.graphs.connect(path) as graph, recorded(seen, before):
         for name in graph.statistics:
             said = SAID.get(name, {})
-            for arguments in (said, {**said, "level": 3}) if "level" in takes(graph, name) else (said,):
-                seen.shown.append(str(graph.explain(name, epsilon=2, **arguments)))
-                answer = graph.ask(name, epsilon=2, **arguments)
+            ways = [said, {**said, "level": 3}] if "level" in takes(graph, name) else [said]
+            if graph.graph.privacy == EDGE and name in ("triangles", "wedges", "clustering"):
+                ways.append({**said, "delta": 1e-5})
+            for arguments in ways:
+                price: Any = {"epsilon": 2, **arguments}
+                seen.shown.append(str(graph.explain(name, **price)))
+                answer = graph.ask(name, **price)
                 ends = {column: [end.tolist() for end in pair] for column, pair in answer.interval(0.9).items()}
                 seen.shown.append((answer.rows(), ends, answer.notes, str(answer), answer.cost, answer.describe()))
         budget = graph.budget()

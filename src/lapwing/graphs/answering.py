@@ -19,7 +19,7 @@ from lapwing.mechanisms.packing import require_solver
 from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
-from lapwing.privacy.amounts import positive, probability
+from lapwing.privacy.amounts import grid_up, positive, probability
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.quote import request
@@ -151,7 +151,10 @@ def _fits(held: OpenGraph, asked: Priced) -> int:
     left = [(_left(held.account), asked.loss)]
     if held.beside is not None:
         left.append((_left(held.beside.access), held.beside.loss(asked.loss)))
-    return min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in left)
+    times = min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in left)
+    if not asked.delta:
+        return times
+    return min(times, int(held.account.ledger.seen().delta_room() // grid_up(asked.delta)))
 
 
 def _unit(held: OpenGraph) -> str:
