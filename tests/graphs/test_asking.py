@@ -22,6 +22,7 @@ from lapwing.errors import (
     QueryRefused,
 )
 from lapwing.graphs.statistics import recipe_of
+from lapwing.privacy.approximate import ApproximateGaussianDP
 from tests.support.effort import one_in
 from tests.support.graphs import EDGES, NODES, Pairs, catalog, catalog_text, oracle, written
 
@@ -159,6 +160,11 @@ def test_a_bound_is_bought_and_stays_free(tmp_path: Path, measure: str, delta: s
         (number,) = bought.outcome.released
         assert number.base is not None
         assert number.base >= 2  # what two nodes have in common at most, but for δ = 1e-6
+        assert any(f"at most {number.base:,}" in note and "1e-06" in note for note in bought.notes)
+        group = preview.for_group(3)
+        assert isinstance(group, lw.ApproxDP | ApproximateGaussianDP)
+        assert group.exact_part == preview.loss.for_group(3)
+        assert group.delta > 3 * preview.delta  # of a group it grows faster
         assert bought.describe()[0].half_width == number.half_width(Fraction(95, 100))
         assert graph.ask("triangles", epsilon=1).rows() == ladder.rows()  # as it was asked, before all others
         again = graph.ask("triangles", epsilon=2)  # for which no ladder was bought

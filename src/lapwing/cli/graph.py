@@ -154,6 +154,7 @@ def explain(
         ("asks", preview.question),
         ("hides", preview.protects),
         ("price", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
+        *([("delta", f"{float(preview.delta):g}")] if preview.delta else []),
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]
     numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "because")

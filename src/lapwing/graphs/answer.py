@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.graphs.asking import Outcome
 from lapwing.graphs.recipe import Shown
 from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.approximate import ApproximateLoss, approximate
 from lapwing.privacy.measures import Loss
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from lapwing.plots import Plot
 
 USUAL_CONFIDENCE: Final = Fraction(95, 100)
+_WITH_DELTA: Final = {"pure": "approx", "gdp": "approx_gdp"}
 
 
 @final
@@ -61,7 +63,18 @@ class GraphAnswer:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know beside the numbers."""
-        return self._shown(USUAL_CONFIDENCE).notes
+        return self._shown(USUAL_CONFIDENCE).notes + self._bought()
+
+    def _bought(self) -> tuple[str, ...]:
+        """Say which bounds were bought, and with which delta."""
+        priced = self.outcome.priced
+        pairs = zip(priced.numbers(self.level), self.outcome.released, strict=True) if priced.delta else ()
+        return tuple(
+            f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was bought with delta = "
+            f"{float(one.delta):g}"
+            for one, found in pairs
+            if one.delta
+        )
 
     @property
     def one_sided(self) -> Mapping[str, str]:
@@ -264,12 +277,18 @@ class GraphPreview:
     notes: tuple[str, ...]
     delta: Fraction = Fraction(0)
 
-    def for_group(self, size: int) -> Loss:
-        """Return what the question loses towards so many edges, or nodes, together."""
-        return self.loss.for_group(size)
+    def for_group(self, size: int) -> Loss | ApproximateLoss:
+        """Return what the question loses towards so many edges, or nodes, together; with its δ, if it takes one."""
+        if not self.delta:
+            return self.loss.for_group(size)
+        return approximate(self.loss, self.delta, _WITH_DELTA[self.loss.kind]).for_group(size)
+
+    @property
+    def _price(self) -> str:
+        return f"{self.loss}, delta {float(self.delta):g}" if self.delta else str(self.loss)
 
     def __str__(self) -> str:
-        lines = [self.question, f"protects  {self.protects}", f"price     {self.loss}; {self.fits:,} like it fit"]
+        lines = [self.question, f"protects  {self.protects}", f"price     {self._price}; {self.fits:,} like it fit"]
         lines += [f"beside    {loss} of {name}" for name, loss in self.beside.items()]
         for one in self.numbers:
             at = "" if one.level is None else f" at level {one.level:,}"

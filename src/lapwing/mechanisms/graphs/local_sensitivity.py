@@ -52,6 +52,7 @@ from functools import lru_cache
 from typing import ClassVar, Final, Self, final
 
 from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import single
 from lapwing.exact.bounds import enclose_tightly, normal_cdf_ball
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.additive import Mechanism
@@ -134,9 +135,9 @@ class NoisyLocalSensitivity:
 
     def release(self, value: int, bound: int, entropy: Entropy = SYSTEM) -> tuple[int, int]:
         """Return the bound that was bought, and the noisy count. Args: value, bound: f and b, private."""
-        noisy = int(self.first.release(bound, entropy)) + self.margin
+        noisy = _noisy(self.first, bound, entropy) + self.margin
         bought = max(1, min(self.cap, noisy))
-        return bought, int(self.noise(bought).release(value, entropy))
+        return bought, _noisy(self.noise(bought), value, entropy)
 
     def noise(self, bought: int) -> Mechanism:
         """Return the noise of the count, by the bound that was bought: a public figure then."""
@@ -146,3 +147,7 @@ class NoisyLocalSensitivity:
 @lru_cache(maxsize=256)
 def _noise(narrowest: Narrowest, loss: Loss, bought: int) -> Mechanism:
     return narrowest(loss, Sensitivity.from_l1(bought))
+
+
+def _noisy(noise: Mechanism, number: int, entropy: Entropy) -> int:
+    return int(noise.release(single(number, wide=False), entropy)[0])
