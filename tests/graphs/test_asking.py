@@ -1,6 +1,7 @@
 """Graphs from files to answers: prices, budgets, stored answers, and what is refused before anything is paid."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from lapwing.errors import (
     InvalidParameter,
     QueryRefused,
 )
+from lapwing.graphs.pricing import levels, priced
 from lapwing.graphs.statistics import recipe_of
 from lapwing.privacy.approximate import ApproximateGaussianDP
 from tests.support.effort import one_in
@@ -207,9 +209,14 @@ def test_a_scale_is_not_released_for_nothing(tmp_path: Path) -> None:
 def test_noise_out_of_range_at_any_level_is_refused_before_the_charge(tmp_path: Path) -> None:
     """A level is chosen after the charge: what its noise cannot be must not be found out then."""
     with lw.graphs.connect(written(tmp_path, 40, RING, rows=1_000_000, epsilon=20)) as graph:
-        with pytest.raises((QueryRefused, InvalidParameter)):
+        with pytest.raises(QueryRefused, match="At level"):
             graph.ask("stars", epsilon=Fraction(1, 10**9), leaves=5)
         assert graph.budget().history == ()
+    priced_at_one = priced(recipe_of(graph.graph, "stars", {"leaves": 5}), lw.PureDP(1), "add_remove")
+    spoilt = replace(priced_at_one, shared=lw.PureDP(Fraction(1, 10**9)))
+    spoilt.numbers(levels(spoilt)[0])  # the twin: what was tried before is in range, and another level is not
+    with pytest.raises(InvalidParameter):
+        spoilt.numbers(levels(spoilt)[-1])
 
 
 def test_what_is_of_no_use_at_a_price_is_said_before(tmp_path: Path) -> None:

@@ -219,10 +219,22 @@ def priced(recipe: Recipe, loss: Loss, neighbouring: str, delta: Fraction = Frac
             text=recipe.text, numbers=recipe.numbers, show=recipe.show, level=search.levels[0], public=recipe.public
         )
     found = Priced(recipe=recipe, loss=loss, shared=shared, chooser=chooser, factor=factor, delta=delta)
+    for level in levels(found):
+        _require_in_range(found, level)
     _require_usable(found)
-    for level in levels(found):  # whichever is chosen: what its noise cannot be is known before anything is paid
-        found.numbers(level)
     return found
+
+
+def _require_in_range(priced: Priced, level: int | None) -> None:
+    """Refuse noise that is out of range at a level, whichever will be chosen: after the charge it would be a fault."""
+    try:
+        priced.numbers(level)
+    except InvalidParameter as error:
+        if level is None:
+            raise
+        raise QueryRefused(
+            f"At level {level:,} the noise would be out of range", remedy="Give a larger epsilon, or say a lower level."
+        ) from error
 
 
 def levels(priced: Priced) -> tuple[int | None, ...]:
