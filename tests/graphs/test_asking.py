@@ -325,7 +325,7 @@ def test_the_budget_of_people_says_what_it_covers(
     ),
 )
 def test_what_cannot_be_asked_is_refused_and_costs_nothing(
-    tmp_path: Path, statistic: str, said: dict[str, object], words: str
+    tmp_path: Path, statistic: str, said: dict[str, Any], words: str
 ) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
         with pytest.raises(QueryRefused, match=words):
@@ -517,7 +517,7 @@ def test_the_groups_with_most_edges(tmp_path: Path, promise: str, public: bool) 
     spoke: Pairs = frozenset((i, j) for i in range(1, 40, 2) for j in range(i + 2, 40, 2))
     generous = promise.replace("epsilon = 20", "epsilon = 1000000")
     with lw.graphs.connect(written(tmp_path, 40, spoke, graph=generous, public=public, epsilon=10**6)) as graph:
-        said: dict[str, object] = {} if public else {"level": 64}
+        said: dict[str, Any] = {} if public else {"level": 64}
         answer = graph.ask("most_connected", epsilon=10_000, by="town", **said)
         assert answer.rows() == [{"rank": 1, "town": "south"}]
         assert answer.interval() == {}
