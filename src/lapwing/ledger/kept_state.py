@@ -24,7 +24,7 @@ from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, cast, final
 
 from lapwing.errors import LapwingError
 from lapwing.ledger.entries import digest_of
@@ -44,6 +44,26 @@ EVERY: Final = 256
 """A state is kept anew when so many entries came after the last one: folding them takes some 20 ms."""
 _FORM: Final = "lapwing state 2"
 """Changes whenever `State`, or what an entry does to it, does: a file of another form is passed over."""
+
+
+@final
+class StateFile:
+    """The kept state of a ledger, for its chain. `due`: the sequence from which on it is to be kept anew."""
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+        self.due = EVERY
+
+    def read(self, log: Log) -> State | None:
+        """Return the state that was kept, as `kept`."""
+        state = kept(self._ledger, log)
+        self.due = EVERY + (0 if state is None else state.sequence)
+        return state
+
+    def keep(self, state: State) -> None:
+        """Keep a state, as `keep`."""
+        keep(self._ledger, state)
+        self.due = EVERY + state.sequence
 
 
 def path_of(ledger: Path) -> Path:

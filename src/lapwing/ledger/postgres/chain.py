@@ -46,10 +46,11 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger import kept_state, new_mark
 from lapwing.ledger import mark as marks
+from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE
 from lapwing.ledger.forks import rests_first
+from lapwing.ledger.kept_state import StateFile
 from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up, head_of, rolled_back
 from lapwing.ledger.postgres import tables
 from lapwing.ledger.postgres.connection import Connection, connect, faults
@@ -120,7 +121,7 @@ class PostgresChain:
         self._connection: Connection | None = None
         self._was_connected = False
         self._state: State | None = None
-        self._kept = 0  # the sequence of the state in the file beside the mark
+        self._kept = StateFile(self._host_file)
         rests_first(self)
 
     def prepare(self) -> None:
@@ -139,8 +140,7 @@ class PostgresChain:
                 log = PostgresLog(connection, self.name)
                 head = self._locked_head(log, high)
                 if self._state is None:
-                    self._state = kept_state.kept(self._host_file, log)
-                    self._kept = head_of(self._state).sequence
+                    self._state = self._kept.read(log)
                 state = self._state
                 if state is None or head != head_of(state):  # else nobody has moved it, and there is nothing to read
                     state = caught_up(state, log, self.name)
@@ -148,9 +148,8 @@ class PostgresChain:
                         raise rolled_back(self.name, head.sequence)
                 advance(mark, high, state, log, self.name)
                 self._state = state
-                if state is not None and state.sequence >= self._kept + kept_state.EVERY:
-                    kept_state.keep(self._host_file, state)
-                    self._kept = state.sequence
+                if state is not None and state.sequence >= self._kept.due:
+                    self._kept.keep(state)
 
                 def keep(newest: Mark) -> None:
                     log.move(newest)

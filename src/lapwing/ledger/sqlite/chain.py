@@ -39,11 +39,12 @@ from pathlib import Path
 from typing import Final, final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger import kept_state, new_mark
 from lapwing.ledger import mark as marks
+from lapwing.ledger import new_mark
 from lapwing.ledger.entries import RESTORE, Entry, Kind
 from lapwing.ledger.forks import rests_first
-from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up, head_of
+from lapwing.ledger.kept_state import StateFile
+from lapwing.ledger.mark import Mark, Transaction, Turn, advance, caught_up
 from lapwing.ledger.sqlite import file
 from lapwing.ledger.state import State
 
@@ -145,7 +146,7 @@ class SqliteChain:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode that the connection has open
         self._state: State | None = None
-        self._kept = 0  # the sequence of the state in the file beside the mark
+        self._kept = StateFile(path)
         rests_first(self)
 
     def prepare(self) -> None:
@@ -169,14 +170,12 @@ class SqliteChain:
                     begin(connection)
                     log = SqliteLog(connection, self.name)
                     if self._state is None:
-                        self._state = kept_state.kept(self._path, log)
-                        self._kept = head_of(self._state).sequence
+                        self._state = self._kept.read(log)
                     state = caught_up(self._state, log, self.name)
                     advance(mark, high, state, log, self.name)
                     self._state = state
-                    if state is not None and state.sequence >= self._kept + kept_state.EVERY:
-                        kept_state.keep(self._path, state)
-                        self._kept = state.sequence
+                    if state is not None and state.sequence >= self._kept.due:
+                        self._kept.keep(state)
 
                     def add(entry: Entry) -> None:
                         insert(connection, entry)
