@@ -340,9 +340,9 @@ def test_events_that_follow_each_other_double_deadlines() -> None:
     assert admission_module.doublings(ledger.ticks(), now + timedelta(hours=1)) == 0
     with admitting(ledger) as (admission, process):
         process.reaction = process.answer
+        assert admission.cost_now("open", wanted().cost).deadline == 0.25 * 2**4  # as it is priced, it looks
         admission.put(wanted()).result(10)
-        admission.put(wanted()).result(10)  # the first one lets it look
-        assert process.orders[1].ticket.leaves - process.sent[1] == pytest.approx(0.25 * 2**4, abs=0.1)
+        assert process.orders[0].ticket.leaves - process.sent[0] == pytest.approx(0.25 * 2**4, abs=0.1)
 
 
 def test_what_waits_again_is_told_that_the_service_ends() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,21 +20,24 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from tests.support.effort import is_long
-from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared
+from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared, scrape
 
-SECONDS, CLIENTS = (60.0, 64) if is_long() else (4.0, 24)
-STALLS = [(held, clients) for held in (0.15, 0.4, 1.5) for clients in (1, 16, 64)] if is_long() else [(0.4, 16)]
+SECONDS, CLIENTS = 60.0, 64
+STALLS = [(held, clients) for held in (0.15, 0.4, 1.5) for clients in (1, 16, 64)]
 """Seconds for which the process that asks is stopped, and how many ask meanwhile."""
+FLOODS = [(rows, clients) for rows in (10**3, 10**4, 10**5, 10**6) for clients in (1, 4, 16, 64)]
+"""Rows, and connections that ask one query after the other."""
 ROWS = 20_000
 DEAR = "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(LPAD(plan, 250, 'ab'), 'a{{{0},{0}}}.*b') AND cost < {1}"
 
 
 @contextmanager
-def served(folder: Path, *, padding: bool, planted: str = "") -> Iterator[tuple[Crew, dict[str, str]]]:
-    tokens = prepared(folder, epsilon=10**6, least=Fraction(0))
-    catalog = folder / CATALOG
-    catalog.write_text(re.sub("(max_rows_per_unit = .*)", rf"\1\nrows_at_most = {ROWS}", catalog.read_text(), count=1))
+def served(
+    folder: Path, *, padding: bool, planted: str = "", rows: int | None = None
+) -> Iterator[tuple[Crew, dict[str, str]]]:
+    tokens = prepared(folder, epsilon=10**6, least=Fraction(0), people=None if rows is None else rows // 2)
+    catalog, most = folder / CATALOG, rows or ROWS
+    catalog.write_text(re.sub("(max_rows_per_unit = .*)", rf"\1\nrows_at_most = {most}", catalog.read_text(), count=1))
     with crew(folder, planted=planted, number=1, padding=padding) as running:
         yield running, tokens
 
@@ -65,7 +69,7 @@ def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
         assert abs(median(present) - median(absent)) < 0.02
         overdue(running, tokens["bob"])
         for held, clients in STALLS:
-            stalled(running, tokens["bob"], held, clients)
+            assert stalled(running, tokens["bob"], held, clients) <= 1  # none where it was over before one was due
         curator = ask(running.port, tokens["carol"], {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01})
         assert curator.status == 200
         flooded(running, tokens)
@@ -93,8 +97,8 @@ def overdue(running: Crew, token: str) -> None:
     assert len(running.told("engine replaced")) == 1
 
 
-def stalled(running: Crew, token: str, held: float, clients: int) -> None:
-    """The process that asks is stopped for a while: nothing that was charged is lost, and that is one event."""
+def stalled(running: Crew, token: str, held: float, clients: int) -> int:
+    """The process that asks is stopped for a while: nothing that was charged is lost. Return how many events it was."""
     (child,) = children(running.parent.pid)
     before = len(running.told("answers late"))
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {held * 1e6 + clients * 100:.0f} + {{}}"
@@ -114,9 +118,9 @@ def stalled(running: Crew, token: str, held: float, clients: int) -> None:
         replies = [one.result() for one in asking]
     assert {reply.status for reply in replies} == {200}, [reply.content for reply in replies if reply.status != 200]
     late = running.told("answers late")[before:]
-    assert len(late) <= 1  # none where it was over before anything was due
     assert any(json.loads(reply.content).get("delayed") for reply in replies) is bool(late)
     assert noted(running, token) == before + len(late)
+    return len(late)
 
 
 def noted(running: Crew, token: str) -> int:
@@ -165,10 +169,14 @@ def flooded(running: Crew, tokens: dict[str, str]) -> None:
     assert statuses[200] >= 2
 
 
-def test_the_process_that_asks_is_replaced(tmp_path: Path) -> None:
-    """What was under way there is a fault, and leaves at its moment; what comes after is answered."""
-    with served(tmp_path, padding=True, planted="take longer for some") as (running, tokens):
+def test_the_process_that_asks_is_held_up_and_replaced(tmp_path: Path) -> None:
+    """A stall and a few clients at a time lose nothing. What was under way when it died is a fault, and leaves at its
+    moment; what comes after is answered. The metrics say what clients were told."""
+    with served(tmp_path, padding=True) as (running, tokens):
         seconds(running, tokens["bob"], "cost < 490")
+        stalled(running, tokens["bob"], held=0.4, clients=8)
+        told = connected(running, tokens, clients=4, lasting=1.0)
+        told += Counter(charged=1 + 8)
         (child,) = children(running.parent.pid)
         with ThreadPoolExecutor(1) as thread:
             begun = time.monotonic()
@@ -184,11 +192,59 @@ def test_the_process_that_asks_is_replaced(tmp_path: Path) -> None:
         assert time.monotonic() - begun >= 0.25
         assert running.wait_for("question process died")
         assert seconds(running, tokens["bob"], "cost < 401") >= 0.25
+        told += Counter(charged=1, service_fault=1)
+        assert outcomes(running, tokens["carol"]) == told
+        assert 'lapwing_restarts_total{process="questions"} 1.0' in scrape(running.port, tokens["carol"])
         running.parent.send_signal(signal.SIGTERM)
         assert running.parent.wait(60) == 0
     with lw.connect(tmp_path / CATALOG) as session:
         assert len(session.faults()) == 1
-        assert [row.answered for row in session.history()] == [True, False, True]
+        answered = [row.answered for row in session.history()]
+        assert answered == [True] * (told["charged"] - 1) + [False, True]
+
+
+def connected(running: Crew, tokens: dict[str, str], clients: int, lasting: float) -> Counter[str]:
+    """Let so many connections ask a new query whenever the last one was answered; return what they were told."""
+    stop, told, numbers = time.monotonic() + lasting, Counter[str](), count(10**7 * (clients + 1))
+
+    def asking() -> None:
+        while time.monotonic() < stop:
+            sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {next(numbers)}"
+            reply = ask(running.port, tokens["bob"], {"sql": sql, "epsilon": 0.001})
+            told[reply.code or "charged"] += 1
+
+    with ThreadPoolExecutor(clients) as threads:
+        for one in [threads.submit(asking) for _ in range(clients)]:
+            one.result()
+    assert told.keys() == {"charged"}
+    return told
+
+
+def outcomes(running: Crew, token: str) -> dict[str, int]:
+    """Return what the metrics count."""
+    found = re.findall(r'lapwing_questions_total{dataset="visits",outcome="(\w+)"} (\d+)', scrape(running.port, token))
+    return {outcome: int(number) for outcome, number in found}
+
+
+@pytest.mark.long
+@pytest.mark.alone
+@pytest.mark.parametrize("rows", sorted({rows for rows, _ in FLOODS}))
+def test_a_flood_of_plain_queries_is_no_fault(tmp_path: Path, rows: int) -> None:
+    """Whatever the number of connections, each is answered, the data set stays open, and few answers are late."""
+    with served(tmp_path, padding=True, rows=rows) as (running, tokens):
+        told = Counter[str]()
+        for clients in (clients for of, clients in FLOODS if of == rows):
+            told += connected(running, tokens, clients, lasting=6.0)
+            resumed(tmp_path)
+        assert outcomes(running, tokens["carol"]) == told
+        assert running.told("charged query failed") == running.told("data set not ready") == []
+
+
+def resumed(folder: Path) -> None:
+    """Let the curator look."""
+    with lw.connect(folder / CATALOG) as session:
+        assert session.faults() == ()
+        session.resume()
 
 
 def children(parent: int) -> list[int]:

@@ -3,11 +3,14 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,13 +19,17 @@ from lapwing.errors import DataStopped, NotAuthorised
 from lapwing.opening import open_session
 from lapwing.server import audit_log
 from lapwing.server.answer_store import AnswerRecord, IdempotencyRecord
-from lapwing.server.bodies import QueryBody
+from lapwing.server.bodies import ExplainBody, QueryBody
+from lapwing.server.deadline import admission
+from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.people import DAY, People
 from lapwing.server.postgres_store import PostgresStore
 from lapwing.server.service import Service
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import now
 from lapwing.server.store_places import open_store
+from tests.support.release import small
+from tests.support.server.question_thread import QuestionThread
 from tests.support.server.world import QUESTION, QUICK, on_both, service_in
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +146,65 @@ def test_what_one_takes_away_all_refuse(hosts: tuple[Service, Service]) -> None:
     other.policies.stop("open", stopped=False, by="carol")
     assert ask(one, None).document["stored"] is False
     assert ask(other, None).document["stored"] is True
+
+
+# ---- Deadlines -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def padded(tmp_path: Path, people: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Service, Service]]:
+    """Two hosts that answer at deadlines, with one ledger: in a file, or in the database of their people."""
+    monkeypatch.setattr(admission, "LOOK", 0.05)
+    described = small.catalog(tmp_path)
+    small.write(tmp_path, [small.row(person, plan="ab"[person % 2], cost=person % 8) for person in range(20)])
+    if "://" in people:
+        described = replace(described, ledger=f"{people}{'&' if '?' in people else '?'}ledger=small")
+    services = list[Service]()
+    for _ in range(2):
+        process = cast(QuestionProcess, QuestionThread())
+        services.append(Service(people, [open_session(described)], QUICK, questions=process))
+        services[-1].executor.start()
+    services[0].people.add("carol", "curator", None, by="carol")
+    services[0].people.add("alice", "analyst", None, by="carol")
+    view = services[0].datasets.everything()[0].session.budget()
+    services[0].policies.grant("small", "alice", None, view.spending, view.total, by="carol")
+    yield services[0], services[1]
+    for service in services:
+        service.close()
+
+
+def deadline(service: Service) -> float | None:
+    secret, _ = service.people.issue("alice", label="", scopes={"ask"}, seconds=DAY, by="carol")
+    caller = service.people.caller(secret)
+    body = ExplainBody.model_validate({"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01})
+    return service.executor.deadline_of(caller, service.datasets.visible(caller, "small"), body)
+
+
+def agree_after_events(hosts: tuple[Service, Service], patience: int) -> bool:
+    """Let answers of the first host be late three times; tell whether both promise the same deadline then."""
+    before = deadline(hosts[0])
+    assert before is not None
+    assert deadline(hosts[1]) == before
+    for _ in range(3):
+        hosts[0].datasets.session_of("small").note_late(datetime.now(UTC).isoformat(), "alice")
+    for _ in range(patience):
+        if [deadline(host) for host in hosts] == [4 * before] * 2:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_hosts_agree_on_deadlines_by_the_events_of_all(padded: tuple[Service, Service]) -> None:
+    assert agree_after_events(padded, 1000)
+
+
+def test_a_host_that_looks_at_its_own_events_alone_is_found(
+    padded: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: nobody looks."""
+    for host in padded:
+        monkeypatch.setattr(host.executor.rounds[0], "_round", lambda: 60.0)
+    assert not agree_after_events(padded, 10)
 
 
 def noted_together(people: str, monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[Future[Any]]:

@@ -16,12 +16,13 @@ import pytest
 
 from lapwing.build import build_id
 from lapwing.errors import Fault, InvalidParameter, LedgerFault
+from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.server import gauges, readiness, rounds, store
 from lapwing.server.datasets import Datasets
 from lapwing.server.log import log, open_log
-from lapwing.server.readiness import Standing
+from lapwing.server.readiness import Readiness, Standing
 from lapwing.server.rounds import Rounds
-from lapwing.server.webhook import Webhook, require_address
+from lapwing.server.webhook import ALARMS, Webhook, require_address
 from lapwing.session import Session
 from tests.server.test_gauges import shown
 from tests.server.test_logs import logged
@@ -108,7 +109,7 @@ def test_a_full_disk_shows_everywhere(world: World, fresh: None, monkeypatch: py
     with logged() as lines, monkeypatch.context() as disk:
         disk.setattr(readiness, "write_probe", write)
         assert world.ask("GET", "/readyz").status == 503
-        assert standing(world)["closed"] == {"ready": False, "reason": "unwritable", "faults": 0}
+        assert standing(world)["closed"] == {"ready": False, "reason": "unwritable", "faults": 0, "late": 0}
         assert standing(world)["open"]["ready"]
         assert standing(world, "alice").keys() == {"open"}  # who may not see it is not told of it
         text = shown(world)
@@ -139,10 +140,34 @@ def test_a_stopped_data_set_says_so_and_the_service_stays_ready(world: World, fr
     world.service.policies.stop("open", stopped=True, by="carol")
     reply = world.ask("GET", "/readyz")
     assert (reply.status, reply.content) == (200, b"ready\nstopped: 1 of 2 data sets\n")
-    assert standing(world)["open"] == {"ready": False, "reason": "stopped", "faults": 0}
+    assert standing(world)["open"] == {"ready": False, "reason": "stopped", "faults": 0, "late": 0}
     assert shown(world)['lapwing_dataset_stopped{dataset="open"}'] == 1
     world.service.policies.stop("open", stopped=False, by="carol")
     assert standing(world)["open"]["ready"]
+
+
+def test_a_data_set_that_was_late_too_often_says_so_where_that_counts(world: World, fresh: None) -> None:
+    service, session = world.service, world.session()
+    timed, untimed = (
+        Readiness(service.store, service.datasets, service.policies, timed=timed) for timed in (True, False)
+    )
+    for number in range(EVENTS_ALLOWED):
+        assert timed.is_ready()
+        assert timed.standings()["open"] == Standing(late=number, free=timed.standings()["open"].free)
+        session.note_late("2026-11-02T12:00:00.000+00:00", f"p{number}")
+    with logged() as lines:
+        assert timed.is_ready()  # what was bought stays free, and other data sets are served
+        assert untimed.is_ready()
+        assert (timed.standings()["open"].reason, untimed.standings()["open"].reason) == ("late", None)
+        assert shown(world)['lapwing_dataset_late{dataset="open"}'] == EVENTS_ALLOWED
+        session.resume()
+        assert timed.is_ready()
+    assert timed.standings()["open"].reason is None
+    (told,) = events(lines, "data set not ready")
+    assert (told["dataset"], told["reason"], told["late"]) == ("open", "late", EVENTS_ALLOWED)
+    (looked,) = events(lines, "data set resumed")
+    assert (looked["dataset"], looked["faults"], looked["late"]) == ("open", 0, EVENTS_ALLOWED)
+    assert {"engine replaced", "answers late", "data set resumed", "question process died"} <= ALARMS
 
 
 def test_a_failed_charge_is_looked_after_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Final, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import AllowanceExhausted, DataStopped, QueryRefused
-from lapwing.ledger.allowances import Limits, left_if_refused, require_within, rooms
+from lapwing.ledger.allowances import Limits, left_if_refused, require_chargeable, rooms
 from lapwing.ledger.faults import stopped
 from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
@@ -70,12 +70,11 @@ def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: 
     if not asked:
         return None
     charges = [charge_of(priced, key_of(priced.question), catalog, principal, state) for priced in asked]
-    left = left_if_refused(state, charges)
     try:
-        require_within(limits, state.spending, state.registration, charges, left)
+        require_chargeable(limits, state, charges)
         state.require_open()
     except (AllowanceExhausted, DataStopped, QueryRefused) as error:
         return str(error)
     if state.stopped:
         return str(stopped())
-    return None if left is None else str(exhausted(asked, state, catalog))
+    return None if left_if_refused(state, charges) is None else str(exhausted(asked, state, catalog))

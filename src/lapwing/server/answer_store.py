@@ -35,7 +35,10 @@ DAY: Final = 86_400
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord:
-    """An answer as it was shown: the request that bought it, its document, and its Arrow stream; empty if `dropped`."""
+    """An answer as it was shown: the request that bought it, its document, and its Arrow stream; empty if `dropped`.
+
+    Args: repeated: whether it is here what an earlier request of the same key came to.
+    """
 
     id: str
     person: str
@@ -45,6 +48,7 @@ class AnswerRecord:
     document: Mapping[str, Any]
     arrow: bytes
     dropped: bool
+    repeated: bool = False
 
 
 @final

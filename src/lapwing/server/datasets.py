@@ -48,10 +48,13 @@ class ServedDataset:
         """Tell whether somebody may see how long an answer takes."""
         return caller.at(self.name).role == "curator" or policies.trusts_with_time(self.name, caller.name)
 
-    def for_caller(self, caller: Caller, policies: Policies, pace: Pace | None = None) -> Session:
+    def for_caller(
+        self, caller: Caller, policies: Policies, pace: Pace | None = None, *, timed: bool = False
+    ) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
 
-        Args: pace: at which somebody is asked for who is not trusted with time, where that is kept to.
+        Args: pace: at which somebody is asked for who is not trusted with time, where that is kept to; timed: whether
+            it would be kept to where something is charged, so that a price knows of charges that late answers refuse.
         """
 
         def limits() -> Limits:
@@ -59,8 +62,13 @@ class ServedDataset:
 
         if pace is not None:
             return self.session.acting_for(caller.name, pace.limited(limits), timing=pace.timing(self.session.catalog))
-        timing = Timing(trusted=self.trusts_with_time(caller, policies))
-        return self.session.acting_for(caller.name, limits, timing=timing)
+        trusted = self.trusts_with_time(caller, policies)
+
+        def previewed() -> Limits:
+            return replace(limits(), timed=True)
+
+        kept_to = previewed if timed and not trusted else limits
+        return self.session.acting_for(caller.name, kept_to, timing=Timing(trusted=trusted))
 
     def settle(self) -> None:
         """Wait until every charge that was decided by an earlier policy is written down.

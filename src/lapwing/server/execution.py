@@ -32,13 +32,13 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from lapwing import errors
 from lapwing.answer import Answer
@@ -57,13 +57,14 @@ from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
 from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
-from lapwing.server.deadline.process import QuestionProcess, Wanted
+from lapwing.server.deadline.process import Wanted
 from lapwing.server.fair_queue import Queue
 from lapwing.server.log import log
 from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import Problem, problem_of
 from lapwing.server.recent_answers import Name, RecentAnswers, seal_of
+from lapwing.server.rounds import Rounds
 from lapwing.server.store import StoreConnection
 from lapwing.session import Session
 
@@ -81,6 +82,10 @@ class Drawn:
     sampling: int | str | None
 
 
+REPEATED: Final = "repeated"
+"""The outcome of a request that is told again what an earlier one of its key came to."""
+LEFT: Final = "left"
+"""The outcome of a question whose asker had gone before they were told."""
 Gone = Callable[[], Coroutine[Any, Any, None]]
 """Ends when the caller has gone."""
 Claim = Callable[[StoreConnection, str], bool]
@@ -117,6 +122,11 @@ class NamedLocks:
 
 
 @final
+class _Left(errors.ServiceFault):
+    """Nobody is told what came of a question, as whoever asked has closed the connection."""
+
+
+@final
 class RepeatedProblem(errors.LapwingError):
     """A problem that an earlier request of the same key was told."""
 
@@ -130,10 +140,11 @@ class RepeatedProblem(errors.LapwingError):
 class QuestionExecutor:
     """Asks questions on behalf of callers.
 
-    Args: count: hears of each question's data set and outcome; threads: how many questions run at once; patience:
-        seconds until a request stops waiting for its answer; admission: to where questions are asked of people who are
-        not trusted with time; None if nobody's answers are held until a deadline. parallel: requests with a question
-        that one person may have under way, 0 for no limit.
+    Args: count: hears of each question's data set and of what its asker was told, once: `charged` or `stored`, the code
+        of an error, `REPEATED`, or `LEFT` if they had gone; of a queued question, what came of it. threads: how many
+        questions run at once; patience: seconds until a request stops waiting for its answer; admission: to where
+        questions are asked of people who are not trusted with time; None if nobody's answers are held until a deadline.
+        parallel: requests with a question that one person may have under way, 0 for no limit.
     """
 
     def __init__(
@@ -147,7 +158,7 @@ class QuestionExecutor:
         admission: Admission | None = None,
         parallel: int = 0,
     ) -> None:
-        self._answers, self._policies, self._count = answers, policies, count
+        self._answers, self._policies, self.count = answers, policies, count
         self._admission = admission
         self.queue = Queue(threads)
         self._patience = patience
@@ -164,8 +175,23 @@ class QuestionExecutor:
         Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
             questions wait.
         """
-        with self._one_more(caller.name):
-            return await self._ask(caller, served, body, key, gone)
+        outcome = "internal"  # as a bug is told
+        try:
+            with self._one_more(caller.name):
+                records = await self._ask(caller, served, body, key, gone)
+            outcome = outcome_of(records)
+            return records
+        except (_Left, asyncio.CancelledError):
+            outcome = LEFT
+            raise
+        except RepeatedProblem:
+            outcome = REPEATED
+            raise
+        except errors.LapwingError as error:
+            outcome = error.code
+            raise
+        finally:
+            self.count(served.name, outcome)
 
     async def _ask(
         self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
@@ -201,6 +227,16 @@ class QuestionExecutor:
             if not self._of_person[person]:
                 del self._of_person[person]
 
+    @property
+    def holds_answers(self) -> bool:
+        """Whether people who are not trusted with time are answered at deadlines."""
+        return self._admission is not None
+
+    @property
+    def rounds(self) -> tuple[Rounds, ...]:
+        """The threads that look after something again and again."""
+        return () if self._admission is None else (self._admission.rounds,)
+
     def is_up(self) -> bool:
         """Tell whether whoever asks at deadlines is there, or nobody is needed for that."""
         return self._admission is None or self._admission.process.is_up
@@ -215,7 +251,7 @@ class QuestionExecutor:
         admission = self._admission
         if admission is None or served.trusts_with_time(caller, self._policies):
             return None
-        cost = self._cost(admission.process, caller, served, body)
+        cost = self._cost(admission, caller, served, body)
         return admission.put(Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost))
 
     def deadline_of(self, caller: Caller, served: ServedDataset, body: PricedBody) -> float | None:
@@ -228,7 +264,7 @@ class QuestionExecutor:
             return None
         query = QueryBody.model_validate(body.model_dump())
         try:
-            return self._cost(admission.process, caller, served, query).deadline
+            return self._cost(admission, caller, served, query).deadline
         except errors.QueryRefused:  # nothing bounds it: then it is refused when it is asked, and says so
             return None
 
@@ -308,13 +344,12 @@ class QuestionExecutor:
                 body.bought(served.for_caller(caller, self._policies, StoredOnly()))  # or the key would begin in vain
             return self.answered(caller, served, body, key, pace=StoredOnly())
         except NotStored:
-            return self._cost(admission.process, caller, served, body)
+            return self._cost(admission, caller, served, body)
 
-    def _cost(
-        self, process: QuestionProcess, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody
-    ) -> Cost:
-        plans = body.plans(served.for_caller(caller, self._policies, StoredOnly()))
-        return cost_of(plans, process.speed, indexed=process.is_indexed(served.name), share=process.share.number)
+    def _cost(self, admission: Admission, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody) -> Cost:
+        plans, process = body.plans(served.for_caller(caller, self._policies, StoredOnly())), admission.process
+        cost = cost_of(plans, process.speed, indexed=process.is_indexed(served.name), share=process.share.number)
+        return admission.cost_now(served.name, cost)
 
     # ---- in a thread -------------------------------------------------------------------------------------------------
 
@@ -345,13 +380,14 @@ class QuestionExecutor:
             leaving.cancel()
             future.cancel()  # drops what waits, and nothing else
         if future.cancelled():
-            dropped_unasked = errors.ServiceFault(
+            dropped_unasked = (_Left if leaving.done() else errors.ServiceFault)(
                 "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
                 "Ask again, or let it wait in the queue."
             )
             dropped_unasked.charged = False
             raise dropped_unasked
-        raise errors.ServiceFault(
+        kind = _Left if leaving.done() else errors.ServiceFault
+        raise kind(
             f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
             "ask again, which is free then."
         )
@@ -376,7 +412,6 @@ class QuestionExecutor:
         if name is not None and (recent := self._recent.find(name)) is not None:
             seal = seal_of(served.session, recent.tables)
             if recent.stands(served.session, seal) and self._answers.is_kept(recent.record):
-                self._count(served.name, "stored")
                 return (recent.record,)
         request = body.model_dump(mode="json")
         if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
@@ -389,22 +424,18 @@ class QuestionExecutor:
                 return self._repeated(earlier, caller, served, body, key, digest)
             try:
                 session = served.for_caller(caller, self._policies, pace)
-                records = self._bought(session, caller, served, body, key, claim, waits, name, seal)
+                return self._bought(session, caller, served, body, key, claim, waits, name, seal)
             except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
                 if key is not None:
                     self._answers.forget(caller.name, key)
                 raise
             except errors.LapwingError as error:
-                self._count(served.name, error.code)
                 charged = errors.was_charged(error)
                 if key is not None and charged is False:
                     self._answers.forget(caller.name, key)
                 if key is not None and charged is True:
                     self._answers.failed(caller.name, key, problem_of(error))
                 raise
-            stored = all(record.document["stored"] for record in records)
-            self._count(served.name, "stored" if stored else "charged")
-            return records
 
     @contextmanager
     def _key_locked(self, person: str, key: str, waits: Callable[[], None]) -> Iterator[None]:
@@ -432,7 +463,7 @@ class QuestionExecutor:
         if any(record.dropped for record in records):  # paid for: neither asked nor charged again
             raise dropped()
         if records:
-            return records
+            return tuple(replace(record, repeated=True) for record in records)
         try:
             return self._bought(served.for_nothing(caller.name), caller, served, body, key)
         except (errors.AllowanceExhausted, errors.BudgetExhausted, errors.DataChanged):
@@ -496,6 +527,13 @@ class QuestionExecutor:
             return None
         trusted = pace is None and served.trusts_with_time(caller, self._policies)
         return caller.name, served.name, trusted, body.model_dump_json()
+
+
+def outcome_of(records: Sequence[AnswerRecord]) -> str:
+    """Return by what a question counts that was answered."""
+    if all(record.repeated for record in records):
+        return REPEATED
+    return "stored" if all(record.document["stored"] for record in records) else "charged"
 
 
 def dropped() -> errors.AnswerDropped:

@@ -70,6 +70,7 @@ class Gauges:
                 ready=standing.reason is None,
                 stopped=standing.reason in STOPPED,
                 faults=standing.faults,
+                late=standing.late,
                 free=standing.free,
             )
 

@@ -30,7 +30,7 @@ from lapwing.errors import (
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.pace import Pace, TooBusy
-from lapwing.server.execution import QuestionExecutor, RepeatedProblem
+from lapwing.server.execution import REPEATED, QuestionExecutor, RepeatedProblem, outcome_of
 from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
 from lapwing.server.people import RIGHTS_OF, Caller, People
@@ -85,7 +85,7 @@ class JobRunner:
             self._jobs.forget(job.id)
             raise
         live.turn.set_result(turn)
-        turn.add_done_callback(partial(self._dropped if here else self._came_back, job.id))
+        turn.add_done_callback(partial(self._dropped if here else self._came_back, job.id, served.name))
         self._beat()
         return job
 
@@ -157,17 +157,22 @@ class JobRunner:
             (record,) = self._executor.answered(caller, served, body, key, lambda *kept: done(id_, *kept), pace)
             if not self._jobs.settle(id_, record.id):  # known before, by its key: free
                 raise Interrupted(charged=False)
+            self._executor.count(served.name, outcome_of([record]))
             return not record.document["stored"]
         except (NotAuthorised, NotFound) as refused:
+            self._executor.count(served.name, refused.code)
             return self._end(id_, "failed", problem_of(refused), charged=False)
         except RepeatedProblem as repeated:
+            self._executor.count(served.name, REPEATED)
             return self._end(id_, "failed", repeated.document, charged=True)
         except TooBusy:
             self._jobs.step_back(id_)
             raise
         except Interrupted as stopped:
+            self._executor.count(served.name, stopped.code)
             return self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:
+            self._executor.count(served.name, error.code)
             return self._end(id_, "failed", problem_of(error), charged=was_charged(error))
         except BaseException as error:
             log("bug", kind=type(error).__name__, place=place_of(error))
@@ -186,17 +191,18 @@ class JobRunner:
             raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
         self._datasets.visible(now, served.name)
 
-    def _dropped(self, id_: str, turn: Future[None]) -> None:
+    def _dropped(self, id_: str, _dataset: str, turn: Future[None]) -> None:
         """Say of a question that the queue dropped that it is lost, unless it was cancelled."""
         if turn.cancelled():
             self._end(id_, "failed", problem_of(lost("waiting")), charged=False)
             self._leave(id_)
 
-    def _came_back(self, id_: str, turn: Future[None]) -> None:
+    def _came_back(self, id_: str, dataset: str, turn: Future[None]) -> None:
         """Forget a question that was asked elsewhere; say what became of it if nobody there could."""
-        self._dropped(id_, turn)
+        self._dropped(id_, dataset, turn)
         error = None if turn.cancelled() else turn.exception()
         if isinstance(error, LapwingError):
+            self._executor.count(dataset, error.code)
             self._end(id_, "failed", problem_of(error), charged=was_charged(error))
         self._leave(id_)
 

@@ -5,12 +5,15 @@ environment variable `FOLDER` before they start. So any of them can add up the c
 """
 
 import os
-from typing import Final, final
+from typing import Final, Literal, final, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # the name that prometheus-client looks for when it is imported
+Restarted = Literal["engine", "questions"]
+"""A process in which an engine runs, or the one that asks queries at deadlines."""
+RESTARTED: Final[tuple[Restarted, ...]] = get_args(Restarted)
 MEDIA_TYPE: Final = "text/plain; version=0.0.4"
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when something was first asked is nobody's business
@@ -84,6 +87,24 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livemax",
         )
+        self._late = Gauge(
+            "lapwing_dataset_late",
+            "How often answers were late since the curator last looked.",
+            ("dataset",),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        self._delayed = Counter(
+            "lapwing_delayed_total", "Answers that left later than they should.", ("dataset",), registry=self._registry
+        )
+        self._restarts = Counter(
+            "lapwing_restarts_total",
+            "How often a process was started in the place of another, by which.",
+            ("process",),
+            registry=self._registry,
+        )
+        for process in RESTARTED:
+            self._restarts.labels(process)  # shown from the start, as 0
         self._free = Gauge(
             "lapwing_ledger_free_bytes",
             "Bytes that are left on the disk of a ledger, or of its mark.",
@@ -123,11 +144,14 @@ class Metrics:
         """Say whether the service can answer."""
         self._service_ready.set(int(ready))
 
-    def set_standing(self, dataset: str, *, ready: bool, stopped: bool, faults: int, free: int | None) -> None:
+    def set_standing(
+        self, dataset: str, *, ready: bool, stopped: bool, faults: int, late: int, free: int | None
+    ) -> None:
         """Say how a data set stands (`readiness.Standing`)."""
         self._ready.labels(dataset).set(int(ready))
         self._stopped.labels(dataset).set(int(stopped))
         self._faults.labels(dataset).set(faults)
+        self._late.labels(dataset).set(late)
         if free is not None:
             self._free.labels(dataset).set(free)
 
@@ -161,8 +185,16 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
 
     def count_question(self, dataset: str, outcome: str) -> None:
-        """Count a question by what came of it: charged, stored, or the code of an error."""
+        """Count a question by what its asker was told: charged, stored, repeated, left or an error's code."""
         self._questions.labels(dataset, outcome).inc()
+
+    def count_delayed(self, dataset: str) -> None:
+        """Count an answer that left later than it should."""
+        self._delayed.labels(dataset).inc()
+
+    def count_restart(self, process: Restarted) -> None:
+        """Count a process that was started in the place of another."""
+        self._restarts.labels(process).inc()
 
     def text(self) -> str:
         """Return all counts, of all workers, in the text form of Prometheus."""

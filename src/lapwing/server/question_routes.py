@@ -29,6 +29,7 @@ from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.routing import new_router
 from lapwing.server.service import Service
+from lapwing.session import Session
 from lapwing.session_tables import session_document
 
 ASKED: Final = "/v1/datasets/{dataset}/query"
@@ -75,12 +76,13 @@ class DatasetName(TypedDict):
 
 class DatasetStanding(TypedDict):
     """Whether a data set takes new queries; `reason` says why not, and is null if it does. `faults` are the charged
-    queries that failed since the curator last looked."""  # noqa: D205, D209
+    queries that failed since the curator last looked, `late` is how often answers were late since then."""  # noqa: D205, D209
 
     name: str
     ready: bool
-    reason: Literal["unreadable", "unwritable", "faults", "stopped", "closed", "engine"] | None
+    reason: Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine"] | None
     faults: int
+    late: int
 
 
 class KeptAnswer(AnswerDocument):
@@ -128,6 +130,10 @@ def routes(service: Service) -> APIRouter:
     router = new_router(prefix="/v1", tags=["questions"])
     reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
 
+    def pricing(caller: Caller, served: ServedDataset) -> Session:
+        """Return a session that says what a charge would be refused with, late answers among it."""
+        return served.for_caller(caller, service.policies, timed=service.executor.holds_answers)
+
     async def visible(caller: Caller, dataset: str) -> ServedDataset:
         """Return a data set that somebody may see.
 
@@ -165,7 +171,7 @@ def routes(service: Service) -> APIRouter:
         found, visible = service.readiness.standings(), service.datasets.all_visible(caller)
         known = [(served.name, found[served.name]) for served in visible if served.name in found]
         return [
-            {"name": name, "ready": one.reason is None, "reason": one.reason, "faults": one.faults}
+            {"name": name, "ready": one.reason is None, "reason": one.reason, "faults": one.faults, "late": one.late}
             for name, one in known
         ]
 
@@ -184,7 +190,7 @@ def routes(service: Service) -> APIRouter:
         """Price a question, and say what is left for the caller: free, and no row is read."""
         served = service.datasets.visible(caller, dataset)
         with service.callers.pricing(caller):
-            preview = served.for_caller(caller, service.policies).explain(
+            preview = pricing(caller, served).explain(
                 body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
             )
             deadline = None if preview.stored else service.executor.deadline_of(caller, served, body)
@@ -218,7 +224,7 @@ def routes(service: Service) -> APIRouter:
         """Price several questions together, as a batch of them would be charged: free, and no row is read."""
         served = service.datasets.visible(caller, dataset)
         with service.callers.pricing(caller):
-            document = explain_together(served.for_caller(caller, service.policies), body)
+            document = explain_together(pricing(caller, served), body)
         return json_response(document)
 
     @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))

@@ -8,11 +8,13 @@ ledger makes the next call look at once (`suspect`). What changes is logged, by 
 - `unreadable`, `unwritable`: its ledger, as of a full disk or a database that does not answer. `unwritable` is found by
   writing `store.PROBE` bytes to a file beside the ledger that has no name.
 - `faults`: so many charged queries failed that the curator has to look (`ledger.faults`).
+- `late`: so many failed or were late that only people who are trusted with time are served (`ledger.events`).
 - `stopped`, `closed`: a curator has said so.
 - `engine`: the process that asks queries at deadlines is not there, so only those who are trusted with time are served.
 
-All of these are public: they follow from the ledger's entries, the policies and the machine. Strangers are told whether
-the service works and how many data sets take no new query, and no names, as those are for people who may see them.
+That a curator has looked is logged, too. All of these are public: they follow from the ledger's entries, the policies
+and the machine. Strangers are told whether the service works and how many data sets take no new query, and no names, as
+those are for people who may see them.
 
 A data set that is stopped leaves the service ready: all other data sets are served, and what was bought stays free.
 """
@@ -28,6 +30,7 @@ from typing import Final, Literal, final
 
 from lapwing.budget import BudgetView
 from lapwing.errors import LapwingError
+from lapwing.ledger.events import EVENTS_ALLOWED
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.log import log
 from lapwing.server.policies import Policies
@@ -37,11 +40,11 @@ FRESH: Final = 1.0
 """Seconds for which what was found holds."""
 WRITTEN: Final = 5.0
 """Seconds for which a disk that took a write counts as writable."""
-Reason = Literal["unreadable", "unwritable", "faults", "stopped", "closed", "engine"]
+Reason = Literal["unreadable", "unwritable", "faults", "late", "stopped", "closed", "engine"]
 BROKEN: Final[tuple[Reason | None, ...]] = ("unreadable", "unwritable", "engine")
 """With which the service is not ready: these are of the machine, and not of a data set alone."""
 
-STOPPED: Final[tuple[Reason | None, ...]] = ("faults", "stopped", "closed")
+STOPPED: Final[tuple[Reason | None, ...]] = ("faults", "late", "stopped", "closed")
 
 
 @final
@@ -49,12 +52,13 @@ STOPPED: Final[tuple[Reason | None, ...]] = ("faults", "stopped", "closed")
 class Standing:
     """How a data set stands.
 
-    Args: reason: why it takes no new query, None if it does; faults: since the curator last looked; free: bytes that
-        the disk of its ledger has left, None if nobody knows.
+    Args: reason: why it takes no new query, None if it does; faults: since the curator last looked; late: how often
+        answers were late since then; free: bytes that the disk of its ledger has left, None if nobody knows.
     """
 
     reason: Reason | None = None
     faults: int = 0
+    late: int = 0
     free: int | None = None
 
 
@@ -62,7 +66,8 @@ class Standing:
 class Readiness:
     """Looks whether queries can be charged.
 
-    Args: is_up: tells whether the process that asks queries at deadlines is there, or none is needed.
+    Args: is_up: tells whether the process that asks queries at deadlines is there, or none is needed; timed: whether
+        answers are held until a deadline, so that late ones are counted.
     """
 
     def __init__(
@@ -72,8 +77,11 @@ class Readiness:
         policies: Policies | None = None,
         clock: Callable[[], float] = time.monotonic,
         is_up: Callable[[], bool] = lambda: True,
+        *,
+        timed: bool = False,
     ) -> None:
         self._store, self._datasets, self._clock, self._is_up = store, datasets, clock, is_up
+        self._timed = timed
         self._policies = policies or Policies(store)
         self._lock = threading.Lock()
         self._looked, self._ready = -FRESH, False
@@ -116,8 +124,11 @@ class Readiness:
         before, self._standings = self._standings, found
         for name, standing in found.items():
             was = before.get(name, Standing())
+            if standing.faults < was.faults or standing.late < was.late:
+                log("data set resumed", dataset=name, faults=was.faults, late=was.late)
             if standing.reason is not None and standing.reason != was.reason:
-                log("data set not ready", dataset=name, reason=standing.reason, faults=standing.faults)
+                counted = {"faults": standing.faults, "late": standing.late}
+                log("data set not ready", dataset=name, reason=standing.reason, **counted)
             elif standing.reason is None and was.reason is not None:
                 log("data set ready", dataset=name)
             elif standing.faults > was.faults:
@@ -140,12 +151,12 @@ class Readiness:
             stopped = self._policies.policy(served.name).stopped
         except LapwingError:
             return Standing(reason="unreadable", free=free_bytes(beside.parent))
-        reason: Reason | None = _reason(view, stopped=stopped)
+        reason: Reason | None = _reason(view, stopped=stopped, timed=self._timed)
         if not self._takes_a_write(beside.parent):
             reason = "unwritable"
         elif reason is None and not self._is_up():
             reason = "engine"
-        return Standing(reason=reason, faults=view.faults, free=free_bytes(beside.parent))
+        return Standing(reason=reason, faults=view.faults, late=view.late, free=free_bytes(beside.parent))
 
     def _takes_a_write(self, folder: Path) -> bool:
         looked, writable = self._writable.get(folder, (-WRITTEN, False))
@@ -173,9 +184,11 @@ def free_bytes(folder: Path) -> int | None:
     return disk.f_bavail * disk.f_frsize
 
 
-def _reason(view: BudgetView, *, stopped: bool) -> Reason | None:
+def _reason(view: BudgetView, *, stopped: bool, timed: bool) -> Reason | None:
     if view.closed:
         return "closed"
     if stopped:
         return "stopped"
-    return "faults" if view.stopped else None
+    if view.stopped:
+        return "faults"
+    return "late" if timed and view.faults + view.late >= EVENTS_ALLOWED else None

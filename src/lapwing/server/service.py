@@ -131,15 +131,19 @@ class Service:
                 counted,
                 lambda name, tick, person: self.datasets.session_of(name).note_late(tick, person),
                 lambda name: self.datasets.session_of(name).budget(history=False).late_at,
+                self.metrics,
             ),
         )
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)
         self.settler = LedgerSettler(self.datasets)
         self.refresher = SourceRefresher(self.datasets, settings.refresh)
-        self.readiness = Readiness(self.store, self.datasets, self.policies, is_up=self.executor.is_up)
+        self.readiness = Readiness(
+            self.store, self.datasets, self.policies, is_up=self.executor.is_up, timed=self.executor.holds_answers
+        )
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
         tasks = self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds
+        tasks = (*tasks, *self.executor.rounds)
         self.gauges = Gauges(self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks)
         self.webhook = Webhook(settings.webhook)
         if count is not None:  # in a process that asks questions nothing else is started

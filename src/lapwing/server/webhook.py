@@ -18,7 +18,8 @@ from lapwing.server import log
 
 ALARMS: Final = frozenset({
     "data set not ready", "data set ready", "not ready", "ready", "charged query failed", "answers late",
-    "late answers not noted", "question process died", "background task failed", "background task goes on",
+    "late answers not noted", "data set resumed", "engine replaced", "question process died",
+    "question process started", "background task failed", "background task goes on",
     "ledger not settled", "ledger settled", "audit log lacks lines", "audit mark not written", "bug",
     "certificate not renewed", "data not refreshed", "catalog not taken up",
 })  # fmt: skip

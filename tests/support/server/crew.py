@@ -83,13 +83,14 @@ class Reply:
 
 
 def prepared(
-    folder: Path, ledger: str | None = None, epsilon: int = 1, least: Fraction | None = None
+    folder: Path, ledger: str | None = None, epsilon: int = 1, least: Fraction | None = None, people: int | None = None
 ) -> dict[str, str]:
     """Protect a small file with a pure budget, and return tokens: of alice, who has 0.3 of it, bob and carol.
 
-    Args: least: the part of the budget that a question takes at least; the usual one unless given.
+    Args: least: the part of the budget that a question takes at least; the usual one unless given; people: with rows in
+        the file, two of each on average.
     """
-    write_visits(folder)
+    write_visits(folder, *([] if people is None else [people]))
     unit, bounds = {"privacy_unit": "person_id", "max_rows_per_unit": 3}, {"cost": (0, 500)}
     lw.protect(folder / "visits.parquet", epsilon=epsilon, bounds=bounds, **unit).close()  # type: ignore[arg-type]
     if ledger is not None:

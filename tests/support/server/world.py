@@ -28,6 +28,7 @@ from lapwing.catalog.toml import write
 from lapwing.documents.people_document import Role
 from lapwing.opening import open_session
 from lapwing.server import listener
+from lapwing.server.deadline.process import QuestionProcess
 from lapwing.server.people import DAY, RIGHTS_OF
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
@@ -146,18 +147,24 @@ def made_once(**facts: Any) -> tuple[Path, dict[str, str]]:
     return folder, tokens
 
 
-def service_in(folder: Path, settings: ServiceSettings = QUICK, people: str | None = None, **facts: Any) -> Service:
+def service_in(
+    folder: Path,
+    settings: ServiceSettings = QUICK,
+    people: str | None = None,
+    questions: QuestionProcess | None = None,
+    **facts: Any,
+) -> Service:
     """Make a service with people, of which each analyst may ask one data set.
 
-    Args: people: where they are kept, if not in a file in the folder.
+    Args: people: where they are kept, if not in a file in the folder; questions: asks those of analysts, at deadlines.
     """
     made, tokens = made_once(**facts)
     sessions = [opened(shutil.copytree(made / name, folder / name), **facts) for name in DATASETS]
     if people not in (None, str(folder / STORE)):
-        elsewhere = Service(people, sessions, settings)
+        elsewhere = Service(people, sessions, settings, questions=questions)
         introduce(elsewhere)
         return elsewhere
-    service = Service(shutil.copy(made / STORE, folder / STORE), sessions, settings)
+    service = Service(shutil.copy(made / STORE, folder / STORE), sessions, settings, questions=questions)
     _TOKENS[service] = tokens
     return service
 

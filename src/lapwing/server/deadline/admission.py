@@ -13,7 +13,7 @@ This process, which speaks HTTP, decides when anything is recorded and leaves (`
 other: the question process says what is there, and is told what may go on. What is missing at its moment is an event.
 It is written to the ledger, and the clock of its data set stands still for as long as it takes. Nothing is admitted
 meanwhile. Events that follow each other make deadlines and reservations longer (`doublings`): then less was reserved
-than this machine takes.
+than this machine takes. The ledger is looked at for those of other hosts and workers too, every `LOOK` seconds.
 
 All of that rests on public facts: who asked what, and when, and which events there were. So does what others see of it:
 how long they wait, and the gauges.
@@ -35,7 +35,6 @@ from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.departures import Act, Departures, GivenUp, Late, Moved, Passed, tick_from
 from lapwing.server.deadline.pace import TooBusy
 from lapwing.server.deadline.process import (
-    Counted,
     Heard,
     Move,
     Opened,
@@ -48,6 +47,8 @@ from lapwing.server.deadline.process import (
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.fair_queue import MOST_EACH, Lines, Task
 from lapwing.server.log import log
+from lapwing.server.metrics import Metrics
+from lapwing.server.rounds import Rounds
 
 SLOTS: Final = 256
 """Questions that are admitted and have not left; of one person three quarters of them."""
@@ -59,6 +60,8 @@ AGAIN: Final = 0.25
 """Seconds until it is tried again to write an event down."""
 LAST_TRIES: Final = 40
 """So often, when the service ends."""
+LOOK: Final = 1.0
+"""Seconds between two looks at the events of others."""
 RECENT: Final = 600.0
 """Seconds in which events follow each other."""
 DOUBLINGS: Final = 4
@@ -104,8 +107,8 @@ def doublings(late: Sequence[str], now: datetime) -> int:
 class Admission:
     """Admits questions to a question process, and hands out what came of them at their moments.
 
-    Args: counted: hears what came of each question, for the metrics; note: writes down what was late; standing: what is
-        written down of a data set already.
+    Args: counted: hears what came of queued questions, for the metrics; note: writes down what was late; standing: what
+        is written down of a data set already; metrics: hears of late answers, and of processes that were replaced.
     """
 
     def __init__(
@@ -114,9 +117,10 @@ class Admission:
         counted: Callable[[str, str], None],
         note: NoteLate,
         standing: Callable[[str], Sequence[str]],
+        metrics: Metrics | None = None,
     ) -> None:
         self.process = process
-        self._counted, self._note, self._standing = counted, note, standing
+        self._counted, self._note, self._standing, self._metrics = counted, note, standing, metrics
         self.lines: Lines[Wanted] = Lines(SLOTS * 3 // 4, each=2 * MOST_EACH)
         self._changed = threading.Condition()
         self._admitted: dict[int, _Admitted] = {}
@@ -128,6 +132,7 @@ class Admission:
         self._open = True
         self._thread = threading.Thread(target=self._run, name="admission", daemon=True)
         self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
+        self.rounds = Rounds("events", LOOK, self._look_at_events)
 
     def start(self) -> None:
         """Begin, and return when the process is ready.
@@ -136,6 +141,7 @@ class Admission:
         """
         self.process.start(self._told, self._died)
         self._thread.start()
+        self.rounds.start()
 
     def put(self, wanted: Wanted) -> "Future[tuple[AnswerRecord, ...]]":
         """Let a question wait for its turn; whoever cancels its future before that drops it, uncharged.
@@ -147,12 +153,23 @@ class Admission:
         self._look()
         return task.future
 
+    def cost_now(self, dataset: str, cost: Cost) -> Cost:
+        """Return what a question costs that is admitted now, by the events of its data set.
+
+        The first time it asks the ledger, so it is not for the threads that hand out or speak HTTP.
+        """
+        if dataset not in self._late:
+            with suppress(LapwingError):  # it cannot be charged either
+                self._late.setdefault(dataset, self._standing(dataset))
+        return self._doubled(dataset, cost)
+
     def close(self) -> None:
         """Let nothing in any more, wait for what is under way, and end the process."""
         self.lines.close()
         with self._changed:
             self._open = False
             self._changed.notify_all()
+        self.rounds.close()
         if self._thread.is_alive():
             self._thread.join()
         self._notes.shutdown()
@@ -164,12 +181,11 @@ class Admission:
         if isinstance(said, Opened):
             self._look()
             return
-        if isinstance(said, Counted):
-            self._counted(said.dataset, said.outcome)
-            return
         with self._changed:
             admitted = self._admitted.get(said.number)
             if admitted is None:
+                if isinstance(said, Outcome):  # it was given up
+                    self._note_engine(said, None)
                 return
             if isinstance(said, Outcome):
                 self._know(admitted, said)
@@ -179,8 +195,17 @@ class Admission:
                 admitted.waited = True
                 self._of(admitted).remove(said.number)
 
+    def _note_engine(self, outcome: Outcome, dataset: str | None) -> None:
+        """Say that another engine is asked from now on: only when its question leaves, as when it died is private."""
+        if outcome.engine is not None:
+            log("engine replaced", dataset=dataset, reason=outcome.engine)
+            if self._metrics is not None:
+                self._metrics.count_restart("engine")
+
     def _died(self) -> None:
         """Note that nothing comes any more of what is under way: it leaves at its moment, as all do."""
+        if self._metrics is not None:
+            self._metrics.count_restart("questions")
         with self._changed:
             for number, admitted in self._admitted.items():
                 if admitted.outcome is None:
@@ -227,7 +252,11 @@ class Admission:
             if _is_too_busy(admitted) and not admitted.waited:
                 self._carry_out(admitted.task.work.dataset, self._of(admitted).stop(now, admitted.task.person))
         for dataset, departures in self._departures.items():
+            stood, behind = departures.stands, departures.behind
             leaving += self._carry_out(dataset, departures.step(now))
+            if stood and not departures.stands:
+                late = len(self._late.get(dataset, ()))
+                log("answers go on", dataset=dataset, seconds=departures.behind - behind, late=late)
         return leaving
 
     def _carry_out(self, dataset: str, acts: Sequence[Act]) -> list[_Admitted]:
@@ -285,7 +314,7 @@ class Admission:
             and self.process.is_up
             and len(self._admitted) < SLOTS
         ):
-            now, cost = time.monotonic(), self._cost(task.work)
+            now, cost = time.monotonic(), self._doubled(task.work.dataset, task.work.cost)
             begins = max(self._begins, now)
             wait = begins - now - BEGUN * cost.deadline
             if wait > 0:
@@ -295,9 +324,14 @@ class Admission:
                 self._send(task, ticket(cost, begins, now))
         return self._until_next(time.monotonic(), None)
 
-    def _cost(self, wanted: Wanted) -> Cost:
-        late = self._late.get(wanted.dataset, ())
-        return replace(wanted.cost, doublings=doublings(late, datetime.now(UTC))) if late else wanted.cost
+    def _doubled(self, dataset: str, cost: Cost) -> Cost:
+        late = self._late.get(dataset, ())
+        return replace(cost, doublings=doublings(late, datetime.now(UTC)) if late else 0)
+
+    def _look_at_events(self) -> float:
+        for dataset in list(self._late):
+            self._late[dataset] = self._standing(dataset)
+        return LOOK
 
     def _until_next(self, now: float, wait: float | None) -> float | None:
         moments = [departures.next_moment() for departures in self._departures.values()]
@@ -309,8 +343,6 @@ class Admission:
         self._admitted[number] = admitted = _Admitted(task)
         if dataset not in self._departures:
             self._departures[dataset] = Departures()
-            with suppress(LapwingError):
-                self._late.setdefault(dataset, self._standing(dataset))
         departures = self._departures[dataset]
         departures.add(number, task.person, (*moments.known_from, moments.leaves))
         if not self.process.send(Order(number=number, wanted=task.work, ticket=moments)):
@@ -322,6 +354,12 @@ class Admission:
             self.lines.back(task)  # its turn comes again
             return
         self.lines.end(task)
+        if outcome is not None:
+            self._note_engine(outcome, task.work.dataset)
+            if outcome.counted is not None:
+                self._counted(task.work.dataset, outcome.counted)
+        if admitted.late and self._metrics is not None:
+            self._metrics.count_delayed(task.work.dataset)
         if outcome is None:
             task.future.set_exception(_missing())
         elif outcome.error is None:

@@ -22,7 +22,7 @@ from lapwing.server.deadline.admission import SLOTS
 from lapwing.server.deadline.cost import Speed, require_counted
 from lapwing.server.deadline.engines import Engines
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
-from lapwing.server.deadline.process import Bug, Counted, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
+from lapwing.server.deadline.process import Bug, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
 from lapwing.server.deadline.turns import Turns
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.log import log, open_log
@@ -58,7 +58,7 @@ def work(
         with ExitStack() as stack:
             sessions = [stack.enter_context(open_session(load(path))) for path in catalogs]
             saying = _Line(line)
-            service = Service(people, sessions, replace(settings, padded=False), count=saying.count)
+            service = Service(people, sessions, replace(settings, padded=False), count=_COUNTED.note)
             stack.callback(service.close)
             engines = Engines(share.processors)
             stack.callback(engines.close)
@@ -80,10 +80,6 @@ class _Line:
         """Say something; nothing if nobody listens any more."""
         with self._lock, suppress(OSError):
             self._line.send(said)
-
-    def count(self, dataset: str, outcome: str) -> None:
-        """Say what came of a question, for the metrics."""
-        self.say(Counted(dataset=dataset, outcome=outcome))
 
     def next(self) -> Sent | None:
         """Return what the front says next, None if there will be nothing."""
@@ -174,9 +170,23 @@ class _Warming:
         return LOOK
 
 
+@final
+class _Counted(threading.local):
+    """What the queued question counts as that this thread has asked; it is told when the question leaves."""
+
+    outcome: str | None = None
+
+    def note(self, _dataset: str, outcome: str) -> None:
+        self.outcome = outcome
+
+
+_COUNTED: Final = _Counted()
+
+
 def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPace], line: _Line) -> None:
+    pace = paces[order.number]
     try:
-        outcome = _outcome(service, order, paces[order.number])
+        outcome = replace(_outcome(service, order, pace), counted=_COUNTED.outcome, engine=pace.lost)
     except BaseException as error:
         log("bug", kind=type(error).__name__, place=place_of(error))
         outcome = Outcome(number=order.number, error=Bug())
@@ -187,7 +197,7 @@ def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPa
 
 
 def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
-    wanted = order.wanted
+    wanted, _COUNTED.outcome = order.wanted, None
     caller, body, key = wanted.caller, wanted.body, wanted.key
     try:
         if wanted.job is not None and isinstance(body, QueryBody):

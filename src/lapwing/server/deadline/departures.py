@@ -123,7 +123,7 @@ class Departures:
     def __init__(self) -> None:
         self._questions: dict[int, _Question] = {}
         self._due: list[tuple[float, int]] = []  # a heap of the next gates, by the clock of the data set
-        self._behind = 0.0
+        self.behind = 0.0
         """Seconds for which the clock of the data set has stood still so far."""
         self._event: _Event | None = None
 
@@ -134,7 +134,7 @@ class Departures:
 
     def add(self, number: int, person: str, moments: Sequence[float]) -> None:
         """Add a question with the moments of its gates, in order; not while the clock stands still."""
-        gates = tuple(moment - self._behind for moment in moments)
+        gates = tuple(moment - self.behind for moment in moments)
         self._questions[number] = _Question(number, person, gates)
         heapq.heappush(self._due, (gates[0], number))
 
@@ -166,7 +166,7 @@ class Departures:
         if self._event is not None:
             return self._event.moment
         self._drop_passed()
-        return self._due[0][0] + self._behind if self._due else None
+        return self._due[0][0] + self.behind if self._due else None
 
     def step(self, now: float) -> list[Act]:
         """Return what is to be done by now, in order."""
@@ -185,7 +185,7 @@ class Departures:
         return self._pass(due)
 
     def _begin(self, tick: float, person: str) -> list[Act]:
-        self._event = _Event(tick, tick - self._behind)
+        self._event = _Event(tick, tick - self.behind)
         return [Late(tick, person), self._moved(LATER[0])]
 
     def _later(self, event: _Event, punctual: bool) -> list[Act]:
@@ -204,7 +204,7 @@ class Departures:
         for question in missing:
             question.ready = len(question.gates)
             acts.append(GivenUp(question.number))
-        self._behind += event.moment - event.tick
+        self.behind += event.moment - event.tick
         self._event = None
         return [*acts, *self._pass(due)]
 

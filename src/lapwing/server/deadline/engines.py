@@ -23,18 +23,19 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Final, Protocol, final
+from typing import Final, Literal, Protocol, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FILE_ENGINE, Engine, Exact, PublicTables, open_engine
 from lapwing.errors import EngineFault, LapwingError
 from lapwing.query.plan import Question
-from lapwing.server.log import log
 from lapwing.switches import Switch
 
 KEPT: Final = 2
 """Catalogs of one data set that are open at a time: what is under way is answered by the one before."""
 Digests = Mapping[str, str]
+Lost = Literal["stopped", "died"]
+"""Why an engine is there no more: it was killed, as its time was up or the question was given up; or it has died."""
 _Request = tuple[int, Catalog | None, Question | None, Digests]
 """The catalog by its number, itself where it may be new; a question, or none where data are to be opened only."""
 
@@ -50,6 +51,9 @@ class Runner(Protocol):
 
     def stop(self) -> None:
         """Make it end; it is not waited for."""
+
+    def lost(self) -> Lost | None:
+        """Return why the engine that it had is there no more; None if it is."""
 
 
 @final
@@ -75,6 +79,9 @@ class InPlace:
     def stop(self) -> None:
         """Stop it as Ctrl-C would."""
         self._switch.press()
+
+    def lost(self) -> None:
+        """Return None: it stays."""
 
 
 @final
@@ -128,6 +135,12 @@ class Engines:
             self._replace(process)
         return found
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the process that is to be asked lives."""
+        with self._lock:
+            return self._processes[0].lives
+
     def asked(self) -> "_Process":
         """Return the process that is asked at present; it is on the processors of the engine."""
         with self._lock:
@@ -155,7 +168,6 @@ class Engines:
             if dead not in self._processes or self._ending:
                 return
             self._processes.remove(dead)
-        log("engine replaced")
         self.begin_spare()
 
 
@@ -172,9 +184,11 @@ class _InTurn:
         self._engines, self._catalog = engines, catalog
         self._process: _Process | None = None
         self._before = 0.0
+        self._found_dead = False
 
     def run(self, question: Question, digests: Digests) -> Exact | None:
         """Return what the engine found, None if it failed or was stopped."""
+        self._found_dead = not self._engines.is_up
         process = self._engines.asked()
         self._process, self._before = process, process.seconds()
         return self._engines.run(process, self._catalog, question, digests)
@@ -187,6 +201,12 @@ class _InTurn:
         """Kill its process, if it runs the question."""
         if self._process is not None:
             self._process.kill_if_running()
+
+    def lost(self) -> Lost | None:
+        """Return why the process that was asked last, or the one that was to be asked, is there no more."""
+        if self._process is not None and not self._process.lives:
+            return "stopped" if self._process.killed else "died"
+        return "died" if self._found_dead else None
 
 
 @final
@@ -201,7 +221,7 @@ class _Process:
         self._running = False
         self._told: set[int] = set()
         self._on: frozenset[int] | None = None
-        self.lives = True
+        self._gone, self.killed = False, False
         context = get_context("forkserver")
         context.set_forkserver_preload([__name__])
         self._line, theirs = context.Pipe()
@@ -220,11 +240,16 @@ class _Process:
                 self._line.send_bytes(pickle.dumps(request))
                 found: Exact | None = self._line.recv()
             except (EOFError, OSError):
-                self.lives = False
+                self._gone = True
                 return None
             finally:
                 self._note_running(False)
         return found
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can be asked; one that has died while nobody asked it is seen here."""
+        return not self._gone and self._process.is_alive()
 
     def move(self, processors: frozenset[int]) -> None:
         """Let it run on these processors alone."""
@@ -252,6 +277,7 @@ class _Process:
 
     def kill(self) -> None:
         """End it at once."""
+        self.killed = True
         self._process.kill()
 
     def _note_running(self, running: bool) -> None:

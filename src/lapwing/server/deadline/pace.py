@@ -20,7 +20,7 @@ from lapwing.ledger.allowances import Limits, LimitsNow
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
 from lapwing.release.request import Timing
-from lapwing.server.deadline.engines import Runner
+from lapwing.server.deadline.engines import Lost, Runner
 from lapwing.server.deadline.turns import Ticket, Turns
 
 TOO_BUSY: Final = "The service was too busy to charge the question in time. Nothing was charged. Ask again later."
@@ -147,6 +147,8 @@ class TicketPace:
         self._said: SimpleQueue[Said] = SimpleQueue()
         self._step = 0
         self._waited = False
+        self.lost: Lost | None = None
+        """Why the engine that was asked is there no more, if it is not."""
 
     def timing(self, catalog: Catalog) -> Timing:
         """Return the moments of the ticket."""
@@ -195,6 +197,7 @@ class TicketPace:
         running = self._engines.of(catalog, engine)
         exact = running.run(question, digests) if self._turns.take(self._ticket, running) else None
         self._turns.rest(self._ticket)
+        self.lost = running.lost() or self.lost
         if exact is None:
             raise EngineFault(FAILED)
         return exact

@@ -16,6 +16,7 @@ from lapwing.errors import LapwingError, ServiceFault
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost, Speed
+from lapwing.server.deadline.engines import Lost
 from lapwing.server.deadline.pace import Reached, Said
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.log import log
@@ -86,22 +87,16 @@ class Reach:
 class Outcome:
     """What came of an order: records, none of a job, or an error.
 
-    Args: at_once: whether it may be told before the ticket's moment, as nothing was charged.
+    Args: at_once: whether it may be told before the ticket's moment, as nothing was charged; counted: as what it
+        counts, of a job; engine: why another engine took the place of the one that it had, None if none did.
     """
 
     number: int
     records: tuple[AnswerRecord, ...] = ()
     error: LapwingError | Bug | None = None
     at_once: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """What came of a question, for the metrics."""
-
-    dataset: str
-    outcome: str
+    counted: str | None = None
+    engine: Lost | None = None
 
 
 @final
@@ -114,7 +109,7 @@ class Opened:
 
 
 Sent = Order | Say | Move
-Heard = Reach | Outcome | Counted | Opened
+Heard = Reach | Outcome | Opened
 
 
 @final
@@ -257,9 +252,11 @@ class QuestionProcess:
 
     def _hear(self, said: object) -> None:
         if isinstance(said, Opened):
+            if self._opened is not None and not self._ready.is_set():
+                log("question process started")
             self._opened = said
             self._ready.set()
-        if isinstance(said, Reach | Outcome | Counted | Opened):
+        if isinstance(said, Reach | Outcome | Opened):
             self._told(said)
 
     def _status(self) -> int | None:
