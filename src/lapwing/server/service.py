@@ -142,8 +142,8 @@ class Service:
             self.store, self.datasets, self.policies, is_up=self.executor.is_up, timed=self.executor.holds_answers
         )
         self.retention = Retention(self.answers, self.jobs, self.holdouts)
-        tasks = self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds
-        tasks = (*tasks, *self.executor.rounds)
+        tasks = [self.settler.rounds, self.audit_mark.rounds, self.refresher.rounds, self.retention.rounds]
+        tasks += self.executor.rounds
         self.gauges = Gauges(self.metrics, self.datasets, self.executor, readiness=self.readiness, tasks=tasks)
         self.webhook = Webhook(settings.webhook)
         if count is not None:  # in a process that asks questions nothing else is started
