@@ -8,7 +8,7 @@ that has stopped. At the end the ledger is compared with what the clients were t
 - *double*: a query that was answered for two charges;
 - *unexplained*: a charge without an answer, of which the ledger does not say why.
 
-    python -m tests.support.server.soak [--minutes N] [--store sqlite|postgres]
+    python -m tests.support.server.soak [--minutes N] [--store sqlite|postgres] [--workers N]
 """
 
 import argparse
@@ -37,7 +37,6 @@ from tests.support.postgres import Postgres, server
 from tests.support.server.crew import CATALOG, Crew, ask, crew, prepared
 
 CLIENTS: Final = 12
-WORKERS: Final = 2
 SETTLING: Final = 20.0
 """Seconds after the last thing that went wrong until clients ask nothing new."""
 SQL: Final = "SELECT plan, COUNT(*) AS n FROM visits WHERE cost < {} GROUP BY plan"
@@ -72,13 +71,14 @@ class Soak:
         return "\n".join(f"{name}: {what}" for name, what in parts)
 
 
-def soaked(folder: Path, minutes: float, postgres: Postgres | None, seed: int) -> Soak:
-    """Run a service for so long, and return what came of it."""
+def soaked(folder: Path, minutes: float, postgres: Postgres | None, seed: int, workers: int = 2) -> Soak:
+    """Run a service for so long once it has started, and return what came of it."""
     chance, found = random.Random(seed), Soak()
     with ExitStack() as stack:
         ledger = None if postgres is None else f"{stack.enter_context(postgres.database())}&ledger=visits"
         tokens = prepared(folder, ledger, epsilon=10**6, least=Fraction(0))
-        running = stack.enter_context(crew(folder, planted="believe deaths soon", number=WORKERS, padding=True))
+        running = stack.enter_context(crew(folder, planted="believe deaths soon", number=workers, padding=True))
+        running.wait_for("listening", workers)
         load = _Load(running, tokens, found)
         ending = time.monotonic() + 60 * minutes
         with ThreadPoolExecutor(CLIENTS + 1) as threads:
@@ -170,9 +170,10 @@ def _go_wrong(running: Crew, postgres: Postgres | None, chance: random.Random, w
         "engine stalled": lambda: _stall(_engines(running), chance),
         "question process killed": lambda: _kill(_questions(running), chance),
         "engine killed": lambda: _kill(_engines(running), chance),
-        "front killed": lambda: _kill(_fronts(running), chance),
         "disk full": lambda: _fill(running, chance),
     }
+    if len(_fronts(running)) > 1:
+        kinds["front killed"] = lambda: _kill(_fronts(running), chance)
     if postgres is not None:
         kinds["database restarted"] = lambda: postgres.restart(immediate=chance.random() < 0.5)
     often = {"front stalled": 3, "question process stalled": 6, "engine stalled": 4, "engine killed": 2}
@@ -270,12 +271,15 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="postgres")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     seed = int.from_bytes(os.urandom(4), "big") if arguments.seed is None else arguments.seed
-    print(f"{arguments.minutes:g} minutes, {arguments.store}, {CLIENTS} clients, {WORKERS} workers, seed {seed}")
+    print(
+        f"{arguments.minutes:g} minutes, {arguments.store}, {CLIENTS} clients, {arguments.workers} workers, seed {seed}"
+    )
     with tempfile.TemporaryDirectory(prefix="lapwing-soak-") as folder, ExitStack() as stack:
         postgres = stack.enter_context(server()) if arguments.store == "postgres" else None
-        print(soaked(Path(folder), arguments.minutes, postgres, seed))
+        print(soaked(Path(folder), arguments.minutes, postgres, seed, arguments.workers))
 
 
 if __name__ == "__main__":
