@@ -332,6 +332,13 @@ def test_all_that_is_under_way_is_one_event_and_other_data_sets_are_none_of_it()
         assert moved[0].seconds == LATER[0]
 
 
+def test_a_front_that_gives_up_what_is_late_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a stall loses the charged answers that it holds up."""
+    monkeypatch.setattr(departures_module, "LATER", (TICK,))
+    with pytest.raises(ServiceFault):
+        test_all_that_is_under_way_is_one_event_and_other_data_sets_are_none_of_it()
+
+
 def test_events_that_follow_each_other_double_deadlines() -> None:
     ledger, now = Ledger(), datetime.now(UTC)
     for seconds, doubled in ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 4)):

@@ -5,12 +5,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from lapwing.engines import Exact
 from lapwing.release.request import Timing
+from lapwing.server.deadline import engines as engines_module
 from lapwing.server.deadline.engines import Engines, InPlace
 from lapwing.server.deadline.pace import AskedEngine
 from lapwing.session import Session
@@ -73,20 +75,51 @@ def test_what_it_finds_is_what_an_engine_here_finds(session: Session, engines: E
 
 def test_one_that_hears_nothing_is_killed_and_the_spare_asked(session: Session, engines: Engines) -> None:
     (one,) = asked(session, BY_PLAN)
-    first, found = engines.asked(), list[Exact | None]()
-    os.kill(first._process.pid or 0, signal.SIGSTOP)
+    first = engines.asked()
+    assert ends_when_told(session, engines, one, patience=60)
+    again = engines.of(session.catalog, session._engine)
+    assert again.run(*one) is not None
+    assert engines.asked() is not first
+    assert (again.used() > 0, again.lost()) == (True, None)
+
+
+def ends_when_told(session: Session, engines: Engines, one: Asked, patience: float) -> bool:
+    """Let an engine hear nothing while it runs a question, and stop it; tell whether who asked is free by then."""
+    process, found = engines.asked()._process.pid or 0, list[Exact | None]()
+    os.kill(process, signal.SIGSTOP)
     running = engines.of(session.catalog, session._engine)
     thread = threading.Thread(target=lambda: found.append(running.run(*one)))
     thread.start()
     time.sleep(0.1)
     assert found == []
     running.stop()
-    thread.join(10)
-    assert found == [None]
-    again = engines.of(session.catalog, session._engine)
-    assert again.run(*one) is not None
-    assert engines.asked() is not first
-    assert again.used() > 0
+    thread.join(patience)
+    free = not thread.is_alive()
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGCONT)
+    thread.join()
+    assert (found == [None], running.lost()) == (free, "stopped" if free else None)
+    return free
+
+
+def test_an_engine_that_is_asked_to_end_and_waited_for_is_found(
+    session: Session, engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: it is told, as by an interrupt, and not killed."""
+    (one,) = asked(session, BY_PLAN)
+    monkeypatch.setattr(engines_module._Process, "kill_if_running", lambda _: None)
+    assert not ends_when_told(session, engines, one, patience=1)
+
+
+def test_one_that_has_died_while_nobody_asked_costs_no_fault(session: Session, engines: Engines) -> None:
+    (one,) = asked(session, BY_PLAN)
+    process = engines.asked()
+    os.kill(process._process.pid or 0, signal.SIGKILL)
+    process._process.join(60)
+    running = engines.of(session.catalog, session._engine)
+    assert running.run(*one) is not None
+    assert running.lost() == "died"
+    assert engines.asked() is not process
 
 
 def test_what_was_found_is_not_lost_to_a_stop_that_comes_later(session: Session, engines: Engines) -> None:
