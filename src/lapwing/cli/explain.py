@@ -29,6 +29,7 @@ Examples:
   lapwing explain "SELECT COUNT(*) AS n FROM visits" --error 50"""
 
 
+@first_contact.protecting
 def command(
     texts: first_contact.Asked,
     epsilon: options.Epsilon = None,
@@ -41,27 +42,11 @@ def command(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
-    privacy_unit: first_contact.PrivacyUnit = None,
-    budget: first_contact.BudgetOption = None,
-    max_rows: first_contact.MaxRows = None,
-    types: first_contact.Types = None,
-    bounds: first_contact.Bounds = None,
-    keys: first_contact.Keys = None,
-    codebook: options.Codebook = None,
-    missing: options.Missing = None,
+    *,
+    protection: Protection,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
     require_at_most_one(epsilon, error)
-    protection = Protection(
-        privacy_unit=privacy_unit,
-        budget=budget,
-        max_rows=max_rows,
-        types=types,
-        bounds=bounds,
-        values=keys,
-        codebook=codebook,
-        missing=missing,
-    )
     data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])
     first = first_contact.Question(

@@ -2,11 +2,13 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
@@ -114,6 +116,44 @@ class Protection:
             "--missing": self.missing,
         }
         return tuple(name for name, value in options.items() if value is not None)
+
+
+def _protection(
+    privacy_unit: PrivacyUnit = None,
+    budget: BudgetOption = None,
+    max_rows: MaxRows = None,
+    types: Types = None,
+    bounds: Bounds = None,
+    keys: Keys = None,
+    codebook: options.Codebook = None,
+    missing: options.Missing = None,
+) -> Protection:
+    return Protection(
+        privacy_unit=privacy_unit,
+        budget=budget,
+        max_rows=max_rows,
+        types=types,
+        bounds=bounds,
+        values=keys,
+        codebook=codebook,
+        missing=missing,
+    )
+
+
+def protecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say what a file of data is; it takes them together, as `protection`."""
+    own, said = signature(command, eval_str=True), signature(_protection, eval_str=True).parameters
+    together = [*(one for one in own.parameters.values() if one.name != "protection"), *said.values()]
+
+    @wraps(command)
+    def gathering(**given: Any) -> None:
+        protection = _protection(**{name: given.pop(name) for name in said})
+        command(**given, protection=protection)
+
+    # What Typer reads.
+    gathering.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
+    gathering.__annotations__ = {one.name: one.annotation for one in together}
+    return gathering
 
 
 @final

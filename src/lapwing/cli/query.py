@@ -39,6 +39,7 @@ Examples:
 The same question again is free. Ctrl-C says whether the price was paid."""
 
 
+@first_contact.protecting
 def command(
     texts: first_contact.Asked,
     epsilon: options.Epsilon = None,
@@ -79,28 +80,12 @@ def command(
     queue: Annotated[
         bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
     ] = False,
-    privacy_unit: first_contact.PrivacyUnit = None,
-    budget: first_contact.BudgetOption = None,
-    max_rows: first_contact.MaxRows = None,
-    types: first_contact.Types = None,
-    bounds: first_contact.Bounds = None,
-    keys: first_contact.Keys = None,
-    codebook: options.Codebook = None,
-    missing: options.Missing = None,
+    *,
+    protection: Protection,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
     require_at_most_one(epsilon, error)
     form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
-    protection = Protection(
-        privacy_unit=privacy_unit,
-        budget=budget,
-        max_rows=max_rows,
-        types=types,
-        bounds=bounds,
-        values=keys,
-        codebook=codebook,
-        missing=missing,
-    )
     drawn = _drawn(population, sampling, plot)
     data, sql = split_asked(texts)
     question, parameters = text_of(sql), values_of(values or [])

@@ -28,6 +28,7 @@ A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing
 Tab completes tables, columns, functions and listed values."""
 
 
+@first_contact.protecting
 def command(
     data: Annotated[
         Path | None,
@@ -38,27 +39,11 @@ def command(
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
     server: options.Server = None,
     dataset: options.Dataset = None,
-    privacy_unit: first_contact.PrivacyUnit = None,
-    budget: first_contact.BudgetOption = None,
-    max_rows: first_contact.MaxRows = None,
-    types: first_contact.Types = None,
-    bounds: first_contact.Bounds = None,
-    keys: first_contact.Keys = None,
-    codebook: options.Codebook = None,
-    missing: options.Missing = None,
+    *,
+    protection: Protection,
 ) -> None:
     """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
     require_at_most_one(epsilon, error)
-    protection = Protection(
-        privacy_unit=privacy_unit,
-        budget=budget,
-        max_rows=max_rows,
-        types=types,
-        bounds=bounds,
-        values=keys,
-        codebook=codebook,
-        missing=missing,
-    )
     with open_asked(data, protection, catalog, server, dataset) as session:
         shell = Shell(session, Settings(epsilon=epsilon, error=error))
         if not sys.stdin.isatty():
