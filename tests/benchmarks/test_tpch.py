@@ -81,6 +81,7 @@ def test_totals_of_which_two_units_share_the_rows_are_answered(worlds: dict[str,
         assert value >= 0
 
 
+@pytest.mark.long
 def test_without_noise_to_speak_of_the_totals_are_the_true_ones(
     worlds: dict[str, Any], plain: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,7 +218,7 @@ def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, na
     assert run("query", COUNT, "--epsilon", "1", "-o", name, "--format", "csv").status == 0
 
 
-@pytest.mark.parametrize("columns", one_in(3, [40, 60, 80, 100]))
+@pytest.mark.parametrize("columns", one_in(4, [40, 60, 80, 100]))
 def test_no_number_is_cut_on_a_terminal(visits: Path, run: Run, columns: int) -> None:
     wide = (
         "SELECT plan, COUNT(*) AS n, SUM(1000000 * cost) AS turnover_in_cents, AVG(cost) AS m FROM visits GROUP BY plan"

@@ -86,6 +86,7 @@ def test_new_data_do_not_resume(visits: Path, run: Run, monkeypatch: pytest.Monk
     assert "stays stopped" not in run("data", "accept").out
 
 
+@pytest.mark.long
 def test_killed_processes_stop_the_data_set(visits: Path, run: Run) -> None:
     for _ in range(3):
         kill(visits)

@@ -54,6 +54,7 @@ def test_notebooks_are_found() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: str(path.relative_to(DOCS)))
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     notebook = json.loads(path.read_text(encoding="utf-8"))

@@ -79,19 +79,19 @@ def test_a_transfer_term_that_is_dropped_is_found_out(monkeypatch: pytest.Monkey
 
 
 def much_noise(trials: int) -> int:
-    """Return how often 300 answers with much noise hold: the noise is all of what they err by."""
+    """Return how often 100 answers with much noise hold: the noise is all of what they err by."""
     rows, covers = np.tile([0.0, 1.0], 5_000), 0
-    answers = GaussianAnswers(people=rows.size, questions=300, sigma=Fraction(1, 2))
+    answers = GaussianAnswers(people=rows.size, questions=100, sigma=Fraction(1, 2))
     strategy = gaussian_strategy.GaussianStrategy(answers=answers, chance=Fraction(1, 10))
     for _ in range(trials):
-        holdout = ReusableHoldout(rows, strategy="gaussian", questions=300, confidence=CONFIDENCE, bounds=(-20, 20))
+        holdout = ReusableHoldout(rows, strategy="gaussian", questions=100, confidence=CONFIDENCE, bounds=(-20, 20))
         holdout._answering = strategy.start(SYSTEM)
-        covers += covered([(holdout.query(lambda rows: rows), 0.5) for _ in range(300)])
+        covers += covered([(holdout.query(lambda rows: rows), 0.5) for _ in range(100)])
     return covers
 
 
 def test_a_union_over_too_few_questions_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted bug: the reach of one answer, where the transcript has 300."""
+    """Planted bug: the reach of one answer, where the transcript has 100."""
     assert holds(much_noise(20), 20)
     reach = GaussianAnswers.half_width_up
 

@@ -14,16 +14,16 @@ import lapwing as lw
 from lapwing.holdout import ReusableHoldout
 from lapwing.holdout.strategy import STEPS
 from lapwing.holdout.values import asking
+from tests.support.effort import only
 
 pd: Any = pytest.importorskip("pandas")
-PEOPLE = 12
-drawing = np.random.default_rng(7)
+PEOPLE = 4
+"""As few as show a difference: each question is asked of each of them in a process of its own."""
 COLUMNS: dict[str, Any] = {
-    "age": drawing.integers(0, 100, PEOPLE),
-    "plan": drawing.choice(["a", "b"], PEOPLE),
-    "share": [None if missing else float(x) for missing, x in zip(
-        drawing.random(PEOPLE) < 0.1, drawing.random(PEOPLE), strict=True)],
-}  # fmt: skip
+    "age": np.array([20, 90, 66, 65]),
+    "plan": np.array(["a", "b", "b", "a"]),
+    "share": [0.25, None, 1.0, 0.125],
+}
 ROWS = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*COLUMNS.values(), strict=True)]
 FRAMES: dict[str, Any] = {
     "pandas": pd.DataFrame(COLUMNS),
@@ -31,11 +31,12 @@ FRAMES: dict[str, Any] = {
     "pandas, nullable": pd.DataFrame(COLUMNS).convert_dtypes(),
     "pandas on Arrow": pd.DataFrame(COLUMNS).convert_dtypes(dtype_backend="pyarrow"),
     "polars": pl.DataFrame(COLUMNS),
-    "polars, in chunks": pl.concat([pl.DataFrame(COLUMNS)[:500], pl.DataFrame(COLUMNS)[500:]], rechunk=False),
+    "polars, in chunks": pl.concat([pl.DataFrame(COLUMNS)[:2], pl.DataFrame(COLUMNS)[2:]], rechunk=False),
     "Arrow": pa.table(COLUMNS),
     "Arrow, a batch": pa.record_batch(COLUMNS),
     "list": ROWS,
 }
+ONE_OF_EACH_KIND = only((0, 4, 6, 8), FRAMES)
 Question = Callable[[Any], Any]
 AGED: dict[str, Question] = {
     "pandas": lambda rows: rows["age"] > 65,
@@ -80,21 +81,21 @@ def test_the_same_people_have_the_same_values(name: str) -> None:
             )
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_a_holdout_answers_about_them(name: str) -> None:
     kind, rows = kind_of(name), FRAMES[name]
     holdout = ReusableHoldout(rows, questions=2)
     assert holdout.people == PEOPLE
     answer = holdout.query(AGED[kind])
     low, high = answer.interval() or (1, 0)
-    assert low <= 0.34 <= high
+    assert low <= 0.5 <= high
     if kind != "list":  # of which nothing is known but its rows
         with pytest.raises(lw.QueryRefused):
             holdout.query(lambda frame: frame)
     assert (holdout.asked, holdout.left) == (1, 1)
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
 def test_a_question_meets_one_person_at_a_time(name: str) -> None:
     """A mean over the rows is this person's own value: nobody else is there."""
     others: dict[str, Question] = {
@@ -109,10 +110,11 @@ def test_a_question_meets_one_person_at_a_time(name: str) -> None:
         assert not values(Fraction(0), Fraction(1)).any()
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars", "Arrow"])
+@pytest.mark.parametrize("name", only([1], ["pandas", "polars", "Arrow"]))
 def test_guesses_come_from_a_training_frame(name: str) -> None:
-    training, rows = FRAMES[name], FRAMES[name]  # the same people, so that the guess is right
-    checked = ReusableHoldout(rows, strategy="guess-and-check", width=0.9, training=training)
+    frames: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Arrow": pa.table}
+    rows = frames[name]({column: [*values, *values, *values] for column, values in COLUMNS.items()})
+    checked = ReusableHoldout(rows, strategy="guess-and-check", width=0.9, training=rows)  # so the guess is right
     assert checked.query(AGED[name]).source == "guess"
 
 

@@ -13,11 +13,12 @@ from lapwing.holdout import ReusableHoldout, values
 from lapwing.holdout.formula import recorded
 from lapwing.holdout.strategy import STEPS
 from lapwing.holdout.values import asking
+from tests.support.effort import one_in
 from tests.support.holdout import analysts
 
-PEOPLE = np.linspace(0.1, 0.9, 9).reshape(9, 1)
+PEOPLE = np.linspace(0.1, 0.9, 3).reshape(3, 1)
 RICH = PEOPLE.copy()
-RICH[4] = 7.0
+RICH[1] = 7.0
 ZERO, ONE = Fraction(0), Fraction(1)
 
 Question = Callable[[Any], Any]
@@ -58,9 +59,9 @@ def strange(way: str) -> Question:
 @pytest.mark.parametrize("way", ["raises", "exits", "is killed", "has two", "says NaN", "is below"])
 def test_a_person_for_whom_it_fails_is_at_the_lower_bound(way: str) -> None:
     SEEN.clear()
-    assert steps_of(strange(way), PEOPLE) == [STEPS] * 9
+    assert steps_of(strange(way), PEOPLE) == [STEPS] * 3
     SEEN.clear()
-    assert steps_of(strange(way), RICH) == [STEPS] * 4 + [0] + [STEPS] * 4
+    assert steps_of(strange(way), RICH) == [STEPS, 0, STEPS]
 
 
 def test_twin_a_question_that_is_asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,10 +83,10 @@ def test_twin_a_question_that_is_asked_here(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(values, "Isolated", Here)
     SEEN.clear()
-    assert steps_of(strange("raises"), PEOPLE) != [STEPS] * 9
+    assert steps_of(strange("raises"), PEOPLE) != [STEPS] * 3
 
 
-@pytest.mark.parametrize("strategy", ["gaussian", "thresholdout", "guess-and-check"])
+@pytest.mark.parametrize("strategy", one_in(2, ["gaussian", "thresholdout", "guess-and-check"]))
 def test_a_failure_is_no_answer(strategy: str) -> None:
     """Before, a question that raised for one person was refused: an answer about her, without any noise."""
     for people in (PEOPLE, RICH):

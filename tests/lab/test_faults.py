@@ -16,6 +16,12 @@ from lapwing.mechanisms.graphs import forest_programs, forests
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph
 
 
+@pytest.fixture(autouse=True)
+def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Bob be with one other, as each of all is asked in a process of their own."""
+    monkeypatch.setattr(faults, "OTHERS", 1)
+
+
 def test_a_fault_tells_all_and_lapwing_has_none() -> None:
     found = faults.run(Settings(short=True))
     assert found.holds

@@ -196,10 +196,12 @@ def farthest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> float:
     return max(moved)
 
 
+@pytest.mark.long
 def test_neighbours_differ_by_one_clip_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.9 < farthest(tmp_path, monkeypatch) <= 1
 
 
+@pytest.mark.long
 def test_twin_a_gradient_that_is_not_clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest: Callable[..., Any] = summed
     monkeypatch.setattr(classifier, "summed", lambda *of: honest(*of[:4], of[4] * 4) * 4)

@@ -18,6 +18,7 @@ from lapwing.learn import PATE, pate, score
 from lapwing.learn.pate import Classifier, LeastSquares, noise_of, teacher_of, votes
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
+from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people
 from tests.support.learn.people import table_of as arrow
 
@@ -59,7 +60,7 @@ def counted(units: UnitRows, assigned: Integers, make: Callable[[], Classifier] 
 
 
 def farthest(
-    others: Callable[[UnitRows], UnitRows], count: Callable[..., Integers] = counted, *, draws: int = 5
+    others: Callable[[UnitRows], UnitRows], count: Callable[..., Integers] = counted, *, draws: int = 2
 ) -> float:
     """Return by how much the squared distance of neighbours' votes comes near 2 an input, at most."""
     most = 0.0
@@ -85,10 +86,10 @@ def test_twin_teachers_of_rows_in_place_of_people() -> None:
         rows = UnitRows(features=units.features, target=units.target, starts=np.arange(units.target.size))
         return counted(rows, np.arange(units.target.size) % 4)
 
-    assert farthest(without_last, by_row) > 2
+    assert farthest(without_last, by_row, draws=5) > 2
 
 
-def shared_generator(count: Callable[..., Integers], *, draws: int = 5) -> float:
+def shared_generator(count: Callable[..., Integers], *, draws: int = 2) -> float:
     """Return how far one moves votes of teachers who draw from one generator, as many times as they have rows."""
 
     def shared(units: UnitRows, assigned: Integers) -> Integers:
@@ -221,7 +222,7 @@ class Picky:
         return np.full(len(features), np.nan if self.rich else 2)
 
 
-@pytest.mark.parametrize("way", ["raises", "exits", "dies", "too few", "says NaN"])
+@pytest.mark.parametrize("way", only([0, 2, 3], ["raises", "exits", "dies", "too few", "says NaN"]))
 def test_a_teacher_that_fails_votes_for_the_first_class(way: str) -> None:
     """Other teachers vote as they would without it, and so one person moves one vote of one teacher on each input."""
     units = units_of(8, 1)

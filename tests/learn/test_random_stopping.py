@@ -30,6 +30,7 @@ from lapwing.learn.unit_rows import GRID
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.measures import Loss, PureDP
+from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people
 
 FEATURES = ["age", "pay"]
@@ -106,7 +107,9 @@ def test_numbers_of_tries_have_their_law(eta: int) -> None:
 # ---- what is charged, and done ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("facts", [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}])
+@pytest.mark.parametrize(
+    "facts", only([0, 1], [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}])
+)
 def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts: dict[str, Any]) -> None:
     """Each try spends its part at most, training and score together; the ledger sees one charge."""
     spent: list[Loss] = []
@@ -247,14 +250,15 @@ def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelect
 
 
 @pytest.mark.parametrize(
-    ("failures", "counting", "best"), [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)]
+    ("failures", "counting", "best"),
+    only([0, 3, 5], [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)], many=True),
 )
 def test_a_try_that_fails_is_the_worst(tmp_path: Path, failures: set[int], counting: int, best: int) -> None:
     """Planted: a fault for any that fails. It would tell of tries that do not count, at no price."""
     assert failing(tmp_path, failures, counting=counting).score_ == best
 
 
-@pytest.mark.parametrize(("failures", "counting"), [({0}, 1), ({0, 1}, 2), ({0, 1, 2}, 3)])
+@pytest.mark.parametrize(("failures", "counting"), only([1], [({0}, 1), ({0, 1}, 2), ({0, 1, 2}, 3)], many=True))
 def test_where_all_that_count_fail_there_is_a_fault_that_says_nothing(
     tmp_path: Path, failures: set[int], counting: int
 ) -> None:

@@ -418,6 +418,7 @@ def test_it_is_small_and_needs_nothing() -> None:
     assert set(re.findall(r"https?://[^\s\"']+", source)) == set()
 
 
+@pytest.mark.long
 def test_the_folder_is_ready_for_npm() -> None:
     package = json.loads((MODULE.parent / "package.json").read_text(encoding="utf-8"))
     assert package["type"] == "module"

@@ -273,7 +273,7 @@ def flat_text(chance: random.Random) -> str:
     return " ".join(parts)
 
 
-@pytest.mark.parametrize(("texts", "seed"), [(700, 3), pytest.param(60_000, SEED, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("texts", "seed"), [(300, 3), pytest.param(60_000, SEED, marks=pytest.mark.long)])
 def test_operators_bind_as_in_the_engine(texts: int, seed: int) -> None:
     """The parser is not the engine's: where both understand a text, they must understand the same."""
     catalog = loads(FLAT, file="flat", folder=Path())

@@ -152,7 +152,7 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
     ),
     "joins with other units": (45, render_relations, "_joined_by_unit", joined_with_anyone),
     "any column taken for a row's number": (
-        1133,
+        1787,
         Windowed,
         "rows_within",
         any_number,

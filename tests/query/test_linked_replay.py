@@ -69,7 +69,7 @@ def data(rows: Any, schemas: Mapping[str, pa.Schema] = shop.SCHEMAS) -> Data:
     return Data(rows=rows, schemas=schemas)
 
 
-@pytest.mark.parametrize("seed", one_in(2, PAIRS))
+@pytest.mark.parametrize("seed", one_in(4, PAIRS))
 def test_neighbours_look_the_same(folders: Path, seed: int) -> None:
     assert replayed(folders, seed) == []
 

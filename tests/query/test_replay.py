@@ -62,7 +62,7 @@ def catalogs(folder: Path, **changes: Any) -> Catalog:
     return catalog_in(folder / name, **changes)
 
 
-replay = examples(5, 400)
+replay = examples(3, 400)
 
 
 @replay
@@ -106,7 +106,7 @@ def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], 
     assert compare(catalog, rows, shuffled(rows[1:], seed), question, PRICE) == []
 
 
-@examples(8, 200)
+@examples(5, 200)
 @given(
     rows=tables,
     others=newcomers,

@@ -114,7 +114,7 @@ def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
     assert polars.DataFrame(far).equals(polars.DataFrame(near))
 
 
-@pytest.mark.parametrize(("text", "parameters", "price"), one_in(3, QUESTIONS, many=True))
+@pytest.mark.parametrize(("text", "parameters", "price"), one_in(5, QUESTIONS, many=True))
 def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: Any, price: dict[str, Any]) -> None:
     remote, local = shared.connect("alice"), shared.session()
     before = remote.explain(text, parameters, **price)

@@ -66,6 +66,7 @@ def asked_until_killed(folder: Path, first: int, enough: int) -> Mapping[int, by
 LONG = pytest.mark.long
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("enough", [12, pytest.param(1, marks=LONG), pytest.param(25, marks=LONG)])
 def test_a_killed_service_charges_no_key_twice(tmp_path: Path, enough: int) -> None:
     write_visits(tmp_path)

@@ -184,6 +184,7 @@ def test_what_ends_a_thread_says_nothing_private(monkeypatch: pytest.MonkeyPatch
 # ---- the whole of a service's standard error ----
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["2", pytest.param("1", marks=pytest.mark.long)])
 def test_standard_error_is_lines_of_json_from_first_to_last(tmp_path: Path, workers: str) -> None:
     write_visits(tmp_path)

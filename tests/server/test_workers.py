@@ -177,6 +177,7 @@ def is_gone(process: int) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_the_parent_passes_on_that_it_is_to_end(tmp_path: Path, how: signal.Signals) -> None:
     """What is under way is answered first."""

@@ -217,6 +217,7 @@ def test_a_margin_is_counted_exactly() -> None:
     assert Tabulation(sizes=(2, 3), cells=cells[:0], counts=np.zeros(0, int)).marginal((1,)).tolist() == [0, 0, 0]
 
 
+@pytest.mark.long
 def test_mbi_fits_what_was_measured(tmp_path: Path) -> None:
     """With the estimator itself: the tree's tables are near to those of the rows."""
     rows = alone(600)
