@@ -111,6 +111,7 @@ def test_others_do_not_hear_it() -> None:
     assert heard.is_set()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_thread_may_be_stopped_by_a_switch_alone() -> None:
     def switched() -> bool:
         with Switch().heard():

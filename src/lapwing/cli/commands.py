@@ -26,6 +26,7 @@ from lapwing.cli.streams import complain, complain_of, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
 
 INTERRUPTED: Final = 130
+_LAST_SECONDS: Final = 5.0
 LAYOUT: Final = "\n\t"
 """What a message of several lines keeps: those of others quote what was given."""
 
@@ -171,7 +172,11 @@ def run() -> NoReturn:
     Whatever a command opens it has closed by now. To take a thousand modules apart took a fifth of a small question.
     """
     status = main()
-    if threading.active_count() > 1:
+    # Those of an engine that was closed end in a moment. Daemons end with the process, whichever way that goes.
+    others = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
+    for thread in others:
+        thread.join(_LAST_SECONDS)
+    if any(thread.is_alive() for thread in others):
         sys.exit(status)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
