@@ -71,9 +71,9 @@ def check_law(release: Callable[[QuantileOfCounts, np.ndarray, StreamEntropy], n
     """Draw in many cells, whose trees have a node above the leaves, and compare with the law of each."""
     counts = (3, 0, 1, 4)
     mechanism = QuantileOfCounts(quantile=Fraction(1, 3), points=4, scale=Fraction(3, 2))
-    drawn = release(mechanism, np.array([[sum(counts), *counts]] * 20_000), StreamEntropy("quantile of counts"))
-    assert drawn.shape == (20_000, 1)
-    expected = [20_000 * exp(value) for value in log_law(mechanism, counts)]
+    drawn = release(mechanism, np.array([[sum(counts), *counts]] * 6_000), StreamEntropy("quantile of counts"))
+    assert drawn.shape == (6_000, 1)
+    expected = [6_000 * exp(value) for value in log_law(mechanism, counts)]
     assert stats.chisquare(np.bincount(drawn[:, 0], minlength=4), expected).pvalue > 1e-8
 
 
@@ -88,7 +88,7 @@ def test_twin_an_inner_node_read_as_a_leaf_is_caught() -> None:
 
 def test_no_rows_give_any_point() -> None:
     mechanism = QuantileOfCounts(quantile=HALF, points=4, scale=Fraction(1, 1000))
-    drawn = mechanism.release(np.zeros((8_000, 4), dtype=np.int64), StreamEntropy("nobody"))
+    drawn = mechanism.release(np.zeros((3_000, 4), dtype=np.int64), StreamEntropy("nobody"))
     assert stats.chisquare(np.bincount(drawn[:, 0], minlength=4)).pvalue > 1e-8
     assert mechanism.release(np.zeros((0, 4), dtype=np.int64)).shape == (0, 1)
 

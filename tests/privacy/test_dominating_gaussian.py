@@ -31,7 +31,7 @@ def above_at(found: ApproximateGaussianDP, epsilon: Fraction) -> mpf:
 
 def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction) -> None:
     """One use on a sample, whose curves are known, at many ε between the points and beyond the last."""
-    for n in range(0, 400, 1 if is_long() else 5):
+    for n in range(0, 400, 1 if is_long() else 20):
         epsilon = Fraction(n, 43)
         both = exact.subsampled_gaussian_deltas(real(mu), real(rate), real(epsilon))
         assert max(both) <= above_at(found, epsilon)

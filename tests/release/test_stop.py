@@ -239,11 +239,11 @@ class PressedAt:
         return self
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.long)])
 def test_ctrl_c_at_any_instruction_leaves_no_question_under_way(
     step: int, session: lw.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each instruction that follows the engine's fault, or one in three: the question is ended in the ledger."""
+    """At each instruction that follows the engine's fault, or one in eight: the question is ended in the ledger."""
     handler = signal.getsignal(signal.SIGINT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     told, causes = set(), set()

@@ -5,8 +5,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 
-from lapwing.server import policies
+from lapwing.server import credentials, policies
 from tests.support.cli.command import folder, run, visits
 from tests.support.server.queueing import ONE
 from tests.support.server.world import World, service_in, serving
@@ -19,6 +20,14 @@ def cheap_questions() -> Iterator[None]:
     """Let questions cost as little as they do in a library: tests ask many of one data set (`test_least_price`)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(policies, "USUAL_LEAST", Fraction(0))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_hashes() -> Iterator[None]:
+    """Hash passwords in a millisecond, not in a tenth of a second: what is tested here rests on no hash."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         yield
 
 

@@ -303,7 +303,7 @@ def test_a_thousand_idle_connections(tmp_path: Path) -> None:
             assert ended(held) == 0
 
 
-ASKED: Final = 600
+ASKED: Final = 200
 
 
 def unread(world: World, given_up: threading.Event, seconds: float) -> int:

@@ -1,21 +1,11 @@
-"""A service whose people have passwords, which are hashed quickly."""
+"""A service whose people have passwords."""
 
 from collections.abc import Iterator
 
 import pytest
-from argon2 import PasswordHasher
 
-from lapwing.server import credentials
 from tests.support.server.browsing import PASSWORD, Visitor, visitor
 from tests.support.server.world import PEOPLE, World, issued, service_in, serving
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_hashes() -> Iterator[None]:
-    """Hash passwords in a millisecond, not in a tenth of a second: what is tested here rests on no hash."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(credentials, "_HASHER", PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
-        yield
 
 
 def with_passwords(world: World) -> World:
