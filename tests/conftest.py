@@ -9,7 +9,7 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 from tests.support import effort
-from tests.support.alone import Alone
+from tests.support.alone import Again, Alone
 from tests.support.postgres import own_postgres, postgres, postgres_files, shared_postgres
 from tests.support.timing import Timing
 
@@ -26,6 +26,7 @@ gc.disable()
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Timing())
     config.pluginmanager.register(Alone())
+    config.pluginmanager.register(Again())
 
 
 @pytest.hookimpl(tryfirst=True)
