@@ -221,7 +221,7 @@ def found(
 def test_a_missing_clamp_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = "SELECT SUM(cost) AS s FROM visits"
     assert found(folders, DEAR, question) == []
-    monkeypatch.setattr(cleaned, "_clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
+    monkeypatch.setattr(cleaned, "clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
     assert found(folders, DEAR, question)
 
 

@@ -333,7 +333,7 @@ def test_a_sensitivity_times_nine_tenths_is_found(monkeypatch: pytest.MonkeyPatc
     ("name", "bug"),
     [
         ("kept", lambda *_: "SELECT * FROM cleaned"),
-        ("_clean_whole", lambda name, kind: f"TRY_CAST({name} AS BIGINT)"),
+        ("clean_whole", lambda name, kind: f"TRY_CAST({name} AS BIGINT)"),
     ],
 )
 def test_a_missing_bound_in_the_sql_is_found(

@@ -61,7 +61,7 @@ BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
     "a fan-out that is not bounded": (UnitJoin, "rows_within", lambda join, _: more_rows(join)),
     "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
-    "numbers that are not clamped": (cleaned, "_clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
+    "numbers that are not clamped": (cleaned, "clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
     "units' sums that are not clamped": (clamped_sums, "clamp", lambda value, *_: value),
 }
 

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import stored_values
-from lapwing.engines.duckdb.bounded_values import clean_fixed as _clean_fixed
-from lapwing.engines.duckdb.bounded_values import clean_temporal as _clean_temporal
-from lapwing.engines.duckdb.bounded_values import clean_whole as _clean_whole
+from lapwing.engines.duckdb.bounded_values import clean_fixed, clean_temporal, clean_whole
 from lapwing.engines.duckdb.linked_rows import linked
 from lapwing.engines.duckdb.literals import (
     INTEGER_TYPES,
@@ -154,9 +152,9 @@ def _clean(column: Declared, physical: str) -> str:
     if column.type == "string":
         return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
     if column.type in ("date", "timestamp"):
-        return _clean_temporal(column, value)
+        return clean_temporal(column, value)
     if column.bounded:
-        return _clean_whole(value, column) if _is_whole(column, physical) else _clean_fixed(value, column)
+        return clean_whole(value, column) if _is_whole(column, physical) else clean_fixed(value, column)
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
     return value if column.type in ("boolean", "integer") else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
 
