@@ -35,6 +35,7 @@ from tests.support.browser.chromium import Browser, find_chromium, running
 from tests.support.browser.places import MODULE as LOCAL
 from tests.support.browser.places import in_node, served
 from tests.support.effort import one_in
+from tests.test_one_address import answering
 
 MODULE = Path(lapwing.secure.__file__).parent / "browser" / "lapwing-secure.mjs"
 RUNS = Path(__file__).parent / "module" / "runs.mjs"
@@ -353,4 +354,76 @@ def test_a_task_that_lies_is_refused_on_the_page(tmp_path: Path, browser: Browse
         page.go(f"{address}/secure/{task.digest}/")
         page.wait("document.body.innerText.includes('This question is refused')")
         assert not page.run("return document.querySelector('input, button, form')")
+    relay.close()
+
+
+SENDING = """
+    const local = await import("./lapwing-local.mjs"), sums = await import("./lapwing-secure.mjs"), found = [];
+    const coin = local.readTask(COIN), task = await sums.readTask(TASK);
+    for (const [number, url] of URLS.entries()) {
+        const reports = await local.openDevice("reports" + number), answers = await sums.openDevice("answers" + number);
+        await reports.answer(coin, "yes", url), await answers.answer(task, "walk", url);
+        const statuses = [(await reports.send())[0].status, (await answers.send())[0].status];
+        found.push([...statuses, (await reports.waiting()).length, (await answers.waiting()).length]);
+    }
+    return found;
+"""
+
+
+@needs_chromium
+@pytest.mark.parametrize("planted", [False, True], ids=["shipped", "follows"])
+def test_what_is_sent_stays_at_its_address_until_that_has_taken_it(
+    tmp_path: Path, browser: Browser, planted: bool
+) -> None:
+    """Neither a redirect is followed, nor is a page of a network to sign in to taken for a receipt or a refusal."""
+    task, site = write_task(tmp_path)[0], tmp_path / "site"
+    site.mkdir()
+    for module in (LOCAL, MODULE):
+        source = module.read_text(encoding="utf-8")
+        assert 'redirect: "error"' in source
+        (site / module.name).write_text(source.replace('redirect: "error"', "") if planted else source, "utf-8")
+    (site / "page.html").write_text("<!doctype html><title>Both</title>")
+    to_all = {"access-control-allow-origin": "*", "access-control-allow-headers": "*"}
+    taken = b'{"taken": 1, "repeated": 0, "rejected": 0, "reasons": [], "new": 1}'
+    refusal, sign_in = b'{"code": "query_refused", "detail": "closed", "status": 409}', b"<html>Sign in</html>"
+    with ExitStack() as stack:
+        elsewhere, heard = stack.enter_context(answering(200, to_all, taken))
+        replies: list[tuple[int, dict[str, str], bytes]] = [
+            (307, {"location": elsewhere}, b""), (302, {"location": elsewhere}, b""), (200, {}, sign_in),
+            (403, {}, sign_in), (200, {}, b"null"), (409, {}, refusal), (200, {}, taken),
+        ]  # fmt: skip
+        urls = [stack.enter_context(answering(code, to_all | more, body))[0] for code, more, body in replies]
+        script = SENDING.replace("URLS", json.dumps(urls))
+        script = script.replace("(COIN)", f"({json.dumps(COIN.document)})")
+        script = script.replace("(TASK)", f"({json.dumps(task.to_text())})")
+        page = browser.page()
+        page.go(f"{stack.enter_context(served(site))}/page.html")
+        found = page.run(script)
+    kept = [0, 0, 1, 1]
+    good = [kept, kept, kept, [0, 403, 1, 1], kept, [409, 409, 0, 1], [200, 200, 0, 0]]
+    assert (found == good, heard == []) == (not planted, not planted)
+
+
+@needs_chromium
+def test_the_page_asks_whether_a_large_delta_is_accepted(tmp_path: Path, browser: Browser) -> None:
+    """Nothing is kept or sent before the box is ticked; then the page says what was spent of both coordinates."""
+    task, _ = write_task(tmp_path, ports=free_ports(), least=2)
+    task = replace(task, delta=Fraction(1, 1000), least_clients=100)
+    relay = Relay(tmp_path / "relay", task)
+    with relaying(relay) as address:
+        page = browser.page()
+        page.go(f"{address}/secure/{task.digest}/")
+        page.wait("document.querySelector('#accept')")
+        assert "δ = 0.001: my exact answer may become known" in page.run("return document.body.innerText")
+        assert not page.run("return document.querySelector('#accept').checked")
+        page.run("document.querySelector('input[value=bus]').click(); document.querySelector('#send').click()")
+        page.wait("document.querySelector('[role=alert]').textContent.includes('accept δ')")
+        text = page.run("return document.body.innerText")
+        assert "This answer costs ε = 1 and δ = 0.001" in text
+        assert "This device has spent ε = 0 so far" in text
+        assert relay.progress()["north"] == 0
+        page.run("document.querySelector('#accept').click(); document.querySelector('#send').click()")
+        page.wait("document.body.innerText.includes('Sent: a sealed part')")
+        page.wait("document.body.innerText.includes('This device has spent ε = 1 and δ = 0.001 so far')")
+        assert relay.progress()["north"] == 1
     relay.close()

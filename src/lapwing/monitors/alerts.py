@@ -10,6 +10,7 @@ a row in which the condition never holds raises it at one tick with the probabil
 
 import json
 import math
+import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.figures import plain
 from lapwing.monitors.definition import require_name
 from lapwing.monitors.tick import CONFIDENCE, Tick
+from lapwing.one_address import opened
 
 SECONDS: Final = 10.0
 """That a webhook may take."""
@@ -169,12 +171,14 @@ def require_column(alert: Alert, columns: Iterable[str]) -> None:
 
 
 def send(alarm: Alarm, webhook: str) -> str | None:
-    """Send an alarm as JSON, and return what went wrong, if anything did: nothing waits for it."""
+    """Send an alarm as JSON, and return what went wrong, if anything did: nothing waits for it. Follows no redirect."""
     body = json.dumps(alarm.to_record()).encode()
     request = urllib.request.Request(webhook, body, {"Content-Type": "application/json"})  # noqa: S310 - http(s) alone
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - http(s) alone
-            return None if 200 <= reply.status < 300 else f"status {reply.status}"
+        with opened(request, SECONDS):
+            return None
+    except urllib.error.HTTPError as error:
+        return f"status {error.code}"
     except (OSError, ValueError) as error:
         return type(error).__name__
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.one_address import opened
 from lapwing.secure.device import acknowledged_on_device, answer_on_device, records_of, waiting_on_device
 from lapwing.secure.sealing import envelope_of
 from lapwing.secure.task import Task
@@ -88,7 +89,7 @@ def require_relay(relay: str) -> None:
 
 
 def post(task: Task, relay: str, envelopes: bytes, seconds: float = SECONDS) -> int:
-    """Bring envelopes to a relay, and return how many were new once it holds them durably.
+    """Bring envelopes to a relay, and return how many were new once it holds them durably. Follows no redirect.
 
     Raises: ServiceFault if it cannot be reached; what it refuses.
     """
@@ -97,7 +98,7 @@ def post(task: Task, relay: str, envelopes: bytes, seconds: float = SECONDS) -> 
     headers = {"Content-Type": "application/octet-stream"}
     request = urllib.request.Request(address, envelopes, headers, method="POST")  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=seconds) as response:  # noqa: S310
+        with opened(request, seconds) as response:
             return int(json.loads(response.read(1 << 16))["new"])
     except urllib.error.HTTPError as error:
         with error:

@@ -14,6 +14,7 @@ from typing import Final, final
 from urllib.parse import urlsplit
 
 from lapwing.errors import InvalidParameter
+from lapwing.one_address import opened
 from lapwing.server import log
 
 ALARMS: Final = frozenset({
@@ -80,10 +81,13 @@ class Webhook:
 
 
 def send(address: str, line: str) -> str | None:
-    """Send a line of JSON, and return what went wrong: a status, or the kind of an error; None if nothing did."""
+    """Send a line of JSON, and return what went wrong: a status, or the kind of an error; None if nothing did.
+
+    It goes to this address only, which `require_address` checked: a redirect is a status that went wrong.
+    """
     request = urllib.request.Request(address, line.encode(), {"Content-Type": "application/json"})  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - checked by require_address
+        with opened(request, SECONDS) as reply:
             reply.read(1)
     except urllib.error.HTTPError as error:
         return f"status {error.code}"

@@ -554,9 +554,11 @@ export async function openDevice(name = "lapwing-local") {
         if (only && url != only) continue;
         let status = 0, text = "";
         try {
-          const response = await fetch(url, { method: "POST", body: line, headers: { "content-type": "application/x-ndjson" }, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" });
-          status = response.status, text = await response.text();
-        } catch { /* offline: it stays */ }
+          const response = await fetch(url, { method: "POST", body: line, headers: { "content-type": "application/x-ndjson" }, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store", redirect: "error" });
+          text = await response.text();
+          const { taken, code } = JSON.parse(text);
+          if (response.ok ? Number.isInteger(taken) : typeof code == "string") status = response.status;
+        } catch { /* offline, sent on to elsewhere, or not the collector's answer, as of a page to sign in to a network: it stays */ }
         if (status >= 200 && status < 300 || status >= 400 && status < 500 && status != 408 && status != 429) await inside("outbox", id, (_, place) => { place("outbox").delete(id) });
         results.push({ id, status, text });
       }

@@ -269,7 +269,10 @@ export async function openDevice(name = "lapwing-local") {
       const results = [];
       for (const { task, kept: { url, envelope } } of await inside((device) => [null, waiting(device)])) {
         let status = 0;
-        try { status = (await fetch(url, { method: "POST", body: bytesOf(envelope), headers: { "content-type": "application/octet-stream" }, credentials: "omit" })).status } catch { /* no connection */ }
+        try { // no redirect, and a receipt: a sign-in page that answers in the relay's place took nothing
+          const reply = await fetch(url, { method: "POST", body: bytesOf(envelope), headers: { "content-type": "application/octet-stream" }, credentials: "omit", redirect: "error" });
+          status = reply.status != 200 || Number.isInteger((await reply.json()).new) ? reply.status : 0;
+        } catch { /* no connection */ }
         if (status == 200) await inside((device) => [{ ...device, summed: sums(device).map((one) => one.task == task ? { ...one, kept: { ...one.kept, envelope: null } } : one) }]);
         results.push({ task, status });
       }

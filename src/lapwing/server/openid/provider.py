@@ -8,7 +8,6 @@ Source: OpenID Connect Core 1.0, sections 3.1 and 12; Discovery 1.0; RP-Initiate
 """
 
 import json
-import ssl
 import threading
 import time
 import urllib.error
@@ -26,6 +25,7 @@ from joserfc.jwk import KeySet
 
 from lapwing.errors import InvalidParameter, NotAuthorised, ServiceFault
 from lapwing.exact.entropy import SystemEntropy, read_exactly
+from lapwing.one_address import opened
 from lapwing.server.openid.settings import OpenIdSettings, require_encrypted
 
 ALGORITHMS: Final = (
@@ -263,25 +263,15 @@ class Provider:
         return _asked(self._address("userinfo_endpoint"), {"Authorization": f"Bearer {access}"})
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: what a provider publishes is where it says."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def _asked(address: str, headers: Mapping[str, str] | None = None, body: bytes | None = None) -> dict[str, Any]:
     """Return the JSON object at an address.
 
     Raises: NotAuthorised if a grant is refused; ServiceFault.
     """
     require_encrypted(address)
-    opener = urllib.request.build_opener(
-        _NoRedirects, urllib.request.HTTPSHandler(context=ssl.create_default_context())
-    )
     request = urllib.request.Request(address, body, {"Accept": "application/json", **(headers or {})})  # noqa: S310
     try:
-        with opener.open(request, timeout=SECONDS) as response:
+        with opened(request, SECONDS) as response:  # what a provider publishes is where it says
             content = response.read(MOST_BYTES)
         document = json.loads(content)
     except urllib.error.HTTPError as error:
