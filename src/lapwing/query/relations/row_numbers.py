@@ -6,29 +6,40 @@ admits numbers. A condition is read for what it admits in each column: more than
 Proof. By induction over the condition C, let A be what `admitted` returns for a column x. Whenever C is true of a row
 in which x is a whole number n from 1 up, n is in A. A comparison of a·x + b with 0, all in exact numbers, is solved for
 x: for a > 0, a·x + b ≤ 0 says x ≤ −b/a, hence n ≤ ⌊−b/a⌋, and so on; for a < 0 it is turned. `member` is true where x
-is one of its values. An AND is true where all of its parts are, which gives the intersection; an OR where one is, which
-gives the union, if each part says something of x. Any other condition admits every number. What is NULL fulfils none
-of these. ∎
+is one of its values. Any other comparison is tried with each number that x may be: where x is n, both sides lie within
+the bounds that the typing rules prove of them if x has the type of n alone (`narrowed`), and what cannot hold of any
+two numbers within these bounds is not true. An AND is true where all of its parts are, which gives the intersection;
+an OR where one is, which gives the union, if each part says something of x. Any other condition admits every number.
+What is NULL fulfils none of these. ∎
 
 So a limit is a fact of rows, which every relation hands on as far as it can (`rows_within`): the rows of a join that
 fulfil a condition on a number are made of rows of its sources that fulfil it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from math import ceil, floor
-from typing import Final
+from math import ceil, floor, inf
+from typing import Final, cast
 
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
-from lapwing.query.expressions.types import Fixed
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions import arithmetic, conversion, numeric
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
+from lapwing.query.expressions.types import Fixed, Real
 
 Numbers = tuple[tuple[int, int | None], ...]
 """Ranges of whole numbers from 1 up, both ends included, apart and in order; None: without end."""
 Admitted = Mapping[str, Numbers]
 """What numbers may stand in columns, by name; any in those that are not named."""
 
+Interval = tuple[Fraction | float, Fraction | float]
+"""The least and the greatest value, infinite where none is known."""
+
 _MOST_VALUES: Final = 1_000
+_MOST_TRIED: Final = 100
+"""Numbers that one comparison is tried with."""
+_MOST_NODES: Final = 30
 _TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
@@ -96,11 +107,15 @@ def _member(condition: Operation) -> Admitted:
     if len(values) > _MOST_VALUES:
         return {}
     each = [_solved("equal", left, value) for value in values]
-    return reduce(_either, each) if each and None not in each else {}  # type: ignore[arg-type]  # as none of them is None
+    if each and None not in each:
+        return reduce(_either, each)  # type: ignore[arg-type]  # as none of them is None
+    tried = [_tried("equal", left, value) for value in values] if len(values) <= _MOST_NODES else []
+    return reduce(_either, tried) if tried else {}
 
 
 def _comparison(condition: Operation) -> Admitted:
-    return _solved(condition.function, *condition.arguments) or {}
+    solved = _solved(condition.function, *condition.arguments)
+    return _tried(condition.function, *condition.arguments) if solved is None else solved
 
 
 def _solved(function: str, left: Expression, right: Expression) -> Admitted | None:
@@ -155,3 +170,82 @@ def _line(value: Expression) -> tuple[str | None, Fraction, Fraction] | None:
         case "multiply", [(None, _, c), (name, a, b)]:
             return name, a * c, b * c
     return None
+
+
+# ---- what is no line -------------------------------------------------------------------------------------------------
+
+
+def _remainder(left: Expression, right: Expression) -> Expression:
+    """Type a remainder; of one number by another one, it is that one alone: with the sign of the dividend."""
+    value = cast(Operation, numeric.remainder(left, right))
+    (a, b), (c, d) = (conversion.interval_of(argument) for argument in value.arguments)
+    if not isinstance(value.type, Fixed) or a != b or c != d or not c:
+        return value
+    count = int((abs(a) % abs(c)) / value.type.step) * (1 if a >= 0 else -1)
+    return replace(value, type=Fixed(step=value.type.step, low=count, high=count))
+
+
+_HOLDS: Final[Mapping[str, Callable[[Interval, Interval], bool]]] = {
+    "equal": lambda one, other: one[0] <= other[1] and other[0] <= one[1],
+    "not_equal": lambda one, other: not one[0] == one[1] == other[0] == other[1],
+    "less": lambda one, other: one[0] < other[1],
+    "less_equal": lambda one, other: one[0] <= other[1],
+    "greater": lambda one, other: one[1] > other[0],
+    "greater_equal": lambda one, other: one[1] >= other[0],
+}
+"""Whether a comparison holds of some two numbers in two intervals."""
+_RULES: Final[Mapping[str, Callable[..., Expression]]] = {
+    "add": arithmetic.add, "subtract": arithmetic.subtract, "multiply": arithmetic.multiply,
+    "divide": arithmetic.divide, "negate": arithmetic.negate, "absolute": arithmetic.absolute,
+    "remainder": _remainder, "quotient": numeric.quotient, "to_real": conversion.to_real,
+}  # fmt: skip
+"""The typing rules of functions, whose bounds are proven where they are."""
+
+
+def _tried(function: str, left: Expression, right: Expression) -> Admitted:
+    """Return which row numbers may stand in their columns where a comparison holds, by trying each."""
+    if function not in _HOLDS or sum(1 for side in (left, right) for _ in walk(side)) > _MOST_NODES:
+        return {}
+    columns = {node for side in (left, right) for node in walk(side) if isinstance(node, ColumnReference)}
+    found: Admitted = {}
+    for column in columns:
+        match column.type:
+            case Fixed(step=1, low=1, high=int(most)) if most <= _MOST_TRIED:
+                holding = [(n, n) for n in range(1, most + 1) if _may_hold(function, left, right, column.name, n)]
+                found = {**found, column.name: _united(tuple(holding))}
+    return found
+
+
+def _may_hold(function: str, left: Expression, right: Expression, name: str, number: int) -> bool:
+    try:
+        sides = [narrowed(side, name, number).type for side in (left, right)]
+    except QueryRefused:  # its bounds are too wide for a type of their own
+        return True
+    intervals = [_interval(kind) for kind in sides if isinstance(kind, Fixed | Real)]
+    return len(intervals) < 2 or _HOLDS[function](*intervals)
+
+
+def _interval(kind: Fixed | Real) -> Interval:
+    low, high = kind.interval()
+    return -inf if low is None else low, inf if high is None else high
+
+
+def narrowed(value: Expression, name: str, number: int) -> Expression:
+    """Return an expression, with the bounds that it has in rows in which a number stands in a column.
+
+    What no rule types anew keeps its own bounds, which hold in all rows.
+
+    Raises: QueryRefused.
+    """
+    if isinstance(value, ColumnReference) and value.name == name:
+        return ColumnReference(name=name, type=Fixed(step=Fraction(1), low=number, high=number))
+    if not isinstance(value, Operation):
+        return value
+    arguments = [narrowed(argument, name, number) for argument in value.arguments]
+    if value.function in _RULES:
+        return _RULES[value.function](*arguments)
+    if value.function == "rescale" and isinstance(value.type, Fixed):
+        return conversion.rescale(arguments[0], value.type.step)
+    if value.function == "floor_to" and isinstance(value.type, Fixed):
+        return arithmetic.floor_multiple(arguments[0], value.type.step)
+    return value

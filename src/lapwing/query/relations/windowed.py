@@ -159,5 +159,12 @@ class Windowed(OneSource):
         return tuple(Definition(value, below, exact=False) for value in passed)
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
-        """Tell it of the source, whose rows it has."""
+        """Tell it of the source, whose rows it has; or by a number that no other row of a unit, or of its part, has.
+
+        ROW_NUMBER gives the rows of a part of a unit the numbers 1, 2, 3 and so on, each once. So rows that agree in
+        the number and in what their part is made of are one row.
+        """
+        for window, column in zip(self.windows, self.added, strict=True):
+            if window.function == "row_number" and column in values and values.issuperset(window.partition):
+                return True
         return at_most_one(self.source, values, catalog)
