@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from lapwing.catalog.reading import Reading
+from lapwing.catalog.toml import loads
 from lapwing.server.preparation import DatasetPreparation
 from tests.server.test_registering import CATALOG, register
 from tests.support.cli.command import write_visits
@@ -107,6 +110,41 @@ def test_a_draft_is_a_catalog_that_can_be_registered_after_its_check(registry: W
     )  # fmt: skip
     assert not (data / "trips.registered.toml").exists()
     assert not list(data.rglob("*.db"))
+
+
+def test_a_draft_says_how_stored_values_are_read(registry: World) -> None:
+    """As options of `lapwing init` do: the catalog means the same."""
+    said: dict[str, object] = {
+        "file": "more/trips.csv",
+        "privacy_unit": "person",
+        "epsilon": "1",
+        "max_rows_per_unit": 2,
+        "types": {"person": "integer", "cost": "decimal:0.01", "day": "date"},
+        "values": {"plan": ["gold", "b"]},
+        "other": {"plan": "others"},
+    }
+    reading = {
+        "cost": {"missing": [-99, "999"], "decimal_mark": ",", "thousands_mark": ".", "currency": "€"},
+        "plan": {"missing": ["NA"], "recode": {"a": "gold"}},
+        "day": {"format": "%m/%d/%Y"},
+    }
+    made = asked(registry, "/v1/catalogs/draft", **said, reading=reading).document
+    catalog = loads(made["catalog"], file="x", folder=Path())
+    columns = {column.name: column for column in catalog.tables[0].columns}
+    assert columns["plan"].other == "others"
+    assert columns["cost"].reading == Reading(
+        missing=(Fraction(-99), Fraction(999)), decimal_mark=",", thousands_mark=".", currency="€"
+    )
+    assert columns["plan"].reading == Reading(missing=("NA",), recode=(("a", "gold"),))
+    assert columns["day"].reading == Reading(format="%m/%d/%Y")
+    for wrong in (
+        {"nobody": {"missing": ["NA"]}},
+        {"plan": {"format": "%m/%d/%Y"}},
+        {"day": {"format": "%Q"}},
+        {"plan": {"recode": "a to gold"}},
+        {"plan": {"codes": ["NA"]}},
+    ):
+        assert asked(registry, "/v1/catalogs/draft", **said, reading=wrong).status == 422
 
 
 def test_a_check_takes_no_data_of_another_data_set(registry: World, data: Path) -> None:

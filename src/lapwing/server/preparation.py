@@ -82,6 +82,8 @@ class DatasetPreparation:
         types: Mapping[str, str],
         bounds: Mapping[str, tuple[str, str]],
         values: Mapping[str, Sequence[str]],
+        others: Mapping[str, str],
+        reading: Mapping[str, Mapping[str, object]],
     ) -> CatalogDraft:
         """Return a draft of a catalog, with notes on what to look at.
 
@@ -98,6 +100,8 @@ class DatasetPreparation:
             types=types if holds_no_types(path) else None,
             bounds=bounds,
             values=values,
+            others=others,
+            reading=reading,
             folder=base,
         )
         catalog = made.catalog if name is None else replace(made.catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")

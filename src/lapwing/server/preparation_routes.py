@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.preparation_document import CatalogDraft, CheckDocument, DataFileDocument, FileColumnsDocument
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, TooManyRequests
@@ -29,6 +29,26 @@ class FileBody(Body):
     folder: Path | None = None
 
 
+Code = Word | StrictInt | StrictFloat
+"""A stored value; in a column of numbers, a text that is a number is that number."""
+Mark = Annotated[Text, Field(max_length=20)]
+
+
+class ReadingBody(Body):
+    """How the stored values of a column are read, as in a catalog."""
+
+    missing: Annotated[list[Code], Field(default_factory=list, max_length=1000)]
+    recode: Annotated[dict[Word, Code | StrictBool], Field(max_length=1000)] | None = None
+    format: Word | None = None
+    decimal_mark: Mark | None = None
+    thousands_mark: Mark | None = None
+    currency: Mark | None = None
+
+    def options(self) -> dict[str, object]:
+        """Return what is said, by the names of `catalog.reading`."""
+        return {name: said for name, said in self.model_dump().items() if said not in (None, [])}
+
+
 class DraftBody(FileBody):
     """A file, and what the curator says of it in public, as `lapwing init` takes it."""
 
@@ -41,6 +61,8 @@ class DraftBody(FileBody):
     types: Annotated[dict[Word, Word], Field(default_factory=dict)]
     bounds: Annotated[dict[Word, Ends], Field(default_factory=dict)]
     values: Annotated[dict[Word, list[Word]], Field(default_factory=dict)]
+    other: Annotated[dict[Word, Word], Field(default_factory=dict)]
+    reading: Annotated[dict[Word, ReadingBody], Field(default_factory=dict)]
 
 
 def routes(service: Service) -> APIRouter:
@@ -75,6 +97,8 @@ def routes(service: Service) -> APIRouter:
             types=body.types,
             bounds={name: (ends[0], ends[1]) for name, ends in body.bounds.items()},
             values=body.values,
+            others=body.other,
+            reading={name: reading.options() for name, reading in body.reading.items()},
         )
 
     @router.post(

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from lapwing.catalog.reading import Reading
+from lapwing.catalog.toml import loads
 from tests.server.console.conftest import with_passwords
 from tests.support.cli.command import write_visits
 from tests.support.server.browsing import visitor
@@ -80,6 +83,35 @@ def test_register_check_and_ask(registry: World) -> None:
     assert '"data looked at"' in log
     assert '"data set registered"' in log
     assert "97753136" not in log
+
+
+def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path) -> None:
+    (data / "poll.csv").write_text(
+        'person,sex,age,pay,day\n1,1,-99,"1.200,50 €",03/31/2026\n2,2,NA,"7,00 €",12/01/2025\n'
+    )
+    carol = visitor(registry, "carol")
+    columns = carol.go("/console/register/file?folder=" + str(data) + "&file=poll.csv")
+    fields = columns.form("/register/file").fields
+    sex, age, pay, day = (column(fields, name) for name in ("sex", "age", "pay", "day"))
+    typed = {
+        "unit": "person", "rows": "1", "epsilon": "1", "dataset": "poll",
+        f"type-{sex}": "string", f"values-{sex}": "male, female", f"recode-{sex}": "1: male, 2: female",
+        f"type-{age}": "integer", f"missing-{age}": "-99, NA", f"lower-{age}": "0", f"upper-{age}": "110",
+        f"type-{pay}": "decimal:0.01", f"decimal_mark-{pay}": ",", f"thousands_mark-{pay}": ".", f"currency-{pay}": "€",
+        f"type-{day}": "date", f"format-{day}": "%m/%d/%Y",
+    }  # fmt: skip
+    wrong = carol.submit(columns, "/register/file", **{**typed, f"recode-{sex}": "1 is male"})
+    assert wrong.status == 422
+    assert wrong.form("/register/file").fields[f"recode-{sex}"] == "1 is male"
+    drafted = carol.submit(columns, "/register/file", **typed)
+    form = drafted.form("/console/register").fields
+    read = {one.name: one.reading for one in loads(form["catalog"], file="x", folder=data).tables[0].columns}
+    assert read["age"] == Reading(missing=(Fraction(-99), "NA"))
+    assert read["sex"] == Reading(recode=(("1", "male"), ("2", "female")))
+    assert read["pay"] == Reading(decimal_mark=",", thousands_mark=".", currency="€")
+    assert read["day"] == Reading(format="%m/%d/%Y")
+    checked = carol.post("/console/register/check", form)
+    assert "these data would be accepted" in checked.text
 
 
 def test_a_catalog_that_cannot_be_is_told_with_its_place_and_kept_in_the_field(registry: World, data: Path) -> None:

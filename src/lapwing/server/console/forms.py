@@ -11,7 +11,7 @@ from lapwing.server.console.inside import Refusal
 from lapwing.server.problems import problem
 
 FORM: Final = "application/x-www-form-urlencoded"
-MOST_FIELDS: Final = 1000
+MOST_FIELDS: Final = 5000
 FIELD: Final = "form_secret"
 """By which a form shows that it is one of a page of the session."""
 FOREIGN: Final = (

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import Refusal
-from lapwing.server.console.register.fields import TYPES, draft_of
+from lapwing.server.console.register.fields import READING, TYPES, draft_of
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.problems import Problem
@@ -98,6 +98,7 @@ def _columns(
         columns=columns,
         declared=declared,
         types=TYPES,
+        stored=("other", *READING),
         typed=visit.form,
         refused=refused,
         step=2,

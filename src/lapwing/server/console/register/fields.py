@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from lapwing.server.console.acting import number_of
 
+READING: Final = ("missing", "recode", "format", "decimal_mark", "thousands_mark", "currency")
+"""Fields that say how stored values are read; all may be left empty."""
 TYPES: Final = ("integer", "decimal:0.01", "float", "boolean", "string", "date", "timestamp")
 
 
@@ -35,8 +37,30 @@ def draft_of(form: Mapping[str, str]) -> dict[str, Any]:
         "values": {
             name: _listed(said[f"values-{place}"]) for name, place in _columns(form) if said.get(f"values-{place}")
         },
+        "other": {name: said[f"other-{place}"] for name, place in _columns(form) if said.get(f"other-{place}")},
+        "reading": {name: read for name, place in _columns(form) if (read := _reading(form, place))},
     }
     return body
+
+
+def _reading(form: Mapping[str, str], place: str) -> dict[str, Any]:
+    """Return how a column's stored values are read, as far as its fields say it.
+
+    >>> _reading({"missing-2": "-99, NA", "recode-2": '1: male, "2: other, or none"', "format-2": ""}, "2")
+    {'missing': ['-99', 'NA'], 'recode': {'1': 'male', '2': 'other, or none'}}
+    """
+    said: dict[str, Any] = {}
+    for key in READING:
+        text = form.get(f"{key}-{place}", "")
+        if not text.strip() and not (key == "thousands_mark" and text):  # a space may stand between digits
+            continue
+        said[key] = _listed(text) if key in ("missing", "recode") else text if key == "thousands_mark" else text.strip()
+    if "recode" in said:
+        pairs = [entry.partition(":") for entry in said["recode"]]
+        # What is no pair is left for the service to refuse.
+        paired = all(colon for _, colon, _ in pairs)
+        said["recode"] = {code.strip(): to.strip() for code, _, to in pairs} if paired else form[f"recode-{place}"]
+    return said
 
 
 def _columns(form: Mapping[str, str]) -> Iterator[tuple[str, str]]:
