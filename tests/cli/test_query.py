@@ -305,7 +305,7 @@ def test_a_workbook_has_values_ends_and_notes(visits: Path, run: Run) -> None:
     with zipfile.ZipFile(visits / "n.xlsx") as book:
         texts = book.read("xl/sharedStrings.xml").decode()
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
-    for text in ("=1+1", "n_low", "n_high", "95 % interval", "further rows do not exist for any question"):
+    for text in ("=1+1", "n_low", "n_high", "95 % interval", "do not exist for any question"):
         assert text in texts
     assert "<f>" not in sheet
     with lw.connect() as session:

@@ -79,6 +79,27 @@ def test_what_is_left_out_is_said_before_and_after(sql: str, session: Session) -
     assert len(codes(answer.notes)) <= 2, "once a reason"
 
 
+def test_rows_without_a_unit_are_said_to_be_left_out(session: Session, tmp_path: Path) -> None:
+    """Unless the catalog promises that there are none; a row that is its own unit has one."""
+
+    def said(catalog: str) -> list[str]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        lines = ["id,size,kind,sure,smokes,fit,age,score,note", *[",1-5,a,a,true,true,5,5,x"] * 2]
+        (folder / "poll.csv").write_text("\n".join(lines) + "\n")
+        (folder / "lapwing.toml").write_text(catalog)
+        with lw.connect(folder / "lapwing.toml") as opened:
+            answer = opened.sql("SELECT COUNT(*) AS n FROM poll", epsilon=900)
+            assert answer.rows()[0]["n"] == (2 if 'unit = "row"' in catalog else 0)
+            return [note for note in answer.notes if getattr(note, "code", "") == ROWS_OF_UNIT]
+
+    whole, bounds = CATALOG + COLUMNS, 'id = { type = "integer", lower = 1, upper = 9'
+    assert ["rows without id" in note for note in said(whole)] == [True]
+    promised = whole.replace('id = { type = "integer"', bounds + ", nullable = false")
+    assert ["rows without" in note for note in said(promised)] == [False]
+    assert said(whole.replace('unit = "id"', 'unit = "row"').replace("max_rows_per_unit = 2\n", "")) == []
+
+
 def test_documents_keep_the_codes(session: Session) -> None:
     sql = "SELECT size, COUNT(*) AS n FROM poll WHERE note <> 'x' GROUP BY size"
     answer, preview = session.sql(sql, epsilon=1), session.explain(sql, epsilon=1)

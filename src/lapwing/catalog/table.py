@@ -212,6 +212,12 @@ class Table:
         return f"{self.root.privacy_unit}{day}"
 
     @property
+    def units_may_miss(self) -> bool:
+        """Whether a row may be of no unit, as the catalog does not promise that each is: such rows do not exist."""
+        column = self.column(self.unit_column)
+        return column is None or column.nullable
+
+    @property
     def unit_column(self) -> str:
         """The table's own column that says whose row it is.
 

@@ -167,9 +167,12 @@ def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
 
 
 def _bounding(plan: Plan) -> tuple[str, ...]:
-    """Say what is left out of each unit."""
+    """Say what is left out of each unit, and that rows of none are, unless the catalog promises that there are none."""
     relation, said = plan.question.selection.relation, bound_of(plan.question.lineage)
-    further = Note(f"{said} count; further rows do not exist for any question", ROWS_OF_UNIT)
+    roots = dict.fromkeys(table.root for table in plan.question.lineage if not table.unit_is_row)
+    names = dict.fromkeys(table.unit_name for table in roots if table.units_may_miss)
+    beside = f", and rows without {' or '.join(names)}," if names else ""
+    further = Note(f"{said} count; further rows{beside} do not exist for any question", ROWS_OF_UNIT)
     notes = [] if plan.question.table.unit_is_row else [further]
     limits = rare_notes.notes_on_limits(relation) if isinstance(relation, FirstGroups | FirstRows) else ()
     return (*notes, *limits)
