@@ -9,6 +9,7 @@ from typing import Final, final
 from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, State
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
@@ -86,7 +87,7 @@ class BudgetView:
     stopped_by_curator: bool = False
 
     def __str__(self) -> str:
-        promise = f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
+        promise = f"epsilon {short(self.epsilon, 6)}" + (f", delta {short(self.delta, 6)}" if self.delta else "")
         answers = "1 answer" if len(self.history) == 1 else f"{len(self.history):,} answers"
         return f"{promise}: {self.share_spent:.1%} is spent, on {answers}"
 

@@ -89,8 +89,9 @@ class Preview:
     Args:
         cost: what asking now would be charged: zero if the answer is already bought.
         price: the loss of the question's mechanisms; epsilon: the (epsilon, delta) reading of that price alone.
-        share_of_remaining: price over what is left for who asks (above 1: refused); remaining, fits: what is left of
-            the budget, and of the share that a service gives its caller, and how many questions of this price it holds.
+        share_of_remaining: price over what is left for who asks (above 1: refused), of the loss or of the delta for
+            private keys, whichever is larger; remaining, fits: what is left of the budget, and of the share that a
+            service gives its caller, and how many questions of this price it holds.
         refusal: what asking now would be refused with; None if it would not be.
         cells: the number of cells in the answer, None if its keys are private; unit, bound: whom it protects, and
             what is kept of each.

@@ -10,9 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing import figures
-from lapwing.cli.figures import delta, gauge, share, size
+from lapwing.cli import figures as shown_figures
+from lapwing.cli.figures import delta, epsilon, gauge, left, loss, share, size
 from lapwing.cli.options import number
 from lapwing.figures import noisy, plain
+from lapwing.privacy.amount_texts import short
+from lapwing.privacy.measures import PureDP
+from lapwing.server.console.templates import figure, rest
 from tests.support.effort import examples
 
 values = st.floats(-1e9, 1e9, allow_nan=False)
@@ -45,6 +49,42 @@ def test_rounding_to_nearest_would_be_found(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_size_is_rounded_up(value: float) -> None:
     shown = float(size(value).replace(",", ""))
     assert value * (1 - 1e-9) <= shown <= value * 1.011 + 1
+
+
+def require_outward(amount: Fraction) -> None:
+    """A loss is shown as no less than it is, what is left as no more, and what is below 1 as below 1."""
+    lost, kept = PureDP(amount), Fraction(left(PureDP(amount)).removeprefix("ε "))
+    shown = [Fraction(text.replace(",", "")) for text in (epsilon(amount), loss(lost)[2:], figure(str(amount)))]
+    assert kept == Fraction(rest(amount)) <= amount <= min(shown)
+    assert amount >= 1 or max(shown) < 1
+    assert max(shown) <= amount * Fraction(102, 100) + 1
+    if amount < 1:
+        assert Fraction(delta(amount, down=True)) <= amount <= Fraction(delta(amount)) < 1
+
+
+@examples(70, 2_000)
+@given(amount=st.fractions(Fraction(1, 10**9), 10**4, max_denominator=10**9))
+def test_losses_are_rounded_outward(amount: Fraction) -> None:
+    require_outward(amount)
+
+
+def test_rounding_a_loss_to_nearest_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_figures, "short", lambda amount, digits=4, **_: f"{float(amount):.{digits}g}")
+    for amount in ("0.30049", "0.99996"):
+        with pytest.raises(AssertionError):
+            require_outward(Fraction(amount))
+
+
+def test_what_a_bound_of_a_float_is_off_by_is_no_loss() -> None:
+    """Of what was asked for 0.5 the certified reading is a last bit above that."""
+    assert [
+        epsilon(x)
+        for x in (0.5, 0.5000000000000001, 0.501, 3.0000000000000004, 1.0, 1.0000000000000002, 999.6, math.inf)
+    ] == [*("0.5", "0.5", "0.501", "3", "1", "1", "1,000", "∞")]
+    assert [figure(x) for x in (0.5000000000000001, 1.0, 1.0, 0.50001, "0.9999999", "1/3")] == [
+        *("0.5", "1", "1", "0.5001", "0.9999999", "0.3334")
+    ]
+    assert short(Fraction("0.9999999")) == "0.9999999"
 
 
 def test_spellings() -> None:

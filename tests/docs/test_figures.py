@@ -121,7 +121,7 @@ def test_zcdp_needs_more_noise() -> None:
 def test_what_an_attacker_can_tell(row: list[str]) -> None:
     loss, normal = loss_for("gdp", EPSILON, DELTA), NormalDist()
     alarms = float(row[0].removesuffix(" %")) / 100
-    assert row[1] == f"{100 * normal.cdf(normal.inv_cdf(alarms) + float(loss.amount) ** 0.5):.1f} %"
+    assert row[1] == f"{tenth_up(100 * normal.cdf(normal.inv_cdf(alarms) + float(loss.amount) ** 0.5))} %"
 
 
 def test_a_family_of_four() -> None:

@@ -77,3 +77,16 @@ def test_the_grid_brackets_an_amount(amount: Fraction) -> None:
 def test_a_short_text_is_near_and_rounded_up(amount: Fraction) -> None:
     said = Fraction(short(amount))
     assert amount <= said <= amount * (1 + Fraction(1, 1000)) + Fraction(1, 10**40)
+    down = Fraction(short(amount, down=True))
+    assert amount * (1 - Fraction(1, 1000)) - Fraction(1, 10**40) <= down <= amount
+
+
+@pytest.mark.parametrize("places", [1, 3, 4, 5, 7, 9])
+@pytest.mark.parametrize("digits", [3, 4, 6])
+def test_what_is_below_one_is_not_shown_as_one(places: int, digits: int) -> None:
+    """A delta of 0.9999999 is no delta of 1: rounding never takes what little is left of a promise."""
+    for amount in (1 - Fraction(1, 10**places), 1 - Fraction(3, 10 ** (places + 1))):
+        if amount <= 1 - Fraction(1, 10**9):
+            assert amount <= Fraction(short(amount, digits)) < 1
+    assert short(1 - Fraction(1, 10**13), digits) == "1"  # what rounding adds to sums of losses
+    assert short(Fraction(1), digits) == "1"

@@ -13,13 +13,14 @@ import pytest
 
 import lapwing as lw
 from lapwing.budget import AllowanceView, BudgetView
+from lapwing.cli import asking, figures
 from lapwing.cli import budget as page
-from lapwing.cli import figures
 from lapwing.cli.console import rendered
 from lapwing.documents import budget_document
 from lapwing.guarantee import sections
 from lapwing.server.batch_prices import TOO_DEAR, explain_together
 from lapwing.server.bodies import BatchBody
+from lapwing.server.console import batch
 
 KEYS = Fraction(1, 10**6)
 PRIVATE = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town"
@@ -81,6 +82,34 @@ def test_questions_that_fit_fit_with_their_delta(session: lw.Session) -> None:
     assert "1 more question at" in shown_of(view)
 
 
+def test_the_share_of_what_is_left_is_that_of_the_coordinate_that_runs_out(session: lw.Session) -> None:
+    """A question that takes nearly all of the delta takes nearly all of what is left, however small its epsilon is."""
+    asked = {"epsilon": Fraction(1, 10), "delta": KEYS * Fraction(6, 10)}
+    preview = session.explain(PRIVATE, **asked)
+    by_loss = preview.price.amount / preview.remaining.amount
+    assert float(by_loss) < 0.1 < preview.share_of_remaining == pytest.approx(0.6)
+    session.sql(PRIVATE, **asked)
+    other = session.explain(PRIVATE.replace("visits", "visits WHERE person > 3"), **asked)
+    assert (other.fits, other.share_of_remaining) == (0, pytest.approx(1.5))
+    assert other.refusal is not None
+    public = session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 10))
+    assert public.share_of_remaining == pytest.approx(float(public.price.amount / public.remaining.amount))
+
+
+def test_what_more_like_it_means_is_said_with_the_delta(session: lw.Session) -> None:
+    answer = session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS * Fraction(4, 10))
+    view = session.budget()
+    line = asking.price_line(answer, view)
+    assert "delta 4e-7 for keys" in line
+    assert "1 more like it" in line
+    assert "delta for keys" in shown_of(view)
+    assert ["spent of δ for keys", "4e-7", "40.0 %"] in [list(row) for row in sections._spent(view, 1).table]
+    session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 10))
+    assert "for keys" not in asking.price_line(
+        session.sql("SELECT SUM(person) AS n FROM visits", epsilon=0.2), session.budget()
+    )
+
+
 def test_what_is_spent_is_shown_with_its_delta(session: lw.Session) -> None:
     session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS / 2)
     view = session.budget()
@@ -110,3 +139,8 @@ def test_a_batch_is_refused_for_its_delta(session: lw.Session) -> None:
     assert refusal(texts[1], delta="0.0000003") is None
     assert refusal(*texts, delta="0.0000003") is None
     assert refusal(*texts, delta="0.0000006") == TOO_DEAR
+    priced = explain_together(
+        session, BatchBody.model_validate({"questions": [{"sql": texts[0]}], "epsilon": "0.2", "delta": "0.0000003"})
+    )
+    assert (priced["delta"], priced["delta_remaining"]) == ("0.0000003", "0.0000004")
+    assert batch._share(priced) == pytest.approx(0.75)

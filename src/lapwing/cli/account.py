@@ -23,6 +23,7 @@ from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, Usual
 from lapwing.errors import InvalidParameter
 from lapwing.figures import NOTHING
 from lapwing.plots import plot_of
+from lapwing.privacy.amount_texts import short
 
 if TYPE_CHECKING:
     from lapwing.privacy import Listed, Statement
@@ -138,7 +139,7 @@ def as_page(
     statements: Sequence["Statement"], delta: Fraction | None, epsilon: Fraction | None
 ) -> list[RenderableType]:
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
-    at_epsilon = f"delta at epsilon {float(epsilon or 0):g}"
+    at_epsilon = f"delta at epsilon {short(epsilon or Fraction(0), 6)}"
     column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
     table = new_table("method", column, "holds", "because", numbers=[column])
     for statement in statements:

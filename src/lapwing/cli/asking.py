@@ -134,7 +134,7 @@ def say(
     view = replace(session.budget(history=False), history=session.history(most=-RECENT))
     note("price", price_line(answer, view))
     if verbose:
-        remaining = f"{figures.loss(view.remaining)} of {figures.loss(view.total)} left"
+        remaining = f"{figures.left(view.remaining)} of {figures.loss(view.total)} left"
         note("ledger", remaining if answer.stored else f"{figures.loss(answer.cost)}; {remaining}")
     for line in notes:
         note("note", f"{line}.")
@@ -146,11 +146,14 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
     """Say what an answer cost, and what is left; after a question about some parts of the data, what of these."""
     if not answer.cost.amount:
         return f"{price_of(answer, view)}; {figures.share(1 - view.share_spent)} of the budget left"
-    parts = next((row.parts for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
+    row = next((row for row in reversed(view.history) if row.loss == answer.cost.rounded_up()), None)
+    parts, keys = (None, Fraction(0)) if row is None else (row.parts, row.delta)
     left = figures.share(float(view.room(parts).amount / view.total.amount))
     where = "" if parts is None else f" for {figures.names(parts)}"
     allowed = "".join(f"; {figures.allowance(one, view.total)}" for one in view.allowances)
-    return f"{price_of(answer, view)}; {left} left{where}: {view.fits(answer.cost, parts):,} more like it{allowed}"
+    took = f", delta {figures.delta(keys)} for keys" if keys else ""
+    more = f"{view.fits(answer.cost, parts, keys):,} more like it"
+    return f"{price_of(answer, view)}{took}; {left} left{where}: {more}{allowed}"
 
 
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:

@@ -107,7 +107,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
         ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
         *_raised(view),
         *_spent(view),
-        ("remaining", figures.loss(view.remaining) + (" for a question about all parts" if view.parts else "")),
+        ("remaining", figures.left(view.remaining) + (" for a question about all parts" if view.parts else "")),
         ("", figures.gauge(view.share_spent)),
         *_policy(view),
         *_keys(view),
@@ -198,7 +198,7 @@ def _parts(view: "BudgetView", by_part: "PartsAccount") -> RenderableType:
     table = new_table("part", "spent", "left for it", "share left", numbers=["spent", "left for it", "share left"])
     for part in shown:
         part_left = figures.share(float(left[part].amount / view.total.amount))
-        table.add_row(text(part), figures.loss(spent[part]), figures.loss(left[part]), part_left)
+        table.add_row(text(part), figures.loss(spent[part]), figures.left(left[part]), part_left)
     if len(spent) > len(shown):
         table.add_row(text(f"{len(spent) - len(shown):,} more, none dearer"))
     return Fitted(table)
@@ -212,7 +212,10 @@ def _more(view: "BudgetView") -> str:
 
 
 def _history(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
-    table = new_table("time (UTC)", "who", "epsilon alone", "share", "question", numbers=["epsilon alone", "share"])
+    keys = ["delta for keys"] if any(row.delta for row in view.history) else []
+    table = new_table(
+        "time (UTC)", "who", "epsilon alone", "share", *keys, "question", numbers=["epsilon alone", "share", *keys]
+    )
     if len(view.history) > most:
         table.add_row(text("earlier ones: --last N, or `lapwing ledger export` for all"))
     for row in view.history[-most:]:
@@ -221,6 +224,7 @@ def _history(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType
             text(row.principal),
             figures.epsilon(row.loss.to_epsilon(delta=delta)),
             figures.share(float(row.loss.amount / view.total.amount)),
+            *([figures.delta(row.delta)] if keys else []),
             text(_question(row)),
         )
     return Fitted(table)

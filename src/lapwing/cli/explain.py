@@ -10,7 +10,7 @@ from rich.text import Text
 from lapwing.cli import first_contact, options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
-from lapwing.cli.figures import delta, loss, names, share, size
+from lapwing.cli.figures import delta, left, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import Protection, open_asked, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
@@ -131,7 +131,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         cells = f"some of {preview.cells:,} cells, which are chosen"
     price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
-    parts = [f"{part.part} ({loss(part.spent)} spent, {loss(part.remaining)} left)" for part in preview.parts or ()]
+    parts = [f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" for part in preview.parts or ()]
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
         ("bounds", preview.bound),

@@ -1,4 +1,7 @@
-"""Figures of reports: errors, shares, losses, budgets. An error is never made to look smaller than it is."""
+"""Figures of reports: errors, shares, losses, budgets.
+
+An error, or a loss, is never made to look smaller than it is, and what is left never larger.
+"""
 
 import math
 import sys
@@ -7,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from lapwing.figures import rounded_up
+from lapwing.privacy.amount_texts import computed, short
 
 if TYPE_CHECKING:
     from lapwing.budget import AllowanceView
@@ -45,13 +49,18 @@ def share(part: float) -> str:
 
 
 def loss(value: "Loss") -> str:
-    """Return a loss by the amount that adds up in its ledger.
+    """Return a loss by the amount that adds up in its ledger, rounded up.
 
     >>> from lapwing.privacy.measures import PureDP
-    >>> loss(PureDP(0.5))
-    'ε 0.5'
+    >>> loss(PureDP(0.5)), loss(PureDP(0.12341)), left(PureDP(0.12349))
+    ('ε 0.5', 'ε 0.1235', 'ε 0.1234')
     """
-    return f"{AMOUNTS[value.kind]} {float(value.amount):.4g}"
+    return f"{AMOUNTS[value.kind]} {short(value.amount)}"
+
+
+def left(value: "Loss") -> str:
+    """Return what is left to lose, by the amount that adds up in its ledger, rounded down."""
+    return f"{AMOUNTS[value.kind]} {short(value.amount, down=True)}"
 
 
 def names(parts: Sequence[str], most: int = 5) -> str:
@@ -65,13 +74,20 @@ def names(parts: Sequence[str], most: int = 5) -> str:
 
 
 def epsilon(value: float | Fraction) -> str:
-    """Return an epsilon to three digits."""
-    return f"{float(value):.3g}" if value < 999.5 else f"{float(value):,.0f}"
+    """Return an epsilon to three digits or to a whole number, rounded up.
+
+    >>> epsilon(1.0000000000000002), epsilon(0.3001), epsilon(Fraction("0.9999999")), epsilon(4321.1)
+    ('1', '0.301', '0.9999999', '4,322')
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "∞"
+    exact = computed(value, 3 if value < 999 else 15) if isinstance(value, float) else value
+    return short(exact, 3) if exact <= 999 else f"{math.ceil(exact):,}"
 
 
-def delta(value: Fraction) -> str:
-    """Return a delta: 1e-6, not 1e-06."""
-    mantissa, _, exponent = f"{float(value):g}".partition("e")
+def delta(value: Fraction, *, down: bool = False) -> str:
+    """Return a delta to six digits, rounded up; or down, of what is left: 1e-6, not 1e-06."""
+    mantissa, _, exponent = short(value, 6, down=down).partition("e")
     return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
@@ -93,5 +109,5 @@ def _can_write(text: str) -> bool:
 def allowance(view: "AllowanceView", total: "Loss") -> str:
     """Return what is left of a share of the budget."""
     left = share(float(view.remaining.amount / total.amount))
-    keys = f", and delta {delta(view.delta_remaining)} for private keys" if view.delta_remaining else ""
+    keys = f", and delta {delta(view.delta_remaining, down=True)} for private keys" if view.delta_remaining else ""
     return f"{left} is left of the {share(float(view.share))} that {view.holder} may use{keys}"

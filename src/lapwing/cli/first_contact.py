@@ -19,6 +19,7 @@ from lapwing.catalog.text_files import like_values
 from lapwing.cli import options
 from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import note
+from lapwing.cli.figures import delta as delta_text
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.question import pointing_at
 from lapwing.errors import BudgetExhausted, InvalidParameter
@@ -275,7 +276,9 @@ def _protected(data: Path, protection: Protection, question: Question | None) ->
         codebook=protection.codebook,
     )
     if before is None:
-        whole = f"epsilon {epsilon_text(budget.epsilon)}" + (f", delta {float(budget.delta):g}" if budget.delta else "")
+        whole = f"epsilon {epsilon_text(budget.epsilon)}" + (
+            f", delta {delta_text(budget.delta)}" if budget.delta else ""
+        )
         note("written", f"{beside}: the budget of all answers together is {whole} (--budget says another)")
         if odd := like_values([column.name for column in session.catalog.tables[0].columns]) if is_text(data) else "":
             note(

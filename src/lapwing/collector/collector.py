@@ -37,6 +37,7 @@ from lapwing.local.collection import Expected, parse_report
 from lapwing.local.mechanism import Mechanism
 from lapwing.local.registry import mechanism_of
 from lapwing.local.shuffling.amplification import amplified_epsilon
+from lapwing.privacy.amount_texts import short
 
 MOST_LINES: Final = 10_000
 """Of one request."""
@@ -375,7 +376,7 @@ def _promise(mechanism: Mechanism, task: client.Task, batch: int, shuffling: Shu
     found = amplified_epsilon(law, batch, shuffling.delta, forged=shuffling.forged)  # type: ignore[arg-type]
     return {
         "epsilon": str(Decimal(found.upper).quantize(Decimal("1e-6"), rounding=ROUND_CEILING)),
-        "delta": f"{float(shuffling.delta):g}",
+        "delta": short(shuffling.delta, 6),
         "batch": batch,
         "forged": shuffling.forged,
         "trust": "that the collector releases reports in random order and without identities, in whole batches, and "

@@ -104,7 +104,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
         cost=asked.loss.nothing() if stored else asked.loss,
         price=asked.loss,
         epsilon=asked.loss.to_epsilon(delta=budget.delta - budget.delta_keys),
-        share_of_remaining=float(asked.loss.amount / remaining.amount) if remaining.amount else float("inf"),
+        share_of_remaining=_share(held, asked),
         remaining=remaining,
         fits=0 if refusal is not None else found.fits,
         refusal=refusal,
@@ -146,15 +146,30 @@ def _left(access: Access) -> Loss:
     return budget.from_amount(min([budget.amount, *(max(share.amount, Fraction(0)) for share in shares)]))
 
 
-def _fits(held: OpenGraph, asked: Priced) -> int:
-    """Return how many such questions both budgets hold."""
+def _rooms(held: OpenGraph, asked: Priced) -> list[tuple[Loss, Loss]]:
+    """Return what is left of each budget that a question counts in, and what it costs there."""
     left = [(_left(held.account), asked.loss)]
     if held.beside is not None:
         left.append((_left(held.beside.access), held.beside.loss(asked.loss)))
-    times = min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in left)
-    if not asked.delta:
-        return times
-    return min(times, int(held.account.ledger.seen().delta_room() // grid_up(asked.delta)))
+    return left
+
+
+def _fits(held: OpenGraph, asked: Priced) -> int:
+    """Return how many such questions both budgets hold, and the delta that is left."""
+    times = min(fits(Account(budget=room, spent=room.nothing()), loss) for room, loss in _rooms(held, asked))
+    return min(times, int(_delta_left(held) // grid_up(asked.delta))) if asked.delta else times
+
+
+def _share(held: OpenGraph, asked: Priced) -> float:
+    """Return how much of what is left a question takes: of a budget or of the delta, whichever is the larger part."""
+    parts = [(loss.amount, left.amount) for left, loss in _rooms(held, asked)]
+    if asked.delta:
+        parts.append((grid_up(asked.delta), _delta_left(held)))
+    return max(float(price / left) if left else float("inf") for price, left in parts)
+
+
+def _delta_left(held: OpenGraph) -> Fraction:
+    return held.account.ledger.seen().delta_room()
 
 
 def _unit(held: OpenGraph) -> str:

@@ -283,7 +283,7 @@ def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
 
 def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
     total = state.account.budget.amount
-    price, left = (short(100 * one.amount / total) for one in (loss, state.room(None)))
+    price, left = short(100 * loss.amount / total), short(100 * state.room(None).amount / total, down=True)
     return BudgetExhausted(f"The question costs {price} % of {which}, of which {left} % is left. Nothing was charged.")
 
 

@@ -5,6 +5,7 @@ hash of the ledger's newest entry is a function of the digest of the data, so it
 the ledger itself: with all else known, it would let somebody test a guess at the data.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -187,8 +188,8 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     )
     rows = [("wrong", "right")]
     for level in LEVELS:
-        power = Fraction(f"{100 * power_up(budget, total, level):.1f}")
-        rows.append((f"{short(100 * level)} %", f"{short(power)} %"))
+        power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
+        rows.append((f"{short(100 * level)} %", f"{power / 10:g} %"))
     return PageSection(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
 
 
@@ -212,12 +213,15 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
     rows = [
         ("", sign, "share"),
         ("spent", short(view.spent.amount), f"{100 * view.share_spent:.1f} %"),
-        ("left", f"{float(view.remaining.amount):.4g}", f"{100 * (1 - view.share_spent):.1f} %"),
+        ("left", short(view.remaining.amount, down=True), f"{100 * (1 - view.share_spent):.1f} %"),
     ]
     if view.by_part is not None:
         parts = list(view.parts.items())
         rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
         rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
+    if view.delta_keys:
+        part = f"{100 * float(view.delta_keys_spent / view.delta_keys):.1f} %"
+        rows.append(("spent of δ for keys", small(view.delta_keys_spent), part))
     asked = {0: "No question was", 1: "One question was"}.get(charges, f"{charges:,} questions were")
     paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
     if view.spent.amount or view.delta_keys_spent:

@@ -190,4 +190,4 @@ def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Regis
 def _percent(amount: Fraction, cap: Fraction, *, down: bool = False) -> str:
     if not cap:
         return "0 %"
-    return f"{float(100 * amount / cap):.4g} %" if down else f"{short(100 * amount / cap)} %"
+    return f"{short(100 * amount / cap, down=down)} %"

@@ -31,9 +31,14 @@ NO_LIMITS: Final = Limits()
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affordability:
-    """What is left for who asks, how many questions of a price it holds, and why asking now would be refused, if so."""
+    """What is left for who asks, how many questions of a price it holds, and why asking now would be refused, if so.
+
+    `share` is the part of what is left that a question takes: of the loss, or of the delta for private keys if it takes
+    a larger part of that; above 1 if it does not fit.
+    """
 
     remaining: Loss
+    share: float
     fits: int
     refusal: str | None
 
@@ -43,6 +48,7 @@ def affordability(
     price: Loss,
     parts: tuple[str, ...] | None,
     *,
+    delta: Fraction,
     state: State,
     catalog: Catalog,
     principal: str,
@@ -50,19 +56,30 @@ def affordability(
 ) -> Affordability:
     """Return what would come of questions that are asked now; a function of ledger and limits alone.
 
-    Args: asked: what would be charged, nothing if it was bought before; price: of one such question; parts: that it
-        reads, None for all.
+    Args: asked: what would be charged, nothing if it was bought before; price, delta: of one such question;
+        parts: that it reads, None for all.
     """
     left = rooms(limits, principal, state.spending, state.registration)
     remaining = min((state.room(parts).amount, *(max(room.amount, Fraction(0)) for room in left)))
-    delta = sum((grid_up(priced.delta) for priced in asked), Fraction(0))
-    delta_left = max(Fraction(0), min((state.delta_room(parts), *(room.delta for room in left))))
+    keys_left = delta_left(parts, state=state, principal=principal, limits=limits)
+    taken = sum((grid_up(priced.delta) for priced in asked), Fraction(0))
     refusal = _refusal(asked, state, catalog, principal, limits)
     room = price.from_amount(remaining)
     times = fits(Account(budget=room, spent=room.nothing()), price) if price.amount else MOST_FREE
-    if delta:
-        times = min(times, delta_left // delta)
-    return Affordability(remaining=room, fits=0 if refusal is not None else times, refusal=refusal)
+    if taken:
+        times = min(times, keys_left // taken)
+    share = max(_share(price.amount, remaining), _share(delta, keys_left) if delta else 0.0)
+    return Affordability(remaining=room, share=share, fits=0 if refusal is not None else times, refusal=refusal)
+
+
+def delta_left(parts: tuple[str, ...] | None, *, state: State, principal: str, limits: Limits = NO_LIMITS) -> Fraction:
+    """Return what is left of the delta for private keys, for questions that read these parts, None for all."""
+    left = rooms(limits, principal, state.spending, state.registration)
+    return max(Fraction(0), min((state.delta_room(parts), *(room.delta for room in left))))
+
+
+def _share(price: Fraction, left: Fraction) -> float:
+    return float(price / left) if left else float("inf")
 
 
 def _refusal(asked: Sequence[Quote], state: State, catalog: Catalog, principal: str, limits: Limits) -> str | None:

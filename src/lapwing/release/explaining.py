@@ -69,13 +69,14 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
     quotes = {name: quote for buying in bought for name, quote in _named(buying.request, buying.quotes)}
     whole = {name: quote for leaf in asked for name, quote in _named(leaf, (leaf.priced, *leaf.priced.searches))}
     price = sum_of([quote.loss for quote in (whole | quotes).values()])
-    now = _now(tuple(quotes.values()), price, read, state, access)
+    delta = sum((preview.delta for preview in previews), Fraction(0))
+    now = _now(tuple(quotes.values()), price, delta, read, state, access)
     return replace(
         total,
         cost=sum_of([price.nothing(), *(quote.loss for quote in quotes.values())]),
         price=price,
         epsilon=price.to_epsilon(delta=access.catalog.budget.delta - access.catalog.budget.delta_keys),
-        share_of_remaining=_share(price, now.remaining),
+        share_of_remaining=now.share,
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal,
@@ -85,7 +86,7 @@ def explain(request: Request, state: State, access: Access, assuming_count: int 
         measures=tuple(measure for preview in previews for measure in preview.measures),
         columns=tuple(_composed_column(plan, output, each, assuming_count) for output in plan.outputs),
         notes=tuple(dict.fromkeys(note for preview in previews for note in preview.notes)),
-        delta=sum((preview.delta for preview in previews), Fraction(0)),
+        delta=delta,
         sharpens=any(preview.sharpens for preview in previews),
         parts=_part_previews(read, state),
         selection=next((preview.selection for preview in previews if preview.selection is not None), None),
@@ -146,21 +147,23 @@ def _lacking(search: Quote, access: Access) -> Quote:
 
 
 def _now(
-    quotes: Sequence[Quote], price: Loss, parts: tuple[str, ...] | None, state: State, access: Access
+    quotes: Sequence[Quote],
+    price: Loss,
+    delta: Fraction,
+    parts: tuple[str, ...] | None,
+    state: State,
+    access: Access,
 ) -> Affordability:
     return affordability(
         quotes,
         price,
         parts,
+        delta=delta,
         state=state,
         catalog=access.catalog,
         principal=access.principal,
         limits=NO_LIMITS if access.limits is None else access.limits(),
     )
-
-
-def _share(price: Loss, remaining: Loss) -> float:
-    return float(price.amount / remaining.amount) if remaining.amount else float("inf")
 
 
 def _preview(buying: _Buying, state: State, access: Access, assuming_count: int | None) -> Preview:
@@ -169,7 +172,8 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
     whole = buying.quotes if not stored else (*buying.quotes, priced)
     price = sum_of([one.loss for one in whole])
     parts = parts_charged(plan.question, state)
-    now = _now(() if stored else buying.quotes, price, parts, state, access)
+    delta = sum((one.delta for one in whole), Fraction(0))
+    now = _now(() if stored else buying.quotes, price, delta, parts, state, access)
     budget, names = access.catalog.budget, measure_names(plan)
     means = any(isinstance(output.value, Average) for output in plan.outputs)
     public = notes_on_public_people(plan, price, state, budget, assuming_count) if means and not stored else ()
@@ -177,7 +181,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         cost=price.nothing() if stored else price,
         price=price,
         epsilon=price.to_epsilon(delta=budget.delta - budget.delta_keys),
-        share_of_remaining=_share(price, now.remaining),
+        share_of_remaining=now.share,
         remaining=now.remaining,
         fits=now.fits,
         refusal=now.refusal if stored or now.refusal is not None else refusal_of(plan),

@@ -50,9 +50,9 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
     where = _lacking(asked, charged, state)
     if delta > state.delta_room(parts):
         return BudgetExhausted(
-            f"The selection of keys takes delta = {float(delta):g}, and {float(state.delta_room(parts)):g} of the "
-            f"{float(catalog.budget.delta_keys):g} kept for keys is left{where}. Nothing was charged. Give a smaller "
-            "delta, or group by columns with public values."
+            f"The selection of keys takes delta = {short(delta, 6)}, and "
+            f"{short(state.delta_room(parts), 6, down=True)} of the {short(catalog.budget.delta_keys, 6)} kept for "
+            f"keys is left{where}. Nothing was charged. Give a smaller delta, or group by columns with public values."
         )
     remaining = state.room(parts)
     fitting = largest_epsilon(remaining, catalog)
@@ -60,7 +60,7 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
     still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
     price, left = (100 * share.amount / state.account.budget.amount for share in (loss, remaining))
     return BudgetExhausted(
-        f"{what} {short(price)} % of the budget, of which {float(left):.4g} % is left{where}. "
+        f"{what} {short(price)} % of the budget, of which {short(left, down=True)} % is left{where}. "
         f"Nothing was charged. {still}; answers that were bought before stay free."
     )
 

@@ -84,7 +84,8 @@ def charge_outside(
     if not isinstance(outcome, tuple):
         if delta > (rest := state.delta_room(None)):
             raise BudgetExhausted(
-                f"'{why}' takes a delta of {short(delta)}, and {short(rest)} is left of delta_keys. Nothing charged."
+                f"'{why}' takes a delta of {short(delta)}, and {short(rest, down=True)} is left of delta_keys. Nothing "
+                "charged."
             )
         raise _exhausted(why, charged, outcome, state)
     ledger.record_answer(outcome[0].sequence, kept)

@@ -277,8 +277,8 @@ class AddingServer:
         kept = self._ledger.seen().delta_remaining
         return (
             f"A total with joint noise takes a delta of {short(self._delta())}, and this folder's budget has "
-            f"{short(kept)} left for that. Serve it from a new folder, with a larger --delta for several tasks. A "
-            "budget of Gaussian noise keeps none. Nothing was released."
+            f"{short(kept, down=True)} left for that. Serve it from a new folder, with a larger --delta for several "
+            "tasks. A budget of Gaussian noise keeps none. Nothing was released."
         )
 
     def _key(self, digest: str) -> str:

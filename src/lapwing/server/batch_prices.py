@@ -11,7 +11,9 @@ from typing_extensions import TypedDict
 
 from lapwing.documents.answer_document import Record
 from lapwing.documents.preview_document import PreviewDocument, preview_document
+from lapwing.privacy.amounts import written
 from lapwing.query.joint_price import asked_by
+from lapwing.release.affordability import NO_LIMITS, delta_left
 from lapwing.release.answering import sum_of
 from lapwing.release.batching import batch_of
 from lapwing.release.explaining import explain
@@ -27,12 +29,16 @@ TOO_DEAR: Final = "Together they cost more than is left for you. Nothing would b
 class BatchPreviewDocument(TypedDict):
     """What all together would cost, what is left for the caller, and the preview of each, in their order.
 
+    `delta` and `delta_remaining` are the same of the delta that is kept for private keys.
+
     `refusal` is what they would be refused with now, all of them.
     """
 
     cost: Record
     remaining: Record
     refusal: str | None
+    delta: str
+    delta_remaining: str
     questions: list[PreviewDocument]
 
 
@@ -53,13 +59,17 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     cost = sum_of([nothing, *(preview.cost for preview in once.values())])
     remaining = min((preview.remaining for preview in previews), key=lambda loss: loss.amount)
     refusal = next((preview.refusal for preview in previews if preview.refusal is not None), None)
-    keys = sum((preview.delta for preview in once.values()), Fraction(0))
-    if refusal is None and (cost.amount > remaining.amount or keys > state.delta_room(None)):
+    keys = sum((preview.delta for preview in once.values() if not preview.stored), Fraction(0))
+    limits = NO_LIMITS if access.limits is None else access.limits()
+    keys_left = delta_left(None, state=state, principal=access.principal, limits=limits)
+    if refusal is None and (cost.amount > remaining.amount or keys > keys_left):
         refusal = TOO_DEAR
     neighbouring = session.catalog.budget.neighbouring
     return {
         "cost": cost.to_record(),
         "remaining": remaining.to_record(),
         "refusal": refusal,
+        "delta": written(keys),
+        "delta_remaining": written(keys_left),
         "questions": [preview_document(preview, neighbouring) for preview in previews],
     }

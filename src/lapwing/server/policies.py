@@ -26,6 +26,7 @@ from lapwing.documents.people_document import Division, Role
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.allowances import Allowance, Limits
 from lapwing.ledger.state import Spending, Spent
+from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import read, written
 from lapwing.privacy.measures import Loss
 from lapwing.server.audit_log import note
@@ -391,7 +392,7 @@ def _require_room(connection: StoreConnection, dataset: str, spending: Spending,
 def _require_share(reserved: list[Fraction], cap: Fraction, what: str) -> None:
     total = sum(reserved, Fraction(0))
     if total > cap:
-        part = f"{float(total / cap):.4g} of it" if cap else "more than all of it"
+        part = f"{short(total / cap, 6)} of it" if cap else "more than all of it"
         raise InvalidParameter(
             f"The {what} is split, and this would make its shares {part} together with "
             "what others were charged. Nothing was changed. Give smaller shares, or set the division to share."

@@ -227,7 +227,9 @@ def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
         if width is not None:
             most = 4 * max(_value(width[1]), figure.place) + rounding
         elif _WIDTH.search(figure.before):
+            alike = {width.real for width in widths if width.shown == figure.shown}  # in the same rows
             repeated = before.count(figure.shown) > 1 and after.count(figure.real) == before.count(figure.shown)
+            repeated = repeated and len(alike) == 1
             # Widths of one digit are alike by chance.
             fact = spread < 1 and repeated and _value(figure.shown) >= 10 * figure.place
             larger = max(_value(figure.shown), _value(figure.real))

@@ -17,6 +17,7 @@ from lapwing.cli.local.output import aligned, show_as, written_as
 from lapwing.cli.local.task_options import Epsilon, check_whole
 from lapwing.cli.options import UsualFormat, amount, between
 from lapwing.plots import Plot, below_each_other, lines
+from lapwing.privacy.amount_texts import short
 
 if TYPE_CHECKING:
     from lapwing.local import Repeated
@@ -55,8 +56,8 @@ def cost(
     rows = [_row(day, each) for day, each in enumerate(totals, 1)]
     document = {"epsilon": float(epsilon), "reports_a_day": reports_a_day, "delta": failure, "days": rows}
     show_as(written_as(form), table=lambda: _table(rows), rows=rows, document=lambda: document)
-    note("a day", f"epsilon {float(epsilon * reports_a_day):g} is what a limit by day would say, on day {days} too.")
-    note("tight", f"bounds on the least epsilon that holds at delta {failure:g}, for any mechanism.")
+    note("a day", f"epsilon {short(epsilon * reports_a_day, 6)} is what a limit by day would say, on day {days} too.")
+    note("tight", f"bounds on the least epsilon that holds at delta {short(totals[0].delta, 6)}, for any mechanism.")
     note("recovered", "how often the majority of a person's reports of yes or no is the true answer.")
     if plot is not None:
         write_chart(_chart(rows, float(epsilon * reports_a_day), failure), plot)

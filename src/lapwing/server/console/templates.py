@@ -4,6 +4,7 @@ Every value is escaped. What others wrote, such as names of columns, labels and 
 right to left: templates show it by `clip`, inside of `<bdi>`, so that it changes nothing around it.
 """
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from lapwing import __version__
 from lapwing.errors import charge_in_words
 from lapwing.figures import NOTHING
-from lapwing.privacy.amount_texts import short
+from lapwing.privacy.amount_texts import computed, short
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
@@ -44,6 +45,7 @@ class Templates:
             figure=figure,
             percent=percent,
             amount=amount,
+            rest=rest,
             segment=segment,
             moment=moment,
             ratio=ratio,
@@ -76,15 +78,18 @@ def clip(value: object, longest: int = LONGEST) -> str:
 
 
 def figure(value: float | str | None) -> str:
-    """Return a number of four digits at most, or a dash.
+    """Return a loss, a chance or an error of four digits at most, rounded up, or a dash.
 
-    >>> figure(1234567.0), figure(0.5), figure("0.000001"), figure(None)
-    ('1,234,567', '0.5', '1e-06', '–')
+    >>> figure(1234567.0), figure(0.5), figure("0.000001"), figure("0.9999999"), figure(0.12341), figure(None)
+    ('1,234,567', '0.5', '1e-06', '0.9999999', '0.1235', '–')
     """
     if value is None:
         return NOTHING
-    number = float(value)
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+    try:
+        number = computed(value, 4 if abs(value) < 999 else 15) if isinstance(value, float) else Fraction(value)
+    except (ValueError, OverflowError):  # without an end
+        return str(value)
+    return f"{math.ceil(number):,}" if abs(number) > 999 else short(number)
 
 
 def percent(share: float | None) -> str:
@@ -110,6 +115,17 @@ def amount(record: Mapping[str, str] | None) -> str:
     if record is None:
         return NOTHING
     return f"{MEASURES.get(record['measure'], record['measure'])} {short(Fraction(record['amount']))}"
+
+
+def rest(value: Mapping[str, str] | Fraction | str) -> str:
+    """Return what is left of a budget, rounded down: a loss in the ledger's own unit, or a δ.
+
+    >>> rest({"measure": "gdp", "amount": "0.12349"}), rest("0.0000012349")
+    ('μ² 0.1234', '1.234e-06')
+    """
+    if isinstance(value, Mapping):
+        return f"{MEASURES.get(value['measure'], value['measure'])} {short(Fraction(value['amount']), down=True)}"
+    return short(Fraction(value), down=True)
 
 
 def ratio(text: str) -> float:

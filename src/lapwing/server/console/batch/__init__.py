@@ -100,8 +100,11 @@ async def _wrong(visit: Visit, dataset: str, fields: Any, questions: list[str], 
 
 
 def _share(document: Any) -> float:
-    left = Fraction(document["remaining"]["amount"])
-    return float(Fraction(document["cost"]["amount"]) / left) if left else 1.0
+    """Return the part of what is left that they take: of the loss, or of the δ for private keys, if that is larger."""
+    pairs = [(document["cost"]["amount"], document["remaining"]["amount"])]
+    if Fraction(document["delta"]):
+        pairs.append((document["delta"], document["delta_remaining"]))
+    return max(float(Fraction(cost) / Fraction(left)) if Fraction(left) else 1.0 for cost, left in pairs)
 
 
 def _body(fields: Any) -> dict[str, Any]:

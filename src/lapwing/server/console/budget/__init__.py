@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -27,12 +28,15 @@ async def show(visit: Visit) -> Response:
         ((name, float(spent["amount"]) / total if total else 0.0) for name, spent in budget["spending"].items()),
         key=lambda one: -one[1],
     )
+    keys = Fraction(budget["delta_keys"])
     return visit.show(
         "budget/page.html",
         dataset=dataset,
         budget=budget,
         people=people,
         teams=await _teams(visit, dataset, dict(people)),
+        keys_left=keys - Fraction(budget["delta_keys_spent"]) if keys else None,
+        keys_of={name: spent["delta"] for name, spent in budget["spending"].items()} if keys else {},
         left=left,
         yours=left_for(budget),
         days=days,
@@ -45,6 +49,7 @@ async def show(visit: Visit) -> Response:
                 "holder": one["holder"],
                 "share": ratio(one["share"]),
                 "left": float(one["remaining"]["amount"]) / total if total else 0.0,
+                "keys_left": Fraction(one["delta_remaining"]) if keys else None,
             }
             for one in budget["allowances"]
         ],
