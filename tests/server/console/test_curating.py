@@ -2,14 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from lapwing.server.console.acting import share_of
 from lapwing.server.console.inside import Refusal
+from tests.server.console.conftest import with_passwords
 from tests.support.effort import one_in
 from tests.support.server.browsing import PASSWORD, Shown, Visitor, visitor
-from tests.support.server.world import World, on_both
+from tests.support.server.world import World, on_both, service_in, serving
 
 DORA = "another sea of tall red grass"
 
@@ -224,3 +226,20 @@ def test_shares_are_exact(text: str, share: str | None) -> None:
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(Refusal):
         share_of(text)
+
+
+def test_a_budget_shows_the_delta_for_private_keys_beside_the_loss(tmp_path: Path) -> None:
+    """What is left of it, what each person took, and what a question takes, before it is bought."""
+    budget = 'epsilon = 30\ndelta = 2e-6\ndelta_keys = 1e-6\nmeasure = "gdp"'
+    with serving(service_in(tmp_path, budget=budget)) as running:
+        world = with_passwords(running)
+        carol = visitor(world, "carol")
+        asked = {"sql": "SELECT town, COUNT(*) AS n FROM visits GROUP BY town", "epsilon": "1", "delta": "0.0000004"}
+        assert world.query("alice", asked).status == 200
+        page = carol.go("/console/data/open/budget").text
+        assert re.search(r"Left of δ for private keys\s*δ = 6e-07\s*of 1e-06", page)
+        assert re.search(r"alice\s*[<0-9. %]+4e-07", page)
+        preview = world.ask("POST", "/v1/datasets/open/explain", "alice", {**asked, "delta": "0.0000003"}).document
+        assert preview["share_of_remaining"] >= 0.5
+    with serving(service_in(tmp_path / "none", budget="epsilon = 30")) as running:
+        assert "private keys" not in visitor(with_passwords(running), "carol").go("/console/data/open/budget").text
