@@ -6,6 +6,7 @@ fault of file, ledger or engine). `code` is stable and documented; `str(error)` 
 be shown to an analyst: what was given, what is allowed, what to do next.
 """
 
+from enum import Enum
 from typing import ClassVar
 
 import lapwing.installation  # noqa: F401 - it warns of another distribution, which may have overwritten `__init__.py`
@@ -58,20 +59,42 @@ class CatalogMismatch(LapwingError):
     charged = False
 
 
+class RefusalCause(Enum):
+    """What a refusal is about, where the code that catches it does something about that. Texts are for people."""
+
+    UNBOUNDED = "unbounded"
+    """A value needs bounds, and neither the catalog nor the query states any."""
+    SHOWS_UNITS = "shows_units"
+    """The answer would have a group for each privacy unit."""
+    TWICE_OVER_ANSWER = "twice_over_answer"
+    """The SELECT list needs a second pass over the rows of an answer."""
+    NOTHING_RELEASED = "nothing_released"
+    """Options or named arguments stand in a part of the query in which nothing is released."""
+
+
 class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
-    `position` is the (line, column) in the question, both from 1, where that is known.
+    `position` is the (line, column) in the question, both from 1, where that is known; `cause` says to code what
+    `reason` and `remedy` say to people, where code acts on it.
     """
 
     code = "query_refused"
     exit_status = 3
     charged = False
 
-    def __init__(self, reason: str, *, remedy: str = "", position: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        remedy: str = "",
+        position: tuple[int, int] | None = None,
+        cause: RefusalCause | None = None,
+    ) -> None:
         self.reason = reason
         self.remedy = remedy
         self.position = position
+        self.cause = cause
         where = f" (line {position[0]}, column {position[1]})" if position else ""
         super().__init__(f"{reason}{where}." + (f" {remedy}" if remedy else ""))
 

@@ -153,6 +153,6 @@ class Inbox:
         try:
             yield
         except sqlite3.Error as error:
-            held = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+            held = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             why = "another collector has it" if held else "it cannot be read or written"
             raise Fault(f"The file of reports cannot be used: {why}. Nothing was taken.") from None

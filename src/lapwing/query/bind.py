@@ -14,7 +14,7 @@ from types import MappingProxyType
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.bound_searches import searches_for
 from lapwing.query.aggregates.clauses import bind_having, bind_limit, bind_order, bind_qualify, check_distinct
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
@@ -217,7 +217,8 @@ def _aliased(node: exp.Expression, select: exp.Select, rows: RowScope) -> exp.Ex
 def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: PublicFacts) -> Key:
     if rows.is_unit(node):
         remedy = "Group by another column, or by the unit in a subquery and aggregate what comes out."
-        raise rows.refusal(node, "Grouping by the privacy unit would show each unit", remedy)
+        reason = "Grouping by the privacy unit would show each unit"
+        raise rows.refusal(node, reason, remedy, RefusalCause.SHOWS_UNITS)
     if has_aggregate(node):
         raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
     # Most keys are names of columns; other expressions need the whole of `calls`.

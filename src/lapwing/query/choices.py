@@ -51,7 +51,7 @@ from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.score_stability import direction, score_bound
-from lapwing.query.stability import SensitivityBound, of_question
+from lapwing.query.stability import SensitivityBound, of_question, rows_at_most
 
 FINEST: Final = 1 << 20
 """The greatest denominator of a share that is chosen by itself."""
@@ -74,9 +74,9 @@ def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
     conditions = thresholds_of(plan)
     if conditions:
         return _first(priced, plan, conditions, neighbouring)
-    shares = _shares(plan)
+    shares, rows = _shares(plan), plan.question.selection.rows_per_unit
     terms = tuple(
-        _quantile(term, shares[term.measure], priced.loss.kind) if term.measure in shares else term
+        _quantile(term, shares[term.measure], priced.loss.kind, rows) if term.measure in shares else term
         for term in priced.terms
     )
     return replace(priced, terms=terms) if shares else priced
@@ -106,7 +106,7 @@ def _read(plan: Plan) -> list[Derived]:
     return [*(output.value for output in plan.outputs), *conditions, *(term.value for term in plan.order)]
 
 
-def _quantile(term: NoisyMeasure, share: Fraction, kind: str) -> NoisyMeasure:
+def _quantile(term: NoisyMeasure, share: Fraction, kind: str, rows_per_unit: int) -> NoisyMeasure:
     """Return the choice of a quantile that loses no more than a tree, or the tree if that errs less."""
     measure, counted = term.measure, term.candidate
     if not isinstance(measure, Distribution):
@@ -115,7 +115,7 @@ def _quantile(term: NoisyMeasure, share: Fraction, kind: str) -> NoisyMeasure:
     # A row is counted once a level, in the tree and in what is counted of it at the leaves alone.
     rows = Sensitivity.from_l1(counted.sensitivity.l1 // len(sizes))
     mechanism = QuantileOfCounts.for_loss(term.loss(kind), rows, quantile=share, points=sizes[-1])
-    candidate = SensitivityBound(sensitivity=rows, reason=counted.reason.partition(", each in")[0])
+    candidate = SensitivityBound(sensitivity=rows, reason=rows_at_most(rows_per_unit))
     choice = NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism, instead=term.mechanism)
     return choice if choice.half_width(CONFIDENCE) < term.half_width(CONFIDENCE) else term
 

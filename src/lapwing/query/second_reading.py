@@ -8,12 +8,11 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.compositions import compose
 from lapwing.query.aggregates.constants import Constants
-from lapwing.query.aggregates.layers import UNIT_SHOWN, Outputs
+from lapwing.query.aggregates.layers import Outputs
 from lapwing.query.aggregates.unread_measures import without_unread_measures
-from lapwing.query.expressions.conversion import NEEDS_BOUNDS
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.scope import Scope, rows_of
 from lapwing.query.implicit_bounds import with_implicit_bounds
@@ -22,7 +21,6 @@ from lapwing.query.plan import Plan
 from lapwing.query.public_constants import with_public_constants
 from lapwing.query.public_groups import with_public_groups
 from lapwing.query.stated_bounds import rows_as_stated
-from lapwing.query.text.dialect import NOT_RELEASED
 from lapwing.query.text.parse import Parsed
 
 Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
@@ -76,7 +74,7 @@ class _Reader:
                 return self._bound(parsed, rows_of)
             except QueryRefused as again:
                 refused = again
-        if NEEDS_BOUNDS in refused.remedy:
+        if refused.cause is RefusalCause.UNBOUNDED:
             try:
                 return self._bound(parsed, rows_as_stated)
             except QueryRefused:
@@ -84,19 +82,19 @@ class _Reader:
             plan = self._with_implicit_bounds(refused, parsed)
             if plan is not None:
                 return plan
-        if refused.reason.startswith(UNIT_SHOWN):
+        if refused.cause is RefusalCause.SHOWS_UNITS:
             raise refused
         try:
             composed = compose(parsed, refused, self.whole, self._outputs, self._within, self._known)
         except QueryRefused as again:  # a SELECT inside that shows each unit: the question is about units
-            raise refused if again.reason.startswith(UNIT_SHOWN) else again from None
+            raise refused if again.cause is RefusalCause.SHOWS_UNITS else again from None
         if composed is None:
             raise refused
         return composed
 
     def _with_implicit_bounds(self, refused: QueryRefused, parsed: Parsed) -> Plan | None:
         """Bind a SELECT in which bounds are left open, aggregate by aggregate; None if some are nobody's."""
-        while NEEDS_BOUNDS in refused.remedy:
+        while refused.cause is RefusalCause.UNBOUNDED:
             said = with_implicit_bounds(refused, parsed, self._within.text)
             if said is None:
                 return None
@@ -104,7 +102,7 @@ class _Reader:
             try:
                 return self._bound(parsed, rows_of)
             except QueryRefused as again:
-                if again.reason == NOT_RELEASED:  # it is an aggregate of one unit's rows
+                if again.cause is RefusalCause.NOTHING_RELEASED:  # it is an aggregate of one unit's rows
                     return None
                 refused = again
         raise refused

@@ -94,7 +94,7 @@ def sensitivity_bounds(
 def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: bool) -> SensitivityBound:
     low, high = measure.row_range
     most, width = rows_per_unit * max(-low, high), rows_per_unit * (high - low)
-    what = _at_most(rows_per_unit)
+    what = rows_at_most(rows_per_unit)
     if not replace_one:
         return _candidate(most, most**2, what)
     if cells == 1:
@@ -104,14 +104,15 @@ def _rows(measure: NumberMeasure, rows_per_unit: int, cells: int, replace_one: b
 
 def _tree(measure: Distribution, rows_per_unit: int, cells: int, replace_one: bool) -> SensitivityBound:
     levels = len(measure.sizes)
-    what = f"{_at_most(rows_per_unit)}, each in {levels} {'level' if levels == 1 else 'levels'} of a tree of counts"
+    what = f"{rows_at_most(rows_per_unit)}, each in {levels} {'level' if levels == 1 else 'levels'} of a tree of counts"
     apart = replace_one and (cells > 1 or measure.sizes[-1] > 1)
     most = levels * rows_per_unit
     reason = f"{what}, one unit for another" if replace_one else what
     return _candidate(2 * most if apart else most, (2 if apart else 1) * most * rows_per_unit, reason)
 
 
-def _at_most(rows_per_unit: int) -> str:
+def rows_at_most(rows_per_unit: int) -> str:
+    """Say how many rows a unit has."""
     return "one row a unit" if rows_per_unit == 1 else f"at most {rows_per_unit} rows a unit"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from lapwing.answer import Answer, Note
+from lapwing.answer import Answer, Note, code_of
 from lapwing.catalog.model import Column, Table
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
@@ -13,13 +13,13 @@ from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.release import rare_notes
-from lapwing.release.notes import ROWS_OF_UNIT, UNLISTED_KEYS
+from lapwing.release.notes import ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of
 from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
-from lapwing.release.verdicts import MANY, MANY_ROWS, UNUSABLE, verdicts
+from lapwing.release.verdicts import MANY, MANY_ROWS, verdicts
 
 MOST_SHOWN: Final = 4
 """Listed values that a note names of a column."""
@@ -42,7 +42,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
     notes = [notes_of(request.plan, request.priced) for request in requests]
-    if UNUSABLE in str(notes):
+    if any(code_of(note) == TOO_WIDE for said in notes for note in said):
         require_usable(requests, access)
     access = replace(access, wording=wordings_of(requests))
     if any(request.priced.searches for request in requests):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, cast
 
-from lapwing.answer import Note
+from lapwing.answer import Note, code_of
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
@@ -27,7 +27,7 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.selections import KeySelectionQuote
 from lapwing.query.traversal import conditions_of, expressions_of
-from lapwing.release.notes import CHOSEN_KEYS, LONG_TEXTS
+from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, RANK_ERROR
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
@@ -199,11 +199,11 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
     """Return notes of an answer, by what it was released with."""
     plan, priced = request.plan, request.priced
     if not CHOICES & {law.name for law in numbers.mechanisms}:  # it was read off numbers
-        notes = [note for note in notes if note not in notes_on_choices(priced)]
+        notes = [note for note in notes if code_of(note) != CHOSEN_WITHOUT_NUMBERS]
     if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
         laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
-        instead = dict(zip(notes_on_ranks(plan, priced), _on_ranks(plan, laws), strict=True))
-        notes = [instead.get(note, note) for note in notes]
+        ranks = iter(_on_ranks(plan, laws))
+        notes = [next(ranks) if code_of(note) == RANK_ERROR else note for note in notes]
     if numbers.selection is not None:
         return _as_selected(notes, priced, numbers.selection)
     together = any(isinstance(law, ReconstructedGaussian) for law in numbers.mechanisms)
@@ -215,20 +215,21 @@ def _as_selected(notes: Sequence[str], priced: Quote, selection: KeySelection) -
     now, before = priced.selecting, with_two_noises(priced)
     if now is None or before is None or before.selecting is None or isinstance(selection, CountThresholding):
         return tuple(notes)
-    said = notes_on_selection(now)
-    place = notes.index(said[0])
-    return (*notes[:place], *notes_on_selection(before.selecting), *notes[place + len(said) :])
+    first = [code_of(note) for note in notes].index(CHOSEN_KEYS)
+    others = [note for note in notes if code_of(note) != CHOSEN_KEYS]
+    return (*others[:first], *notes_on_selection(before.selecting), *others[first:])
 
 
 def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
     """Say what intervals of a count that selects its own keys mean."""
     if selecting.counting is None:
         return ()
-    return (
+    shown = (
         "the noisy count of units selects its own keys, and shows those where it is at least "
-        f"{selecting.counting.threshold:,}; its intervals hold given that, and reach far down near it",
-        "intervals of numbers that are computed from that count do not allow for it",
+        f"{selecting.counting.threshold:,}; its intervals hold given that, and reach far down near it"
     )
+    computed = "intervals of numbers that are computed from that count do not allow for it"
+    return (Note(shown, CHOSEN_KEYS), Note(computed, CHOSEN_KEYS))
 
 
 def notes_on_choices(priced: Quote) -> tuple[str, ...]:
@@ -237,7 +238,7 @@ def notes_on_choices(priced: Quote) -> tuple[str, ...]:
         return ()
     from lapwing.query.choices import notes_on_choices  # loaded when it was priced
 
-    return notes_on_choices(priced.terms)
+    return tuple(Note(text, CHOSEN_WITHOUT_NUMBERS) for text in notes_on_choices(priced.terms))
 
 
 def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:
@@ -248,4 +249,4 @@ def notes_on_ranks(plan: Plan, priced: Quote) -> tuple[str, ...]:
 def _on_ranks(plan: Plan, laws: Mapping[Measure, NoiseLaw]) -> tuple[str, ...]:
     found = {part: output.name for output in plan.outputs for part in parts_of(output.value)}
     ranked = [(part, name) for part, name in found.items() if isinstance(part, OrderStatistic)]
-    return tuple(f"{name}: {part.note(laws[part.distribution])}" for part, name in ranked)
+    return tuple(Note(f"{name}: {part.note(laws[part.distribution])}", RANK_ERROR) for part, name in ranked)

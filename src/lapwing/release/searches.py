@@ -213,6 +213,7 @@ def _after_searches(error: LapwingError) -> LapwingError:
         case Interrupted():
             return Interrupted(charged=True)
         case QueryRefused():
-            return QueryRefused(f"{paid}{error.reason}", remedy=error.remedy, position=error.position)
+            reason = f"{paid}{error.reason}"
+            return QueryRefused(reason, remedy=error.remedy, position=error.position, cause=error.cause)
         case _:
             return type(error)(f"{paid}{error}")

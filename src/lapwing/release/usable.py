@@ -32,7 +32,7 @@ def require_usable(requests: Sequence[Request], access: Access) -> None:
 
 def refusal_of(plan: Plan) -> str | None:
     """Return why a question would be refused, if it was not bought before; None if it would not."""
-    return next(iter(unusable(plan)), None)
+    return next(map(str, unusable(plan)), None)
 
 
 def is_stored(request: Request, access: Access) -> bool:

@@ -6,6 +6,7 @@ A verdict says what is to be expected and what to write instead. None is a numbe
 from fractions import Fraction
 from typing import Final
 
+from lapwing.answer import Note
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -27,8 +28,8 @@ from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
+from lapwing.release.notes import TOO_WIDE
 
-UNUSABLE: Final = "too noisy to use, as the catalog has no bounds of"
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
 MANY: Final = 5_000
@@ -166,10 +167,10 @@ def unusable(plan: Plan) -> tuple[str, ...]:
                 if (high - low) * measure.step >= WIDE:
                     ends = [f"{float(end):,.10g}" for end in _ends_of(measure)]
                     notes.append(
-                        f"{output.name} would have noise for values from {' to '.join(ends)}, {UNUSABLE} the columns "
-                        "that it is made of"
+                        f"{output.name} would have noise for values from {' to '.join(ends)}, too noisy to use, as the "
+                        "catalog has no bounds of the columns that it is made of"
                     )
-    return tuple(dict.fromkeys(notes))
+    return tuple(Note(text, TOO_WIDE) for text in dict.fromkeys(notes))
 
 
 def _on_people(plan: Plan) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from lapwing.errors import RefusalCause
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derived import Derived, OutputOrder
@@ -14,8 +15,6 @@ from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.window_frames import bind_frame
 
 Bind = Callable[[exp.Expression], Derived]
-NESTED = "A window function stands inside another"
-"""How the refusal begins of what needs two passes over an answer."""
 
 _RANKS: Mapping[type[exp.Expression], OverFunction] = {
     exp.Rank: "rank",
@@ -48,7 +47,8 @@ def bind_over(node: exp.Expression, rows: RowScope, derived: Bind) -> Derived:
     span = _span(node, bool(order), rows)
     inside = [*partition, *(term.value for term in order), *([] if argument is None else [argument])]
     if any(over_in(value) for value in inside):
-        raise rows.refusal(node, NESTED, "Ask for each by itself.")
+        reason = "A window function stands inside another"
+        raise rows.refusal(node, reason, "Ask for each by itself.", RefusalCause.TWICE_OVER_ANSWER)
     shape = "integer" if argument is None else "real" if function == "average" else argument.shape
     if span == RowSpan():  # all rows, in whatever order
         order = order if function in ("row_at", *_RANKS.values()) else ()

@@ -16,9 +16,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.answer_sets import below_each_other
-from lapwing.query.aggregates.answer_windows import NESTED
 from lapwing.query.aggregates.common_tables import (
     bare,
     checked_common_tables,
@@ -27,7 +26,7 @@ from lapwing.query.aggregates.common_tables import (
     with_named,
 )
 from lapwing.query.aggregates.constants import Constants, with_constants
-from lapwing.query.aggregates.layers import OVER_ANSWER, UNIT_SHOWN, Inner, Layer, Outputs
+from lapwing.query.aggregates.layers import Inner, Layer, Outputs
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.public_answers import named_in, public_answer, public_rows
 from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in, without_fixed_groups
@@ -72,17 +71,17 @@ def compose(
         try:
             return composer.all_of(sets, below)
         except QueryRefused as again:
-            if not again.reason.startswith(UNIT_SHOWN):
+            if again.cause is not RefusalCause.SHOWS_UNITS:
                 raise
     if items is not None:
         first = items[0].query
         plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
-        if plain and not any(scalars_in(parsed.select)) and not refused.reason.startswith((OVER_ANSWER, NESTED)):
+        if plain and not any(scalars_in(parsed.select)) and refused.cause is not RefusalCause.TWICE_OVER_ANSWER:
             return with_constants(parsed, whole, within, known)
         try:
             return composer.all_of(items, parsed.select)
         except QueryRefused as again:  # of units: their rows may be joined to public ones
-            if not (again.reason.startswith(UNIT_SHOWN) and any(item.public for item in items)):
+            if again.cause is not RefusalCause.SHOWS_UNITS or not any(item.public for item in items):
                 raise
     split = around_answer(parsed.select, RowScope(text=text))
     shown = [exp.Paren(this=item.copy()) for item in parsed.select.expressions]
@@ -291,7 +290,7 @@ class _Composer:
             return Layer(base, Inner(select, "answer", ()), self._rows.text, self._outputs).over(select)
         except QueryRefused as refused:
             reason, remedy = (in_words_of_the_text(part) for part in (refused.reason, refused.remedy))
-            raise QueryRefused(reason, remedy=remedy, position=refused.position) from None
+            raise QueryRefused(reason, remedy=remedy, position=refused.position, cause=refused.cause) from None
 
     def _group_by_all(self, select: exp.Select) -> None:
         """Write DISTINCT as GROUP BY: equal rows are one."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.clauses import bind_limit, bind_order, bind_qualify, bind_where, check_distinct
 from lapwing.query.aggregates.common_tables import (
     checked_common_tables,
@@ -46,10 +46,6 @@ Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
 _CLAUSES = (
     "expressions", "from_", "where", "group", "having", "qualify", "distinct", "order", "limit", "offset", "with_",
 )  # fmt: skip
-UNIT_SHOWN = "Grouping by the privacy unit"
-"""How the refusal begins of a SELECT that is a question about units, and no answer."""
-OVER_ANSWER = "A SELECT over the answer of another does not go with"
-"""How the refusal begins of what one pass over an answer cannot do."""
 
 
 def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Outputs, text: str) -> Plan:
@@ -73,7 +69,7 @@ def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Output
             raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
         return Layer(plan, inner, text, outputs).over(parsed.select)
     except QueryRefused as refused:
-        if first is not None and refused.reason.startswith(UNIT_SHOWN):
+        if first is not None and refused.cause is RefusalCause.SHOWS_UNITS:
             raise first from None
         raise
 
@@ -187,7 +183,8 @@ class Layer:
         )
 
     def _refused(self, node: exp.Expression, what: str, remedy: str) -> QueryRefused:
-        return self._rows.refusal(node, f"{OVER_ANSWER} {what}", remedy)
+        reason = f"A SELECT over the answer of another does not go with {what}"
+        return self._rows.refusal(node, reason, remedy, RefusalCause.TWICE_OVER_ANSWER)
 
     # ---- the text, so that it can be bound like that of one SELECT --------------------------------------------------
 

@@ -134,7 +134,7 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
         counted = logic.only_where(conversion.summable(number), scope.condition)
     except QueryRefused as refused:
         reason = f"{_name(node, rows)}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refusal(node, reason, refused.remedy) from None
+        raise rows.refusal(node, reason, refused.remedy, refused.cause) from None
     discrete = kind != "continuous" and isinstance(number.type, Fixed)
     shape: Shape = shape_in_steps(cast(Fixed, number.type).step) if discrete else "real"
     sets = scope.sets or (scope.keys,)  # each grouping set has cells by its own keys

@@ -52,7 +52,7 @@ def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) ->
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise scope.rows.refusal(node, refused.reason, refused.remedy) from None
+        raise scope.rows.refusal(node, refused.reason, refused.remedy, refused.cause) from None
 
 
 def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:

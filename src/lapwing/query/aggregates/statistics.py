@@ -90,9 +90,8 @@ def _product(first: Expression, second: Expression, condition: Expression | None
     try:
         product = conversion.summable(arithmetic.multiply(_deviation(first), _deviation(second)))
     except QueryRefused as refused:
-        raise QueryRefused(
-            "The square of the numbers is too fine or too large to be summed", remedy=refused.remedy
-        ) from None
+        reason = "The square of the numbers is too fine or too large to be summed"
+        raise QueryRefused(reason, remedy=refused.remedy, cause=refused.cause) from None
     whole = cast(Fixed, product.type)
     return Sum(argument=logic.only_where(product, condition), origin=((whole.low or 0) + (whole.high or 0)) // 2)
 

@@ -58,7 +58,7 @@ def _total(node: exp.Expression, scope: SelectScope, requests: Requests) -> Sum:
     except QueryRefused as refused:
         name = node.key.upper()
         reason = f"{name}: {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise scope.rows.refusal(node, reason, refused.remedy) from None
+        raise scope.rows.refusal(node, reason, refused.remedy, refused.cause) from None
 
 
 def _sum(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
@@ -82,7 +82,7 @@ def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) 
         return SumDistinct(argument=logic.only_where(summed, scope.condition))
     except QueryRefused as refused:
         reason = f"SUM(DISTINCT …): {refused.reason[0].lower()}{refused.reason[1:]}"
-        raise rows.refusal(node, reason, refused.remedy) from None
+        raise rows.refusal(node, reason, refused.remedy, refused.cause) from None
 
 
 def _average(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

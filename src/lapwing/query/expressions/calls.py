@@ -32,7 +32,7 @@ def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
     except QueryRefused as refused:
         if refused.position is not None:
             raise
-        raise rows.refusal(node, refused.reason, refused.remedy) from None
+        raise rows.refusal(node, refused.reason, refused.remedy, refused.cause) from None
 
 
 def literal(node: exp.Expression, rows: RowScope) -> Expression:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import floor
 from typing import cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions import days
 from lapwing.query.expressions.days import bounded_temporal
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, is_number, walk
@@ -52,7 +52,7 @@ def clamp_written(low: object, high: object) -> str:
     return f"CASE WHEN x IS NOT NULL THEN LEAST(GREATEST(x, {low}), {high}) END"
 
 
-NEEDS_BOUNDS = (
+_STATE_BOUNDS = (
     "Declare `lower` and `upper` for its columns in the catalog, or keep the rows between bounds alone: "
     "WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
     f"or write {clamp_written(0, 100)}."
@@ -172,7 +172,7 @@ def without_bounds(argument: Expression, otherwise: str) -> QueryRefused:
     """Return the refusal of an expression that needs bounds, naming the columns that have none."""
     names = sorted(unbounded_columns(argument))
     reason = f"The catalog declares no bounds of {' and '.join(names)}" if names else otherwise
-    return QueryRefused(reason, remedy=NEEDS_BOUNDS)
+    return QueryRefused(reason, remedy=_STATE_BOUNDS, cause=RefusalCause.UNBOUNDED)
 
 
 def to_fixed(argument: Expression) -> Expression:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.unknown_names import part_refused, unknown_column, unknown_source
 from lapwing.query.text.positions import position_of
@@ -39,10 +39,12 @@ class RowScope:
     prepared: Mapping[int, Expression] = field(default_factory=dict)
     lost: tuple[TableReference, ...] = ()
 
-    def refusal(self, node: exp.Expression, reason: str, remedy: str = "") -> QueryRefused:
+    def refusal(
+        self, node: exp.Expression, reason: str, remedy: str = "", cause: RefusalCause | None = None
+    ) -> QueryRefused:
         """Return a refusal that points at where a node stands in the text."""
         position = position_of(node, self.text) if isinstance(node, exp.Expr) else None
-        return QueryRefused(reason, remedy=remedy, position=position)
+        return QueryRefused(reason, remedy=remedy, position=position, cause=cause)
 
     @contextmanager
     def pointing(self, node: exp.Expression) -> Iterator[None]:
@@ -52,7 +54,7 @@ class RowScope:
         except QueryRefused as refused:
             if refused.position is not None:
                 raise
-            raise self.refusal(node, refused.reason, refused.remedy) from None
+            raise self.refusal(node, refused.reason, refused.remedy, refused.cause) from None
 
     def only(self, node: exp.Expression, *allowed: str) -> None:
         """Refuse a node that carries any argument outside an allow-list, and what is no node at all."""

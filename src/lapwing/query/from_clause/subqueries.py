@@ -209,7 +209,8 @@ def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) ->
     try:
         return _subquery(_of_view(sql, inner), name, inner)
     except QueryRefused as refused:
-        raise scope.nowhere.refusal(node, f"In the view '{view}': {refused.reason}", refused.remedy) from None
+        reason = f"In the view '{view}': {refused.reason}"
+        raise scope.nowhere.refusal(node, reason, refused.remedy, refused.cause) from None
 
 
 def _of_view(sql: str, scope: Scope) -> exp.Expression:

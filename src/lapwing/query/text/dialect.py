@@ -13,13 +13,13 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.text.positions import position_at, refused_at
 from lapwing.query.text.privacy_options import NamedArguments, Options, read_named_arguments, read_options
 
 WORDS: Final = frozenset({"DIFFERENTIAL_PRIVACY", "OPTIONS"})
 """Those without which, and without `=>`, nothing is said about privacy."""
-NOT_RELEASED: Final = "Options or named arguments stand in a part of the question, where nothing is released"
+_NOT_RELEASED: Final = "Options or named arguments stand in a part of the question, where nothing is released"
 _WORD: Final = "DIFFERENTIAL_PRIVACY"
 _CLAUSE: Final = "Write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (…) once, at the SELECT that is released."
 _CALL: Final = "Named arguments come last in an aggregate: SUM(x, contribution_bounds_per_group => (0, 5))."
@@ -249,7 +249,9 @@ def stands_at(end: int, select: exp.Expr, text: str) -> bool:
 def not_released(start: int, text: str) -> QueryRefused:
     """Return the refusal of what is said about privacy where nothing is released."""
     remedy = "Give them to the SELECT that is released, and to its aggregates."
-    return QueryRefused(NOT_RELEASED, remedy=remedy, position=position_at(text, start))
+    return QueryRefused(
+        _NOT_RELEASED, remedy=remedy, position=position_at(text, start), cause=RefusalCause.NOTHING_RELEASED
+    )
 
 
 def _of(select: exp.Select) -> list[exp.Expr]:
