@@ -19,6 +19,7 @@ from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
 from lapwing.server.deadline.turns import Turns
 from lapwing.session import Session
+from tests.support.alone import waited
 from tests.support.server.pacing import Here, paced_by_a_thread
 from tests.support.server.world import data_set
 
@@ -27,6 +28,17 @@ pytestmark = pytest.mark.alone
 COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 SEARCHED = "SELECT SUM(cost, contribution_bounds_per_row => AUTO) AS s FROM visits"
 CLOSE = 0.25
+BEGUN = [0.0]
+
+
+@pytest.fixture(autouse=True)
+def begun() -> None:
+    BEGUN[0] = waited()
+
+
+def close() -> float:
+    """Return how many seconds late a moment may be: some, and those for which the machine was busy with others."""
+    return CLOSE + max(0.0, waited() - BEGUN[0])
 
 
 @pytest.fixture
@@ -86,10 +98,14 @@ def test_an_answer_is_there_from_its_moment_on(
     session: Session, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     slow(monkeypatch, seconds)
-    asker, moments = paced(session, Turns())
+    check_moment(session, 0.1)
+
+
+def check_moment(session: Session, reserved: float) -> None:
+    asker, moments = paced(session, Turns(), reserved)
     answered = watched(session, lambda row: row.answered)
     asker.sql(COUNT, epsilon=0.1)
-    assert 0 <= answered() - moments.known_from[0] < CLOSE
+    assert 0 <= answered() - moments.known_from[0] < close()
 
 
 def test_the_check_finds_a_record_that_does_not_wait(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +116,7 @@ def test_the_check_finds_a_record_that_does_not_wait(session: Session, monkeypat
         lambda found, _charges, answers, access: record(found, (), answers, access),
     )
     with pytest.raises(AssertionError):
-        test_an_answer_is_there_from_its_moment_on(session, monkeypatch, 0.0)
+        check_moment(session, 2.0)  # so much that a busy machine has the answer long before
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.15])
@@ -116,7 +132,7 @@ def test_a_fault_is_known_from_the_same_moment_on(
     noted = watched(session, lambda row: row.unanswered is not None)
     with pytest.raises(EngineFault):
         asker.sql(COUNT, epsilon=0.1)
-    assert 0 <= noted() - moments.known_from[0] < CLOSE
+    assert 0 <= noted() - moments.known_from[0] < close()
     assert len(session.faults()) == 1
 
 
@@ -197,8 +213,8 @@ def test_bounds_are_known_from_a_moment_of_their_own(session: Session) -> None:
     asker, moments = paced(session, Turns(), seconds=0.25, steps=2)
     answered = watched(session, lambda row: row.answered)
     asker.sql(SEARCHED, epsilon=0.5)
-    assert 0 <= answered() - moments.known_from[0] < CLOSE
-    assert 0 <= time.monotonic() - moments.known_from[1] < CLOSE
+    assert 0 <= answered() - moments.known_from[0] < close()
+    assert 0 <= time.monotonic() - moments.known_from[1] < close()
     assert [row.answered for row in session.history()] == [True] * 3
 
 
@@ -207,7 +223,7 @@ def test_questions_of_a_batch_are_known_together(session: Session) -> None:
     answered = watched(session, lambda row: row.answered)
     texts = [f"SELECT COUNT(*) AS n FROM visits WHERE cost < {most}" for most in range(3)]
     asker.batch(texts, epsilon=0.1)
-    assert 0 <= answered() - moments.known_from[0] < CLOSE
+    assert 0 <= answered() - moments.known_from[0] < close()
 
 
 def test_what_is_given_up_before_its_charge_is_not_charged(session: Session) -> None:
