@@ -109,7 +109,7 @@ def plainly(exact: Exact) -> list[object]:
     return [exact.cells, by_value(exact.holders), leaves]
 
 
-@pytest.mark.parametrize("text", one_in(6, GOLDEN))
+@pytest.mark.parametrize("text", one_in(12, GOLDEN))
 def test_every_golden_question_finds_the_same(
     text: str, pair: tuple[DuckDB, DuckDB], golden_catalog: Catalog, facts: PublicData
 ) -> None:

@@ -16,6 +16,7 @@ from lapwing.learn.scoring import outcome_sums, released
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, Reading
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
+from tests.support.effort import one_in
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 from tests.support.learn.people import table_of as arrow
 
@@ -38,7 +39,7 @@ def test_scores_are_those_of_public_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("facts", [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}])
-@pytest.mark.parametrize("target", ["ill", "pay"])
+@pytest.mark.parametrize("target", one_in(2, ["ill", "pay"]))
 def test_a_score_is_charged(tmp_path: Path, facts: dict[str, Any], target: str) -> None:
     with opened(tmp_path, people(60), **facts) as session:
         model: Any = GaussianNB() if target == "ill" else LinearRegression()

@@ -191,7 +191,7 @@ def check_between(mechanism: Randomizer, people: int) -> list[tuple[float, Fract
     return found
 
 
-@pytest.mark.parametrize("real_one", one_in(3, REAL), ids=lambda pair: f"{pair[0].name}-{pair[1]}")
+@pytest.mark.parametrize("real_one", one_in(5, REAL), ids=lambda pair: f"{pair[0].name}-{pair[1]}")
 def test_real_mechanisms_are_between_the_bounds(real_one: tuple[Randomizer, int]) -> None:
     mechanism, people = real_one
     found = check_between(mechanism, people)

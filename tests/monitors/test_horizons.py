@@ -57,7 +57,7 @@ def test_ticks_and_horizons(doubling: bool) -> None:
     assert (text, again) == ("SELECT x", schedule)
 
 
-@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("restarts", one_in(2, [True, False]))
 def test_each_horizon_begins_anew_and_is_paid_when_it_begins(tmp_path: Path, restarts: bool) -> None:
     city, clock = a_city(tmp_path), Time(0)
     with made(city, epsilon=1_000) as monitor:
@@ -157,7 +157,7 @@ def loses(mechanism: ContinualMechanism, participation: Any, loss: lw.GaussianDP
 
 
 @pytest.mark.parametrize("loss", one_in(3, LOSSES), ids=str)
-@pytest.mark.parametrize("of", [Events, OncePerCell, Stays])
+@pytest.mark.parametrize("of", one_in(2, [OncePerCell, Events, Stays]))
 def test_what_a_part_of_a_limit_loses_is_at_most_its_part_of_the_price(of: Any, loss: Any) -> None:
     """In horizons of all lengths: so all of them together lose the price at most, however a unit shares its limit."""
     most = 6

@@ -336,7 +336,7 @@ def test_partitions_of_lakes_are_not_opened(tmp_path: Path, monkeypatch: pytest.
         fetched(tmp_path, "delta:lake", unit="row")
 
 
-@pytest.mark.parametrize("door", one_in(2, ["postgresql", "sqlite", "delta", "iceberg"]))
+@pytest.mark.parametrize("door", one_in(4, ["postgresql", "sqlite", "delta", "iceberg"]))
 def test_what_came_since_is_added_by_the_same_conditions(
     door: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
