@@ -28,7 +28,7 @@ from lapwing.query import bind
 from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
 from lapwing.query.expressions import calls
-from lapwing.query.expressions.expression import MOST_NODES
+from lapwing.query.expressions.weight import MOST_NODES
 from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES

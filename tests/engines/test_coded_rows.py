@@ -27,6 +27,7 @@ CODED = [
     "SELECT sex, plan, place, COUNT(*) FROM t GROUP BY sex, plan, place",
     "SELECT plan, sex, COUNT(*) FROM t GROUP BY ROLLUP (plan, sex)",
     "SELECT cost, COUNT(*, contribution_bounds_per_group => (0, 1)) FROM t GROUP BY cost",
+    "SELECT plan, COUNT(*), SUM(cost) FROM t WHERE cost <> 6 GROUP BY plan",
 ]
 NOT_CODED = [
     "SELECT COUNT(*) FROM t WHERE name < 'n'",

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.model import Column
 from lapwing.engines import stored_values
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import bounded_values, cleaned
 from lapwing.sources import fetch
 from lapwing.sources.conforming import candidates
 from tests.support.engines.stored_values import CASES, Case, awkward_texts
@@ -97,6 +97,49 @@ def test_a_code_for_no_answer_is_in_no_mean(tmp_path: Path) -> None:
     assert abs(means[0]["m"] - sum(there) / len(there)) < 0.01
     assert abs(means[1]["n"] - len(there)) <= 1
     assert abs(means[2]["n"] - 400) <= 1
+
+
+CODES = (
+    ("x < 5", 1), ("x > 100", 1), ("x <> 7", 2), ("x IS NULL", 3), ("x IS DISTINCT FROM 7", 5), ("NOT x = -99", 4),
+    ("x = 7", 2), ("FLOOR(x / 10) = 1", 0), ("x + 1 < 5", 1),
+)  # fmt: skip
+"""Conditions, and how many rows of 2, 7, 7, 999, NULL and twice the code -99 they keep, as x has bounds 0 to 60."""
+STORED = [2, 7, 7, 999, None, -99, -99]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_a_code_for_no_answer_is_null_in_conditions(kind: pa.DataType, tmp_path: Path) -> None:
+    assert kept_by_conditions(kind, tmp_path) == [count for _, count in CODES]
+
+
+def test_a_twin_whose_conditions_see_the_code_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_values, "read", lambda column, physical: cleaned.plain(column, physical, '"x"'))
+    assert kept_by_conditions(pa.int64(), tmp_path) != [count for _, count in CODES]
+
+
+def kept_by_conditions(kind: pa.DataType, folder: Path, engine: str = "") -> list[Any]:
+    """Ask how many rows the conditions keep."""
+    values = [value if value is None or kind == pa.int64() else str(value) for value in STORED]
+    pq.write_table(pa.table({"id": range(len(values)), "x": pa.array(values, kind)}), folder / "poll.parquet")
+    (folder / "lapwing.toml").write_text(
+        f"""
+[dataset]
+name = "poll"
+ledger = "sqlite:poll.db"
+{engine}
+[budget]
+epsilon = 1e7
+[tables.poll]
+source = "poll.parquet"
+privacy_unit = "id"
+max_rows_per_unit = 1
+[tables.poll.columns]
+x = {{ type = "integer", lower = 0, upper = 60, missing = [-99] }}
+"""
+    )
+    with lw.connect(folder / "lapwing.toml") as session:
+        asked = [f"SELECT COUNT(*) AS n FROM poll WHERE {condition}" for condition, _ in CODES]
+        return [session.sql(text, epsilon=10_000).rows()[0]["n"] for text in asked]
 
 
 def test_a_unit_that_is_missing_has_no_rows(tmp_path: Path) -> None:

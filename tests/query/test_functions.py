@@ -19,11 +19,13 @@ from lapwing.engines.duckdb import printers as function_printers
 from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
 from lapwing.query.expressions import days, numeric, strings, temporal
+from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT, Fixed, Plain, Real
+from lapwing.query.text.parse import parse
+from tests.query.test_expressions import names
 from tests.support.effort import one_in
 from tests.support.query.evaluator import Near, Row, Undecided, as_moment, evaluate
 
@@ -194,9 +196,8 @@ def values(engine: duckdb.DuckDBPyConnection, sql: str) -> list[Any]:
 
 
 def bound(text: str, catalog: Catalog) -> Expression:
-    where = bind(f"SELECT COUNT(*) AS n FROM kept WHERE ({text}) IS NULL", catalog).question.where
-    assert isinstance(where, Operation)
-    return where.arguments[0]
+    asked = parse(f"SELECT COUNT(*) AS n FROM kept WHERE ({text}) IS NULL", ()).select
+    return bind_expression(asked.args["where"].this.this, names(text, catalog))
 
 
 def exact(value: Any, kind: Any) -> Any:

@@ -21,7 +21,7 @@ from lapwing.query.expressions import calls, normal_forms
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN
 from lapwing.release.stored import key_of
-from tests.query.test_expressions import QUESTION, argument, differences
+from tests.query.test_expressions import QUESTION, argument, differences, row_as_read
 from tests.query.test_expressions import catalog as catalog_fixture
 from tests.query.test_expressions import engine as engine_fixture
 from tests.support import strategies
@@ -95,7 +95,7 @@ def test_what_means_the_same_is_one_question(
 ) -> None:
     assert key(one, catalog) == key(other, catalog)
     for text in (one, other):
-        assert differences(text, condition(text, catalog), engine) == []
+        assert differences(text, condition(text, catalog), engine, row_as_read) == []
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
@@ -289,9 +289,9 @@ def test_a_wrong_rule_is_found(
     engine: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert differences(text, condition(text, catalog), engine) == []
+    assert differences(text, condition(text, catalog), engine, row_as_read) == []
     monkeypatch.setattr(normal_forms, name, bug)
-    assert differences(text, condition(text, catalog), engine)
+    assert differences(text, condition(text, catalog), engine, row_as_read)
 
 
 def test_the_values_of_keys_are_part_of_what_a_stored_answer_is_called(catalog: Catalog) -> None:

@@ -168,6 +168,33 @@ def test_parts_of_every_type(tmp_path: Path) -> None:
         assert parts_read(question) == expected
 
 
+BOUNDED = {
+    "site = 2": {"2"},
+    "site = 1": {"1"},
+    "site IN (1, 2)": {"1", "2"},
+    "site IN (1, 99)": {"1", "3"},
+    "site = 99": {"3"},
+    "site = -5 OR site = 2": {"1", "2"},
+}
+"""A number beyond the bounds is in the part at the bound, and conditions see it as it is read."""
+
+
+@pytest.mark.parametrize("condition", BOUNDED)
+def test_a_number_beyond_the_bounds_is_of_the_part_at_the_bound(condition: str, tmp_path: Path) -> None:
+    text = CATALOG.format(part="site").replace("values = [1, 2, 3]", "lower = 1, upper = 3, values = [1, 2, 3]")
+    bounded = loads(text, file="lapwing.toml", folder=tmp_path)
+    for asked in (f"visits WHERE {condition}", f"(SELECT person, site FROM visits GROUP BY 1, 2) WHERE {condition}"):
+        assert parts_read(bind(f"SELECT COUNT(*) AS n FROM {asked}", bounded).question) == BOUNDED[condition]
+
+
+def test_twin_that_takes_no_rows_to_be_beyond_the_bounds_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_within", lambda value, _column: value)
+    with pytest.raises(AssertionError):
+        test_a_number_beyond_the_bounds_is_of_the_part_at_the_bound("site IN (1, 99)", tmp_path)
+
+
 def test_a_table_without_parts_has_none(tmp_path: Path) -> None:
     text = CATALOG.format(part="site").replace('part = "site"\n', "")
     plain = loads(text, file="lapwing.toml", folder=tmp_path)

@@ -5,6 +5,7 @@ Both by brute force: a question's cells beside the keys that plain DuckDB finds,
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import prod
@@ -23,12 +24,13 @@ from lapwing.errors import QueryRefused
 from lapwing.query import possible_keys
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.bind import bind
-from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
 from lapwing.query.measures import Key
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations import public_view
 from lapwing.query.relations.bounded_values import all_values
 from lapwing.query.relations.public_rows import JoinedRows, ListedValues
+from lapwing.query.relations.public_view import PublicView
 from lapwing.release.cells import cells_of
 from lapwing.release.rare_notes import notes_on_unmatched
 from lapwing.release.stored import key_of
@@ -192,11 +194,11 @@ def content(chance: random.Random) -> pa.Table:
     return pa.table(
         {
             "person": [n // 4 for n in range(size)],
-            "part": chance.choices([*range(10), None], k=size),
+            "part": chance.choices([*range(10), 12, None], k=size),
             "plan": chance.choices(["a", "b", "c", "A", "Z", None], k=size),
             "state": chance.choices(["N", "S", "W", "E", None], k=size),
             "town": chance.choices(["Ulm", "Bonn", None], k=size),
-            "age": chance.choices([*range(12), None], k=size),
+            "age": chance.choices([*range(13), None], k=size),
             "day": chance.choices([*days, None], k=size),
             "seen": chance.choices([*moments, None], k=size),
             "pay": chance.choices([*range(0, 200_001, 5_000), None], k=size),
@@ -299,6 +301,61 @@ def test_fewer_cells_are_left(text: str, folder: Path, facts: PublicData) -> Non
     plan, wide = plans(text, folder, facts)
     assert in_order(plan) <= in_order(wide) or wide.question.private_keys
     assert prod(len(key.domain) for key in plan.keys) <= prod(len(key.domain) or 100 for key in wide.keys)
+
+
+BEYOND = [
+    "SELECT plan, COUNT(*) FROM sales WHERE age = -99 OR plan = 'a' GROUP BY plan",
+    "SELECT plan, COUNT(*) FROM sales WHERE age > 11 GROUP BY plan",
+    "SELECT plan, part, COUNT(*) FROM sales WHERE (age < 0 AND plan = 'b') OR (part = 3 AND age > 8) GROUP BY 1, 2",
+    "SELECT age, plan, COUNT(*) FROM sales WHERE age <> -99 GROUP BY GROUPING SETS ((age), (plan))",
+    "SELECT age, COUNT(*) FROM sales WHERE age IN (0, 11, 200) GROUP BY age",
+    "SELECT FLOOR(age / 3) AS g, COUNT(*) FROM sales WHERE age BETWEEN 0 AND 7 GROUP BY 1",
+    "SELECT g, COUNT(*) FROM (SELECT person, MIN(age) AS g FROM sales GROUP BY person) WHERE g < 3 GROUP BY g",
+    "SELECT category, COUNT(*) FROM sales JOIN parts ON age = id WHERE age > 4 GROUP BY 1",
+    "SELECT CASE WHEN age = -99 THEN 'missing' WHEN age > 150 THEN 'old' ELSE 'other' END AS g, COUNT(*) FROM sales "
+    "GROUP BY 1",
+    "SELECT CASE WHEN age + 1 = -98 THEN 'missing' ELSE 'there' END AS g, COUNT(*) FROM sales GROUP BY 1",
+    "SELECT age < 0 AS g, COUNT(*) FROM sales WHERE age <> 3 GROUP BY 1",
+    "SELECT COALESCE(NULLIF(age, -99), 11) AS g, COUNT(*) FROM sales WHERE age < 0 OR age = 5 GROUP BY 1",
+    "SELECT plan, COUNT(*) FROM (SELECT person, plan, age FROM sales UNION ALL SELECT person, plan, part FROM sales) "
+    "WHERE age = 200 OR plan = 'c' GROUP BY plan",
+]
+"""Questions about numbers beyond their bounds, which are in no listed group, and meet conditions on what was read."""
+
+
+@pytest.fixture(scope="module")
+def beyond(contents: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = contents.cursor()
+    connection.register("parts", pa.table(PARTS))
+    ages = "CASE person % 5 WHEN 0 THEN -99 WHEN 1 THEN 200 WHEN 2 THEN 12 ELSE age END"
+    connection.execute(f"CREATE TEMP TABLE sales AS SELECT * REPLACE ({ages} AS age) FROM memory.sales")
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize("text", BEYOND)
+def test_no_cell_that_numbers_beyond_the_bounds_fill_is_left_out(
+    text: str, folder: Path, facts: PublicData, beyond: duckdb.DuckDBPyConnection
+) -> None:
+    assert left_out(text, folder, facts, beyond) == set()
+
+
+def test_twin_a_view_in_which_all_numbers_are_within_bounds_is_noticed(
+    folder: Path, facts: PublicData, beyond: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_variable(view: PublicView, _shown: object) -> tuple[PublicView, dict[str, ListedValues]]:
+        own = {next(iter(columns_of(v))): ColumnReference(name=n, type=v.type) for n, v in view.clamped.items()}
+        return replace(view, conditions=tuple(public_view.over(part, own) for part in view.conditions)), {}
+
+    monkeypatch.setattr(possible_keys, "_of_read", one_variable)
+
+    def wrong(text: str) -> bool:
+        try:
+            return left_out(text, folder, facts, beyond) != set()
+        except QueryRefused:
+            return True
+
+    assert any(map(wrong, BEYOND))
 
 
 # ---- bugs that are planted -------------------------------------------------------------------------------------------
@@ -406,8 +463,8 @@ def test_combined_keys_are_answered_stored_and_made_consistent(folder: Path) -> 
     )
     with lw.connect(folder / "lapwing.toml") as session:
         answer = session.sql(text, epsilon=1)
-        assert len(answer) == len(answer.consistent()) == 3 + 2 + 1
-        assert session.explain(text, epsilon=1).cells == 6
+        assert len(answer) == len(answer.consistent()) == 4 + 3 + 1
+        assert session.explain(text, epsilon=1).cells == 8
     with lw.connect(folder / "lapwing.toml") as session:
         again = session.sql(text, epsilon=1)
         assert again.stored

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.catalog.model import Catalog
-from lapwing.engines.duckdb import cleaned, leaves
+from lapwing.engines.duckdb import bounded_values, cleaned, leaves
 from lapwing.engines.duckdb import expressions as render_keys
 from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb import queries as render
@@ -221,7 +221,7 @@ def found(
 def test_a_missing_clamp_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = "SELECT SUM(cost) AS s FROM visits"
     assert found(folders, DEAR, question) == []
-    monkeypatch.setattr(cleaned, "clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
+    monkeypatch.setattr(bounded_values, "clean_fixed", lambda name, *_: f"CAST({name} * 100 AS BIGINT)")
     assert found(folders, DEAR, question)
 
 

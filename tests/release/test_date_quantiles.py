@@ -141,7 +141,7 @@ def test_a_person_with_times_beyond_all_bounds_moves_what_is_claimed(
     text = "SELECT plan, MAX(born) AS b, MAX(seen) AS s FROM visits GROUP BY plan"
     with protected(folder) as session, protected(tmp_path) as other:
         check_moved(session, other, text)
-        monkeypatch.setattr("lapwing.engines.duckdb.cleaned.clean_temporal", lambda _column, name: name)
+        monkeypatch.setattr("lapwing.engines.duckdb.bounded_values.clean_temporal", lambda _column, name: name)
         monkeypatch.setattr("lapwing.engines.duckdb.leaves.clamp", lambda value, *_: value)
         with pytest.raises((AssertionError, IndexError, ValueError, lw.LapwingError)):  # the twin
             check_moved(session, other, text)

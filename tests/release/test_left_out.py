@@ -49,7 +49,11 @@ SAYS = {
     "SELECT kind, COUNT(*) AS n FROM poll GROUP BY kind": set(),
     "SELECT fit, COUNT(*) AS n FROM poll GROUP BY fit": set(),
     "SELECT size, COUNT(*) AS n FROM poll WHERE size IN ('1-5', '6-10') GROUP BY size": set(),
-    "SELECT score, COUNT(*) AS n FROM poll GROUP BY score": set(),
+    "SELECT score, COUNT(*) AS n FROM poll GROUP BY score": {UNLISTED_KEYS},  # those beyond the bounds
+    "SELECT score, COUNT(*) AS n FROM poll WHERE score BETWEEN 3 AND 5 GROUP BY score": set(),
+    "SELECT age, COUNT(*) AS n FROM poll GROUP BY age": {UNLISTED_KEYS},
+    "SELECT age, COUNT(*) AS n FROM poll WHERE age IN (18, 65) GROUP BY age": set(),
+    "SELECT score % 2 AS odd, COUNT(*) AS n FROM poll WHERE score % 2 = 1 GROUP BY odd": set(),
     "SELECT COUNT(*) AS n FROM poll WHERE note = 'NA' AND age > 3": set(),
     "SELECT CASE WHEN age >= 18 THEN 'adult' ELSE 'child' END AS g, COUNT(*) AS n FROM poll GROUP BY g": set(),
 }

@@ -12,6 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.opening import open_session
 from lapwing.release import answering
+from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, OUTSIDE_BOUNDS
 from lapwing.session import Session
 from tests.support.effort import one_in
 from tests.support.release.small import GDP, catalog, opened, row, write
@@ -128,9 +129,26 @@ def test_what_bounds_rule_out_is_said_and_no_more(tmp_path: Path) -> None:
             for condition in [*none, *inner, f"BETWEEN {first} AND {last}"]:
                 text = f"SELECT COUNT(*) AS n FROM t WHERE {name} {condition}"
                 notes = session.explain(text, epsilon=1).notes
-                assert any("holds for no row" in note for note in notes) is (condition in none), text
+                codes = {getattr(note, "code", "") for note in notes}
+                assert (OUTSIDE_BOUNDS in codes) is (condition in none), text
+                assert (ALL_WITHIN_BOUNDS in codes) is condition.startswith("BETWEEN"), text
                 said = f"{name} is between {first.split()[-1]}".replace("'", "")
                 assert any(note.startswith(said) for note in notes), notes
+
+
+def test_a_code_that_bounds_leave_out_is_said_to_be_looked_at(tmp_path: Path) -> None:
+    """-99 is "no answer": the condition does something, and what is summed is within bounds."""
+    pq.write_table(pa.table({"x": [-99 if i % 5 == 0 else i % 60 for i in range(2000)]}), tmp_path / "t.parquet")
+    with lw.protect(tmp_path / "t.parquet", privacy_unit="row", epsilon=10**9, bounds={"x": (0, 60)}) as session:
+        for text in ("SELECT AVG(x) AS m FROM t WHERE x <> -99", "SELECT AVG(NULLIF(x, -99)) AS m FROM t"):
+            answer = session.sql(text, epsilon=10**6)
+            assert round(float(str(answer.rows()[0]["m"])), 3) == 29.8
+            assert AS_READ in {getattr(note, "code", "") for note in answer.notes}
+        codes = {
+            getattr(n, "code", "") for n in session.explain("SELECT COUNT(*) FROM t WHERE x <> -99", epsilon=1).notes
+        }
+        assert {AS_READ, ALL_WITHIN_BOUNDS} <= codes
+        assert session.sql("SELECT COUNT(*) AS n FROM t WHERE x = -99", epsilon=10**6).rows() == [{"n": 400}]
 
 
 def test_noise_beyond_all_rows_that_there_may_be(tmp_path: Path) -> None:

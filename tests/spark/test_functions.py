@@ -24,11 +24,17 @@ from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
+from lapwing.query.expressions.as_read import key_of
+from lapwing.query.expressions.calls import bind_both, bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, walk
 from lapwing.query.expressions.magnitudes import class_of, magnitudes_of
+from lapwing.query.expressions.rows import Mode
 from lapwing.query.expressions.types import Real
+from lapwing.query.from_clause.scope import Scope, kept, rows_of
 from lapwing.query.measures import argument_of
+from lapwing.query.relations.public_rows import NOTHING_PUBLIC
 from tests.query import test_functions as known
+from tests.query.test_expressions import parsed
 from tests.support.effort import SEED, is_long
 from tests.support.query.evaluator import Near, Undecided, as_moment, evaluate
 
@@ -270,9 +276,65 @@ def test_a_class_by_a_logarithm_is_found(cluster: Cluster, monkeypatch: pytest.M
     assert misplaced(Real(low=None, high=None), cluster)
 
 
+# ---- numbers as they are read ----------------------------------------------------------------------------------------
+
+READ = """
+[dataset]
+name = "read"
+ledger = "sqlite:read.db"
+[budget]
+epsilon = 1
+[tables.kept]
+source = "kept.parquet"
+privacy_unit = "row"
+[tables.kept.columns]
+f = { type = "float", lower = -3, upper = 40, step = 0.1 }
+"""
+MODES: tuple[Mode, ...] = ("read", "within")
+ROUNDING = ("FLOOR(f)", "CEIL(f)", "ROUND(f)", "ROUND(f, 1)", "ROUND(f, -1)", "TRUNC(f)", "FLOOR(f / 7)", "f * 3")
+
+
+def of_read() -> list[Expression]:
+    """Return functions of a number as it is read and within its bounds, and the numbers as keys."""
+    described = loads(READ, file="read.toml", folder=Path())
+    scope = rows_of(kept(described.tables[0], "kept"), Scope(text="", catalog=described, facts=NOTHING_PUBLIC))
+    nodes = [bind_expression(parsed(text), scope.seen(mode)) for text in ROUNDING for mode in MODES]
+    keys = [key_of(bind_both(parsed(text), scope), ()) for text in ("f", "FLOOR(f)", "CEIL(f / 7)")]
+    return [*nodes, *keys]
+
+
+def read_apart(cluster: Cluster) -> list[Any]:
+    """Return on which doubles Spark and DuckDB differ about these."""
+    near = [end + d for end in (-3.0, 0.0, 0.5, 1.0, 2.5, 18.0, 39.9, 40.0) for d in (-1e-12, 0.0, 1e-12, 0.05)]
+    far = [sign * x for x in (2.0**52 + 1, 2.0**53 + 2, 9.3e18, 1e40, 2.0**150) for sign in (1, -1)]
+    data = pa.table({"f as read": [*near, *far, None], "place": range(len(near) + len(far) + 1)})
+    nodes, view = of_read(), cluster.load(data)
+    ours = cluster.rows(f"SELECT {', '.join(map(expressions.expression, nodes))} FROM {view} ORDER BY place")
+    cluster.forget(view)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("kept", data)
+        items = ", ".join(map(duckdb_expressions.expression, nodes))
+        theirs = connection.execute(f"SELECT {items} FROM kept ORDER BY place").fetchall()
+    rows = zip(data["f as read"].to_pylist(), ours, theirs, strict=True)
+    return [(x, one, other) for x, one, other in rows if tuple(one) != tuple(other)]
+
+
+def test_numbers_as_they_are_read_are_rounded_alike(cluster: Cluster) -> None:
+    assert read_apart(cluster) == []
+
+
+@pytest.mark.parametrize("printer", ["exact_steps", "floor_real"])
+def test_a_number_that_is_rounded_otherwise_is_found(
+    printer: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"exact_steps": printers.PRINTERS["to_fixed"], "floor_real": printers.PRINTERS["round_real"]}[printer]
+    monkeypatch.setitem(printers.PRINTERS, printer, other)
+    assert read_apart(cluster)
+
+
 def test_every_printer_is_reached_by_these_texts(catalog: Catalog) -> None:
     """A printer that nothing reaches is a printer that nothing checks."""
-    nodes = [bound(text, catalog) for text in [*known.SAME, *known.OWN, *MORE, *MEASURED]]
+    nodes = [bound(text, catalog) for text in [*known.SAME, *known.OWN, *MORE, *MEASURED]] + of_read()
     reached = {node.function for one in nodes if has(one, catalog) for node in walk(one) if isinstance(node, Operation)}
     assert set(printers.PRINTERS) - reached == set()
 

@@ -150,9 +150,9 @@ bounded, holders = cleaned.kept, queries.holders
 first, per_unit, joined_by_unit = relations._first, relations._per_unit, relations._joined_by_unit
 
 
-def counted_twice(table: Any, rows: str, values: Any) -> str:
+def counted_twice(table: Any, rows: str, values: Any, read: Any) -> str:
     """Count what the first task finds twice, as if both results of one that was run again were taken."""
-    once = bounded(table, rows, values)
+    once = bounded(table, rows, values, read)
     return f"{once} UNION ALL SELECT * FROM ({once}) WHERE spark_partition_id() = 0"
 
 
@@ -170,7 +170,7 @@ def joined_with_anyone(node: Any) -> str:
 
 
 BUGS: dict[str, tuple[Any, str, Any, str]] = {
-    "rows beyond the bound": (cleaned, "kept", lambda _table, rows, _values: rows, "SELECT COUNT(*) FROM visits"),
+    "rows beyond the bound": (cleaned, "kept", lambda _table, rows, *_: rows, "SELECT COUNT(*) FROM visits"),
     "keys of units that seem to hold one each": (
         queries,
         "holders",

@@ -94,7 +94,7 @@ def test_what_is_kept_of_a_unit_is_a_function_of_its_own_rows(
 def test_an_order_by_anything_else_is_found(
     order: str, catalog: Catalog, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def by_place(table: Any, rows: str, _values: Sequence[str]) -> str:
+    def by_place(table: Any, rows: str, *_: Sequence[str]) -> str:
         unit, names = cleaned.unit_name(table), ", ".join(f"`{column.name}`" for column in table.columns)
         value = f"concat({order})" if "," in order else order
         numbered = f"row_number() OVER (PARTITION BY {unit} ORDER BY o) AS place"

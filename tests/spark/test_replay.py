@@ -79,7 +79,7 @@ def test_neighbours_look_the_same(
 GROUPED = "SELECT plan, COUNT(*) AS n, SUM(cost) AS s, SUM(age) AS a FROM visits GROUP BY plan"
 
 
-def by_position(table: Any, rows: str, _values: Any) -> str:
+def by_position(table: Any, rows: str, *_: Any) -> str:
     numbered = "row_number() OVER (PARTITION BY `unit` ORDER BY o) AS place"
     placed = f"SELECT *, {numbered} FROM (SELECT *, monotonically_increasing_id() AS o FROM ({rows}))"
     return f"SELECT * EXCEPT (o, place) FROM ({placed}) WHERE place <= {table.max_rows_per_unit}"

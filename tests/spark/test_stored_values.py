@@ -11,6 +11,7 @@ from lapwing.catalog.model import Catalog, Column
 from lapwing.catalog.toml import loads
 from lapwing.engines.spark import cleaned
 from lapwing.engines.spark.cluster import Cluster
+from tests.engines.test_stored_values import CODES, kept_by_conditions
 from tests.engines.test_stored_values import read as on_duckdb
 from tests.support.engines import spark
 from tests.support.engines.stored_values import CASES, CATALOG, awkward_texts, plain
@@ -50,3 +51,9 @@ def test_a_twin_that_ignores_how_values_are_read_is_seen(
     case = CASES["codes in integers"]
     monkeypatch.setattr(cleaned, "read", lambda column, physical: cleaned._read(column, physical, "`x`"))
     assert read(case.column, case.entry, case.stored, tmp_path / "t", cluster) != on_duckdb(case.column, case.stored)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_a_code_for_no_answer_is_null_in_conditions(kind: pa.DataType, tmp_path: Path, cluster: Cluster) -> None:
+    engine = 'engine = "spark"\ncluster = "local[2]"'
+    assert kept_by_conditions(kind, tmp_path, engine) == [count for _, count in CODES]

@@ -16,7 +16,7 @@ import pytest
 import lapwing as lw
 from lapwing import session as session_module
 from lapwing.engines import FAILED, DuckDB
-from lapwing.engines.duckdb import cleaned
+from lapwing.engines.duckdb import bounded_values
 from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
@@ -214,7 +214,7 @@ def check_awkward(folder: Path) -> None:
 def test_t12_null_nan_and_infinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row of any value moves every sum of every function by no more than its sensitivity, and raises nothing."""
     check_awkward(tmp_path)
-    monkeypatch.setattr(cleaned, "clean_fixed", lambda name, *_: f"CAST({name} * 100 AS HUGEINT)")
+    monkeypatch.setattr(bounded_values, "clean_fixed", lambda name, *_: f"CAST({name} * 100 AS HUGEINT)")
     with pytest.raises((AssertionError, duckdb.Error)):
         check_awkward(tmp_path)
 

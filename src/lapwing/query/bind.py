@@ -24,8 +24,9 @@ from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.capabilities import EVERYTHING, Capabilities
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
-from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import ColumnReference, Literal, columns_of, require_bounded
+from lapwing.query.expressions.as_read import key_of
+from lapwing.query.expressions.calls import bind_both
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, columns_of, require_bounded
 from lapwing.query.expressions.magnitudes import ValueBounds
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
@@ -34,7 +35,7 @@ from lapwing.query.from_clause.scope import bind_from, rows_of
 from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of, declared_values
 from lapwing.query.plan import Plan, Question, without_unread
 from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
-from lapwing.query.relations.domains import values_of
+from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
@@ -222,13 +223,17 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
     if has_aggregate(node):
         raise rows.refusal(node, "GROUP BY takes columns, not aggregates", "Aggregate in a subquery first.")
     # Most keys are names of columns; other expressions need the whole of `calls`.
-    expression = rows.column(node) if is_column(node) else bind_expression(node, rows)
-    if isinstance(expression, Literal):
+    value = rows.column(node) if is_column(node) else bind_both(node, rows)
+    if isinstance(value, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
     relation = selection.relation
-    domain = declared_values(expression, relation.table) if isinstance(relation, ProtectedRows) else None
+    domain = declared_values(value, relation.table) if isinstance(relation, ProtectedRows) else None
     if domain is None:
-        domain = values_of(expression, relation, facts)
+        domain = values_of(value, relation, facts)
+    expression: Expression = value
+    if value.read is not None:
+        among = None if domain is None else listed_by(selection, value) or domain
+        expression = key_of(value, None if among is None else among.listed)
     if domain is not None:
         return Key(expression=expression, values=domain.listed, other=domain.other)
     if isinstance(expression.type, Real):
@@ -249,7 +254,8 @@ def _check_cells(question: Question) -> None:
 def _is_plain(sets: Sets, selection: Selection) -> bool:
     """Tell whether a table's rows are grouped by a column, of which WHERE says nothing: it can have all its values."""
     column = sets[0][0].expression if len(sets[0]) == 1 and isinstance(selection.relation, ProtectedRows) else None
-    return isinstance(column, ColumnReference) and column.name not in columns_of(selection.where)
+    names = {column.name, (column.cleaned or column).name} if isinstance(column, ColumnReference) else set[str]()
+    return bool(names) and names.isdisjoint(columns_of(selection.where))
 
 
 # ---- SELECT ----------------------------------------------------------------------------------------------------------

@@ -17,14 +17,18 @@ unit by unit of what is below it, rows of other units never come back: a relatio
 of it, a union or a join of a unit's rows those of all of its selections. Keys, measures, the selection of private keys
 and the noise are functions of what is selected, as the question's selection is all that an engine computes with. ∎
 
+A whole number as it was read is c where the part is c moved to the bounds: so a condition on it confines to that part.
+
 A FILTER of one aggregate is an argument of a measure, not a condition on the selection, and does not confine.
 """
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 from lapwing.catalog.digests import value_text
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.normal_forms import FALSE, TRUE
+from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures import constant
 from lapwing.query.plan import Question
 from lapwing.query.relations.node import Definition, Relation
@@ -59,7 +63,8 @@ def _part_columns(relation: Relation) -> frozenset[str]:
     """Return the names of the columns of a relation that hold the part of each row's unit."""
     if isinstance(relation, ProtectedRows):
         part = relation.table.part
-        return frozenset() if part is None else frozenset({part})
+        read = {c.name for c in relation.columns if c.whole and c.cleaned is not None and c.cleaned.name == part}
+        return frozenset() if part is None else frozenset({part, *read})
     if relation.meets:  # of data in parts there are none
         return frozenset()
     if relation.hands_on:
@@ -110,7 +115,16 @@ def _listed(arguments: Sequence[Expression], columns: frozenset[str], names: Nam
         return None
     if not all(isinstance(value, Literal) for value in constants):
         return None
-    return frozenset(names[value.value] for value in constants if isinstance(value, Literal) and value.value in names)
+    values = [_within(value.value, column) for value in constants if isinstance(value, Literal)]
+    return frozenset(names[value] for value in values if value in names)
+
+
+def _within(value: Constant, column: ColumnReference) -> Constant:
+    """Return the part of rows that were read to have a value: it is moved to the bounds (`as_read`)."""
+    kind = (column.cleaned or column).type
+    if not isinstance(kind, Fixed) or not isinstance(value, Fraction) or kind.low is None or kind.high is None:
+        return value
+    return min(max(value, kind.low * kind.step), kind.high * kind.step)
 
 
 def _both(each: Sequence[frozenset[str] | None]) -> frozenset[str] | None:

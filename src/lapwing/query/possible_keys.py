@@ -12,17 +12,28 @@ Keys that nothing public connects are combined with each other in every way. Wha
 that costs cells, and says nothing wrong.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from math import prod
-from typing import Final
+from fractions import Fraction
+from math import floor, prod
+from typing import Final, cast
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.combined_keys import CombinedKeys
-from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, columns_of, walk
+from lapwing.query.expressions.as_read import settled_key
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Constant,
+    Expression,
+    Literal,
+    Operation,
+    columns_of,
+    walk,
+)
+from lapwing.query.expressions.types import BOOLEAN, Fixed
 from lapwing.query.measures import Key
-from lapwing.query.relations.bounded_values import all_values
+from lapwing.query.relations.bounded_values import MOST_VALUES, all_values
 from lapwing.query.relations.domains import listed_by, values_of
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.public_rows import Combinations, JoinedRows, ListedValues, PublicFacts, PublicRows
@@ -49,6 +60,11 @@ SEARCHES: Final = frozenset(
         "like",
     }
 )
+COMPARED: Final = frozenset(
+    {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "member", "is_null", "distinct"}
+)
+"""Comparisons, by their names in plans."""
+MOST_BESIDE_OTHERS: Final = 10_000
 MOST_COMBINED: Final = 1_000_000
 """Combinations, each of which is a cell of the answer."""
 
@@ -76,7 +92,7 @@ def possible_keys(
             remedy=f"Look at WHERE, and at what the public tables hold.{f' Values: {listed(texts)}.' if texts else ''}",
         )
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
-    new = {key: _among_listed(_narrowed(key, sets, known), selection) for key in keys}
+    new = {key: _settled(_among_listed(_narrowed(key, sets, known), selection)) for key in keys}
     combined = [
         CombinedKeys.of(tuple(new[key] for key in together), rows, place)
         for place, found in enumerate(known)
@@ -99,6 +115,12 @@ def _narrowed(key: Key, sets: Sets, known: Sequence[Sequence[tuple[tuple[Key, ..
         return key
     values = tuple(sorted(there)) if key.values is None else tuple(value for value in key.values if value in there)  # type: ignore[type-var]
     return key if values == key.values else replace(key, values=values)
+
+
+def _settled(key: Key) -> Key:
+    """Return a key of a whole number within its bounds, where that groups the same rows."""
+    settled = key.expression if key.values is None else settled_key(key.expression, key.values)
+    return key if settled is key.expression else replace(key, expression=settled)
 
 
 def _among_listed(key: Key, selection: Selection) -> Key:
@@ -127,6 +149,7 @@ class _Finder:
 
     def __init__(self, view: PublicView, facts: PublicFacts, keys: Sequence[Key]) -> None:
         self._facts = facts
+        view, of_read = _of_read(view, [over(key.expression, view.values) for key in keys])
         values = {key: over(key.expression, view.values) for key in keys if key.other is None}
         variables = {v.name for table in view.tables for v in table.variables}
         as_they_are = {value.name for value in values.values() if isinstance(value, ColumnReference)}
@@ -137,9 +160,12 @@ class _Finder:
             if name in wanted:
                 variable = ColumnReference(name=name, type=column.type)
                 # A column may have values that are not listed. Where it is a key itself, their rows are in no cell.
-                domain = values_of(column, relation, facts) if name in as_they_are else None
+                listed_by_bounds = column.cleaned if column.whole and column.cleaned is not None else column
+                domain = values_of(listed_by_bounds, relation, facts) if name in as_they_are else None
                 if domain is not None and domain.other is None:
                     self._lists[name] = ListedValues(variable=variable, values=domain.listed)
+                elif name in of_read:
+                    self._lists[name] = of_read[name]
                 elif domain is None and (between := all_values(variable, asked)) is not None:
                     self._lists[name] = between
         self._public = frozenset(variables) | frozenset(self._lists)
@@ -225,6 +251,99 @@ class _Finder:
             seen |= set(named)
         alone = len(part.tables) == 1 and not part.lists  # which is read through for its values anyway
         return pairs <= MOST_SEARCHED if searched else pairs <= MOST_PAIRED or alone
+
+
+def _of_read(view: PublicView, shown: Sequence[Expression]) -> tuple[PublicView, Mapping[str, ListedValues]]:
+    """Return a view in which a whole number within its bounds is a function of what was read, if that is looked at.
+
+    Returns: also values that stand for all that may be read: those within the bounds, and any that an expression
+        compares it with, each with its neighbours. All others meet a comparison as the nearest of these does. What
+        conditions say of it otherwise is left out. Keys that are computed of it otherwise have the values that these
+        give: a note says that numbers beyond the bounds may be in no group. What decides between values of a key must
+        compare it, too.
+    """
+    conditions = [part for condition in view.conditions for part in _conjuncts(condition)]
+    on = [part for table in view.tables for part in table.on]
+    values, lists = dict[str, Expression](), dict[str, ListedValues]()
+    for name, value in view.clamped.items():
+        (read,) = columns_of(value)
+        if read not in _columns_of_all([*shown, *conditions, *on]):
+            continue
+        values[name] = value
+        if read in view.free and all(_tells(part, read) for one in (*shown, *on) for part in _truths(one)):
+            compared = [part for part in conditions if _is_compared(part, read)]
+            constants = {c for part in (*shown, *on, *compared) for c in _constants(part, read)}
+            listed_values = _standing_for_all(view.free[read][0], constants)
+            if listed_values is not None:
+                lists[read], conditions = replace(listed_values, variable=_variable(view, read)), compared
+    tables = (replace(table, on=tuple(over(part, values) for part in table.on)) for table in view.tables)
+    new = replace(
+        view,
+        tables=tuple(tables),
+        conditions=tuple(over(condition, values) for condition in conditions),
+        values={name: over(value, values) for name, value in view.values.items()},
+    )
+    return (new if values else view), lists
+
+
+def _variable(view: PublicView, name: str) -> ColumnReference:
+    return ColumnReference(name=name, type=view.free[name][0].type)
+
+
+def _standing_for_all(column: ColumnReference, constants: Set[Fraction]) -> ListedValues | None:
+    """Return the values from one below a number's bounds to one above, and constants with their neighbours."""
+    bounds = cast(Fixed, (column.cleaned or column).type)
+    low, high = (bounds.low or 0) - 1, (bounds.high or 0) + 1
+    further = {k for c in constants for k in range(floor(c) - 1, floor(c) + 3) if not low <= k <= high}
+    if high - low > (MOST_BESIDE_OTHERS if further else MOST_VALUES):
+        return None
+    if not further:
+        return ListedValues(variable=column, between=(low, high))
+    return ListedValues(variable=column, values=tuple(map(Fraction, sorted({*range(low, high + 1), *further}))))
+
+
+def _truths(node: Expression) -> Iterator[Expression]:
+    """Yield what decides between values of an expression: conditions, and NULLIF."""
+    nullif = isinstance(node, Operation) and node.function == "null_if"
+    if nullif or node.type == BOOLEAN:
+        yield node
+    if nullif or node.type != BOOLEAN:
+        for part in node.children:
+            yield from _truths(part)
+
+
+def _tells(node: Expression, name: str) -> bool:
+    """Tell whether what decides only compares a variable with constants, if it looks at it."""
+    if isinstance(node, Operation) and node.function == "null_if":
+        return name not in columns_of(node) or (_is_direct(node, name) and isinstance(node.arguments[1], Literal))
+    return _is_compared(node, name)
+
+
+def _constants(node: Expression, name: str) -> Iterator[Fraction]:
+    """Yield the constants with which a variable is compared."""
+    for part in walk(node):
+        if isinstance(part, Operation) and part.function in (*COMPARED, "null_if") and _is_direct(part, name):
+            yield from (c.value for c in part.arguments if isinstance(c, Literal) and isinstance(c.value, Fraction))
+
+
+def _is_direct(node: Operation, name: str) -> bool:
+    return any(isinstance(part, ColumnReference) and part.name == name for part in node.arguments)
+
+
+def _conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    is_and = isinstance(condition, Operation) and condition.function == "and"
+    return tuple(part for one in condition.children for part in _conjuncts(one)) if is_and else (condition,)
+
+
+def _is_compared(node: Expression, name: str) -> bool:
+    """Tell whether a condition only compares a variable with constants, if it looks at it."""
+    if not isinstance(node, Operation):
+        return not isinstance(node, ColumnReference) or node.name != name
+    if not _is_direct(node, name):
+        return all(_is_compared(part, name) for part in node.arguments)
+    constants = [part.value for part in node.arguments if isinstance(part, Literal)]
+    numbers = all(isinstance(value, Fraction) for value in constants)
+    return numbers and node.function in COMPARED and len(constants) + 1 == len(node.arguments)
 
 
 def _in_order(tables: Sequence[JoinedRows]) -> tuple[JoinedRows, ...]:

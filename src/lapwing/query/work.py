@@ -151,7 +151,7 @@ _CHEAP = (
     "rescale", "to_real", "to_fixed", "add", "subtract", "multiply", "divide", "negate", "absolute", "round_to",
     "floor_to", "from_boolean", "is_null", "and", "or", "not", "not_negative", "above_zero", "not_zero", "steps_of",
     "sign", "day_number", "microsecond_number", "to_date", "to_timestamp", "shift_days", "add_days",
-    "add_microseconds", "square_root",
+    "add_microseconds", "square_root", "inside", "exact_steps", "floor_real", "round_real", "truncate_real",
 )  # fmt: skip
 _COMPARING = (
     "least", "greatest", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "member", "between",

@@ -12,6 +12,7 @@ from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.plan import Plan, Question
 from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
+from lapwing.query.relations.relation import reads
 from lapwing.release import rare_notes
 from lapwing.release.notes import ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.release.release import release_all
@@ -121,18 +122,19 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
+    relation = question.selection.relation
     tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
     much = tall or plan.limit or plan.qualify or question.where or question.table.rows_at_most or kinds - {"counts"}
     return (
         *_by_declaration(plan),
         *_bounding(plan),
-        *(rare_notes.notes_on_unmatched(plan) if plan.keys and question.selection.relation.sources else ()),
+        *(rare_notes.notes_on_unmatched(plan) if plan.keys and relation.sources else ()),
         *(rare_notes.notes_on_shared(plan, priced) if question.units_of_row > 1 else ()),
         *(rare_notes.notes_on_races(plan) if plan.asked.weights else ()),
         *(rare_notes.notes_on_selection(priced.selecting) if priced.selecting is not None else ()),
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
         *(rare_notes.notes_on_choices(priced) if any(term.instead for term in priced.terms) else ()),
-        *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY else ()),
+        *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY or reads(relation) else ()),
     )
 
 
@@ -153,7 +155,8 @@ def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
     """Say which rows have none of a key's values, unless a condition asks for rows that have."""
     listed, gaps, more = list[str](), list[str](), ""
     for key in [key for key in plan.question.keys if key.other is None]:
-        own = columns.get(key.expression.name) if isinstance(key.expression, ColumnReference) else None
+        seen = key.expression
+        own = columns.get((seen.cleaned or seen).name) if isinstance(seen, ColumnReference) else None
         whole = own and own.numeric and own.bounded and len(own.values or ()) > own.steps
         if own is None or own.values is None or key.values is None or own.type == "boolean" or whole:
             gaps += rare_notes.gaps_of(plan, key, columns)

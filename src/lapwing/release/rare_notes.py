@@ -16,12 +16,23 @@ from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.query.derivation.derived import KeyValue, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
+from lapwing.query.expressions.as_read import declared
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, columns_of, written_in
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Expression,
+    Literal,
+    Operation,
+    columns_of,
+    walk,
+    written_in,
+)
+from lapwing.query.expressions.types import BOOLEAN
 from lapwing.query.measures import Key, Measure
 from lapwing.query.one_noise import with_two_noises
 from lapwing.query.plan import Plan
 from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
@@ -89,23 +100,65 @@ def notes_on_long_texts(plan: Plan, texts: Sequence[Column]) -> tuple[str, ...]:
 
 def gaps_of(plan: Plan, key: Key, columns: Mapping[str, Column]) -> tuple[str, ...]:
     """Say what may be of a key by declaration: that it is missing, or that no group has its value."""
-    never = frozenset(name for name, column in columns.items() if not column.nullable)
-    made_of = [columns[name] for name in columns_of(key.expression) if name in columns]
-    lists = any(column.type == "string" and column.all_texts for column in made_of)
-    where = plan.question.where
-    if not made_of or not (nullable(key.expression, never) or (lists and key.values is not None)):
+    named = [node for node in walk(key.expression) if isinstance(node, ColumnReference)]
+    read = {(node.cleaned or node).name: node.name for node in named}
+    made_of = [columns[name] for name in read if name in columns]
+    never = frozenset(name for column in made_of if not column.nullable for name in (column.name, read[column.name]))
+    if not made_of:
         return ()
+    value, where = declared(key.expression), plan.question.where
+    lists = key.values is not None and any(column.type == "string" and column.all_texts for column in made_of)
+    missing = nullable(value, never) or lists
     if where is not None and is_required(key.expression, where):
-        return ()
-    named = " and ".join(sorted(written_in(key.expression))) or key.name
-    return (f"{named} is missing{' or not listed' if lists and key.values is not None else ''}",)
+        missing = False
+    said = ["missing"] if missing else []
+    said += ["not listed"] if missing and lists else []
+    said += _beyond(key, made_of) if listed_by(plan.question.selection, key.expression) is None else []
+    what = " and ".join(sorted(written_in(key.expression))) or key.name
+    return (f"{what} is {' or '.join(said)}",) if said else ()
+
+
+def _beyond(key: Key, made_of: Sequence[Column]) -> list[str]:
+    """Say that values beyond the bounds are in none of the groups that bounds list: keys see them as they are read."""
+    if key.values is None or not any(column.numeric and column.bounded for column in made_of):
+        return []
+    if not any(isinstance(node, ColumnReference) and node.cleaned is not None for node in walk(key.expression)):
+        return []
+    if not isinstance(declared(key.expression), ColumnReference):
+        passes = all(_passes_on(node) for node in walk(key.expression) if isinstance(node, Operation))
+        return ["far beyond its bounds"] if passes else [] if _lists_all(key.expression) else ["beyond its bounds"]
+    (column,) = made_of
+    ends = {column.lower, column.upper} & set(key.values)
+    return ["beyond its bounds"] if ends or column.step != 1 else []  # others a condition rules out
+
+
+_PASSED_ON: Final = frozenset(
+    {"add", "subtract", "multiply", "negate", "exact_steps", "rescale", "to_real", "to_fixed"}
+    | {f"{name}_{kind}" for name in ("floor", "round", "truncate") for kind in ("to", "real")}
+)
+
+
+def _lists_all(value: Expression) -> bool:
+    """Tell whether all values of an expression stand in the question, whatever is read."""
+    if not isinstance(value, Operation):
+        return isinstance(value, Literal)
+    if value.function in ("case", "coalesce"):
+        chosen = value.arguments if value.function == "coalesce" else (*value.arguments[1::2], value.arguments[-1])
+        return all(map(_lists_all, chosen))
+    return value.type == BOOLEAN or (value.function in ("written", "from_boolean") and _lists_all(value.arguments[0]))
+
+
+def _passes_on(node: Operation) -> bool:
+    """Tell whether values far out have values far out."""
+    return node.function in _PASSED_ON or (node.function == "divide" and isinstance(node.arguments[1], Literal))
 
 
 def is_required(expression: Expression, condition: Expression) -> bool:
     """Tell whether a condition holds only for rows in which an expression is equal to a constant, or not missing."""
     return any(
-        isinstance(part, Operation) and part.function in _PRESENT and expression in part.arguments
+        declared(expression) in map(declared, part.arguments)
         for part in _required(condition)
+        if isinstance(part, Operation) and part.function in _PRESENT
     )
 
 

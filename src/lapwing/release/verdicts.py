@@ -3,6 +3,8 @@
 A verdict says what is to be expected and what to write instead. None is a number from data.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -28,7 +30,7 @@ from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
-from lapwing.release.notes import TOO_WIDE
+from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, OUTSIDE_BOUNDS, SEEN_BOUNDED, SEEN_IN_STEPS, TOO_WIDE
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
@@ -38,6 +40,14 @@ MANY_ROWS: Final = 50
 """Rows of a unit, for all of which there is noise."""
 TESTS: Final = frozenset({"equal", "member", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 """Comparisons, by their names in plans."""
+OPPOSITE: Final = {
+    "not_equal": "equal",
+    "less": "greater_equal",
+    "greater_equal": "less",
+    "greater": "less_equal",
+    "less_equal": "greater",
+}
+"""Comparisons, each with the one that holds where it does not."""
 CHOSEN: Final = frozenset({"case", "greatest", "least"})
 """Functions by which a question keeps its values within bounds of its own."""
 
@@ -47,6 +57,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
     return (
         *_on_null(plan),
         *_on_conditions(plan),
+        *_on_reading(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
         *_on_people(plan),
@@ -103,17 +114,98 @@ def _looked_at(condition: Expression) -> set[str]:
 
 
 def _on_conditions(plan: Plan) -> tuple[str, ...]:
-    """Speak of conditions that hold for nobody: values are within their bounds, and mostly among those listed."""
+    """Speak of conditions that hold for nobody within the bounds, or for everybody, and of texts that nobody listed."""
     notes = dict[str, None]()
-    for condition in conditions_of(plan.question):
-        for node in walk(condition):
-            if isinstance(node, Operation) and node.function in TESTS:
-                names = " and ".join(sorted(written_in(node)))
-                if _is_ruled_out(node):
-                    notes[f"a condition on {names} holds for no row, as bounds are where values end"] = None
-                elif names and _names_unlisted(node):
-                    notes[f"{names} is compared with a text that the catalog does not list"] = None
+    pending = [(condition, True) for condition in conditions_of(plan.question)]
+    while pending:
+        node, asked = pending.pop(0)
+        if not isinstance(node, Operation):
+            continue
+        denied = node.function == "not"
+        if node.function in TESTS:
+            found = _of_bounds(node, asked)
+            names = " and ".join(sorted(written_in(node)))
+            if found is not None:
+                notes[found] = None
+            elif names and _names_unlisted(node):
+                notes[f"{names} is compared with a text that the catalog does not list"] = None
+        pending += [(part, asked is not denied) for part in node.arguments]
     return tuple(notes)
+
+
+def _of_bounds(node: Operation, asked: bool) -> Note | None:
+    """Return what the bounds of what is compared say of a comparison: that it never holds, or always."""
+    names = " and ".join(sorted(written_in(node)))
+    never, opposite = _is_ruled_out(node), OPPOSITE.get(node.function)
+    always = opposite is not None and _is_ruled_out(replace(node, function=opposite))
+    if not never and not always:
+        return None
+    if never is asked:
+        if not _reads(node):
+            return Note(f"a condition on {names} holds for no row, as bounds are where values end", OUTSIDE_BOUNDS)
+        return Note(f"a condition on {names} holds for no value within the bounds of the catalog", OUTSIDE_BOUNDS)
+    if not _reads(node):
+        return Note(f"a condition on {names} holds for every row that has a value", ALL_WITHIN_BOUNDS)
+    text = f"a condition on {names} holds for every value within the bounds of the catalog: it leaves out others alone"
+    return Note(text, ALL_WITHIN_BOUNDS)
+
+
+def _reads(node: Expression) -> bool:
+    return any(isinstance(part, ColumnReference) and part.cleaned is not None for part in walk(node))
+
+
+def _on_reading(plan: Plan) -> tuple[str, ...]:
+    """Speak of what conditions, groups and DISTINCT see of bounded numbers, if that is not what was read."""
+    question = plan.question
+    keys, every = {key.expression for key in question.keys}, expressions_of(question)
+    read = {column for expression in every for column in walk(expression) if _is_read(column)}
+    declared = {column.name for table in question.tables for column in table.columns}
+    names = sorted({_name(column) for column in read if _is_written(column) or _name(column) in declared})
+    notes = []
+    if read:
+        text = f"conditions and groups see {' and '.join(names) or 'values'} as read"
+        notes.append(Note(f"{text}; answers of earlier versions to these words are not used", AS_READ))
+    in_steps = {
+        _name(column)
+        for expression in every
+        for node in walk(expression)
+        if isinstance(node, Operation) and node.function == "to_fixed"
+        for column in walk(node)
+        if _is_read(column) and isinstance(column, ColumnReference) and column.decimal
+    }
+    if in_steps:
+        text = f"what conditions and groups compute of {' and '.join(sorted(in_steps))} is of whole steps"
+        notes.append(Note(text, SEEN_IN_STEPS))
+    bounded = {name for expression in every for name in _bounded_in(expression, expression in keys)}
+    if bounded:
+        text = f"a condition or group sees {' and '.join(sorted(bounded))} within bounds and steps"
+        notes.append(Note(text, SEEN_BOUNDED))
+    return tuple(notes)
+
+
+def _is_read(node: Expression) -> bool:
+    return isinstance(node, ColumnReference) and node.cleaned is not None
+
+
+def _is_written(node: Expression) -> bool:
+    return isinstance(node, ColumnReference) and node.written is not None
+
+
+def _name(node: Expression) -> str:
+    if not isinstance(node, ColumnReference):
+        return ""
+    return node.written or (node.cleaned or node).name
+
+
+def _bounded_in(expression: Expression, asked: bool) -> Iterator[str]:
+    """Yield the columns that a comparison, or a key, sees within their bounds though they were read otherwise."""
+    pending = [(expression, asked)]
+    while pending:
+        node, within = pending.pop()
+        if within and isinstance(node, ColumnReference) and node.read is not None:
+            yield _name(node)
+        looks = within or (isinstance(node, Operation) and node.function in (*TESTS, "between", "distinct"))
+        pending += [(part, looks) for part in node.children]
 
 
 def _is_ruled_out(node: Operation) -> bool:
@@ -142,7 +234,8 @@ def _is_ruled_out(node: Operation) -> bool:
 
 
 def _ends(argument: Expression) -> tuple[Fraction, Fraction] | None:
-    kind = argument.type
+    column = argument.cleaned if isinstance(argument, ColumnReference) else None
+    kind = argument.type if column is None else column.type
     low, high = kind.interval() if isinstance(kind, Fixed | Real) else (kind.low, kind.high)
     return None if low is None or high is None else (Fraction(low), Fraction(high))
 

@@ -36,6 +36,7 @@ from lapwing.query.bind import bind
 from lapwing.query.composition import plans_asked
 from lapwing.query.plan import Plan, Question
 from lapwing.query.relations.public_rows import PublicFacts
+from lapwing.query.relations.relation import reads
 from tests.support.query import rendering
 from tests.support.query.clean import FIXTURES
 
@@ -116,9 +117,10 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     if not bound.measures:
         return NOTHING_READ
     source, unit = sources[bound.table.name], literals.unit_name(bound.table)
+    read = reads(bound.selection.relation)
     layers = {
-        "cleaned": cleaned.cleaned(bound.table, source, Pass()),
-        "kept": cleaned.kept(bound.table, unit, source),
+        "cleaned": cleaned.cleaned(bound.table, source, Pass(), reads=read),
+        "kept": cleaned.kept(bound.table, unit, source, read),
     }
     prefix = f"WITH {literals.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
     whole = rendering.render(bound, {bound.table.name: source})
@@ -128,7 +130,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     if name.startswith("pass"):
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
-        layers[name] = cleaned.cleaned(bound.table, source, part)
+        layers[name] = cleaned.cleaned(bound.table, source, part, reads=read)
         if layers[name] not in rendering.render(bound, {bound.table.name: source}, part):
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"
@@ -175,8 +177,8 @@ def _printed(bound: Question) -> str:
 
 def _layers_on_spark(table: Table, folder: Path) -> dict[str, str]:
     types = described(listed(table, folder), table).types
-    rows = spark_cleaned.cleaned(table, "files", types)
-    kept = spark_cleaned.rows_of(table, "files", types).replace(rows, "cleaned")
+    rows = spark_cleaned.cleaned(table, "files", types, reads=False)
+    kept = spark_cleaned.rows_of(table, "files", types, reads=False).replace(rows, "cleaned")
     return {"cleaned": _COLUMN.sub(r"\1\n  ", rows), "kept": kept}
 
 

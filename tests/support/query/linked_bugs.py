@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lapwing.engines import truncated_rows as engine_shared
-from lapwing.engines.duckdb import clamped_sums, cleaned, linked_rows, literals
+from lapwing.engines.duckdb import bounded_values, clamped_sums, cleaned, linked_rows, literals
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.literals import identifier
 from lapwing.mechanisms.packing import SharedRows
@@ -18,15 +18,15 @@ meeting = render_relations._meeting
 linked, joined_by_unit, at_most_one = linked_rows.linked, render_relations._joined_by_unit, identity.at_most_one
 
 
-def of_the_wrong_side(table: Any, link: Any, rows: Any) -> str:
+def of_the_wrong_side(table: Any, link: Any, rows: Any, *, reads: bool = False) -> str:
     """Take the parent's key for the unit."""
     unit = literals.unit_name(link.parent)
     key = identifier(link.on[0][1])
-    return linked(table, link, rows).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
+    return linked(table, link, rows, reads=reads).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
 
 
-def with_orphans(*given: Any) -> str:
-    return linked(*given).replace(" JOIN ", " LEFT JOIN ")
+def with_orphans(*given: Any, **further: Any) -> str:
+    return linked(*given, **further).replace(" JOIN ", " LEFT JOIN ")
 
 
 def with_anyone(*kinds: str) -> Any:
@@ -61,7 +61,11 @@ BUGS: Final[dict[str, tuple[Any, str, Any]]] = {
     "a fan-out that is not bounded": (UnitJoin, "rows_within", lambda join, _: more_rows(join)),
     "keys believed to be unique": (unit_joins, "at_most_one", lambda *_: True),
     "rows that match nothing told apart": (unit_joins, "at_most_one", believed),
-    "numbers that are not clamped": (cleaned, "clean_fixed", lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)"),
+    "numbers that are not clamped": (
+        bounded_values,
+        "clean_fixed",
+        lambda name, *_: f"TRY_CAST({name} * 100 AS BIGINT)",
+    ),
     "units' sums that are not clamped": (clamped_sums, "clamp", lambda value, *_: value),
 }
 

@@ -8,6 +8,7 @@ from lapwing.engines.duckdb.overlaps import shared
 from lapwing.engines.duckdb.queries import answer, measured
 from lapwing.engines.truncated_rows import weights
 from lapwing.query.plan import Question
+from lapwing.query.relations.relation import reads
 
 
 def render(question: Question, sources: Mapping[str, Location], part: Pass = WHOLE) -> str:
@@ -23,7 +24,8 @@ def render(question: Question, sources: Mapping[str, Location], part: Pass = WHO
         last = answer(question)
     else:
         last = leaves(question, question.distributions[0])
-    layers = [layer(table, sources[table.name], part) for table in question.lineage]
+    read = reads(question.selection.relation)
+    layers = [layer(table, sources[table.name], part, reads=read) for table in question.lineage]
     return f"WITH {', '.join(layers)} {last}"
 
 

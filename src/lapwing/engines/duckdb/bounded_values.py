@@ -1,10 +1,23 @@
-"""Values within their bounds, as SQL of DuckDB: the last step of cleaning a value (`cleaned`)."""
+"""Bounded values as they are summed, and as they are read: total on every value that a file can hold."""
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import cast
 
 from lapwing.catalog.model import Column as Declared
-from lapwing.engines.duckdb.literals import clamp, double, print_in_steps, whole
+from lapwing.catalog.model import Table
+from lapwing.engines.duckdb.cleaned import is_whole, read
+from lapwing.engines.duckdb.literals import clamp, double, identifier, whole
+from lapwing.engines.duckdb.printers import print_in_steps
+from lapwing.query.expressions.as_read import read_columns
+from lapwing.query.expressions.types import READ_INTEGER, Fixed, Real, Type
+
+
+def clean(column: Declared, physical: str, value: str) -> str:
+    """Return a value within its bounds, in whole steps if it is a number."""
+    if column.type in ("date", "timestamp"):
+        return clean_temporal(column, value)
+    return clean_whole(value, column) if is_whole(column, physical) else clean_fixed(value, column)
 
 
 def clean_whole(name: str, column: Declared) -> str:
@@ -28,9 +41,52 @@ def clean_fixed(value: str, column: Declared) -> str:
 
 
 def clean_temporal(column: Declared, value: str) -> str:
-    """Clamp a date or timestamp."""
+    """Move a date or timestamp to its bounds."""
     kind = column.type.upper()
-    if column.lower is None or column.upper is None:
-        return value
     low, high = (f"{kind} '{str(end)[:26]}'" for end in (column.lower, column.upper))
     return f"CASE WHEN {value} IS NULL THEN NULL ELSE LEAST(GREATEST({value}, {low}), {high}) END"
+
+
+def columns_read(table: Table, types: Mapping[str, str]) -> list[str]:
+    """Return bounded numbers as they are read, as items of a SELECT. Args: types: the engine's own of all columns."""
+    return [f"{as_read(own, types[own.name], kind)} AS {identifier(name)}" for own, name, kind in read_columns(table)]
+
+
+def names_read(table: Table) -> dict[str, str]:
+    """Return these columns, as SQL names them, by the names of the bounded ones."""
+    return {own.name: identifier(name) for own, name, _ in read_columns(table)}
+
+
+def derived(table: Table) -> dict[str, str]:
+    """Return bounded numbers as functions of what was read, where they are: an index need not hold them.
+
+    A clamp of a whole number, or of a double that is rounded afterwards, moves nothing that the far bounds of what was
+    read would have moved elsewhere. A step beyond 1 of a whole number is not among these: what was read is rounded.
+    """
+    names = names_read(table)
+    return {
+        own.name: clean_whole(names[own.name], own) if kind == READ_INTEGER else clean_fixed(names[own.name], own)
+        for own, _, kind in read_columns(table)
+        if kind != READ_INTEGER or own.step == 1
+    }
+
+
+def as_read(column: Declared, physical: str, kind: Type) -> str:
+    """Return a bounded number as it is read, moved nowhere but from far out to the bounds of its type."""
+    low, high = cast(tuple[Fraction, Fraction], cast(Fixed | Real, kind).interval())
+    integer, as_it_is = column.type == "integer", is_whole(column, physical)
+    value = read(column, physical) if as_it_is else f"NULLIF({read(column, physical)}, 'nan'::DOUBLE)"
+    limits = (str(int(low)), str(int(high))) if as_it_is else (double(low), double(high))
+
+    def write(end: Fraction) -> str:
+        return whole(int(end)) if integer else double(end)
+
+    rounded = value if as_it_is else f"floor({value} + 0.5)"
+    shown = f"TRY_CAST({rounded} AS BIGINT)" if integer else f"{value} + 0.0::DOUBLE"
+    ends = (write(low), write(high))
+    kept = (
+        f"CASE WHEN {value} <= {limits[0]} THEN {ends[0]} WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {shown} END"
+    )
+    if column.null_counts_as is None:
+        return kept
+    return f"COALESCE({kept}, {write(cast(Fraction, column.null_counts_as))})"

@@ -19,17 +19,8 @@ from dataclasses import dataclass
 from lapwing.catalog.model import Column as Declared
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb import stored_values
-from lapwing.engines.duckdb.bounded_values import clean_fixed, clean_temporal, clean_whole
 from lapwing.engines.duckdb.linked_rows import linked
-from lapwing.engines.duckdb.literals import (
-    INTEGER_TYPES,
-    constant,
-    identifier,
-    kept_name,
-    text,
-    unit_name,
-    whole,
-)
+from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, identifier, kept_name, text, unit_name, whole
 from lapwing.engines.duckdb.own_parts import own_part
 
 
@@ -52,13 +43,13 @@ class Pass:
 WHOLE = Pass()
 
 
-def layer(table: Table, source: Location, part: Pass = WHOLE) -> str:
+def layer(table: Table, source: Location, part: Pass = WHOLE, reads: bool = True) -> str:
     """Return the common table expression of the rows of a table that exist, of a part of the units.
 
     That of a linked table stands on its parent's, which comes before it and takes the same part, in whatever way.
     """
-    rows = f"WITH cleaned AS ({cleaned(table, source, part)}) {kept(table, unit_name(table), source)}"
-    return f"{kept_name(table)} AS ({rows})"
+    rows = kept(table, unit_name(table), source, reads)
+    return f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, source, part, reads)}) {rows})"
 
 
 def of_part(values: Sequence[str], part: Pass) -> str | None:
@@ -97,23 +88,29 @@ def passes_for(rows: Mapping[Table, int], memory: int) -> int:
 # ---- cleaned rows ----------------------------------------------------------------------------------------------------
 
 
-def cleaned(table: Table, source: Location, part: Pass) -> str:
+def cleaned(table: Table, source: Location, part: Pass, reads: bool = True) -> str:
     """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part.
 
     Of a linked table, the rows that belong to units of a part are those that lead to rows of such units.
     """
     if table.link is not None:
-        return linked(table, table.link, f"SELECT {', '.join(_columns(table, source))} FROM {source.relation}")
-    rows = _cleaned(table, source, part)
+        rows = f"SELECT {', '.join(_columns(table, source, reads))} FROM {source.relation}"
+        return linked(table, table.link, rows, reads=reads)
+    rows = _cleaned(table, source, part, reads)
     return rows if table.part_column is None else own_part(table, table.part_column, rows)
 
 
-def _columns(table: Table, source: Location) -> list[str]:
-    return [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+def _columns(table: Table, source: Location, reads: bool) -> list[str]:
+    columns = [f"{clean(column, source.types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+    if reads:
+        from lapwing.engines.duckdb.bounded_values import columns_read  # here: most questions read none
+
+        columns += columns_read(table, source.types)
+    return columns
 
 
-def _cleaned(table: Table, source: Location, part: Pass) -> str:
-    columns = _columns(table, source)
+def _cleaned(table: Table, source: Location, part: Pass, reads: bool) -> str:
+    columns = _columns(table, source, reads)
     if table.unit_is_row:
         return f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation}"
     unit = unit_value(table, source.types[table.unit_column])
@@ -151,12 +148,16 @@ def _clean(column: Declared, physical: str) -> str:
     value = read(column, physical)
     if column.type == "string":
         return f"CASE WHEN strlen({value}) <= {column.max_length} THEN {value} END"
-    if column.type in ("date", "timestamp"):
-        return clean_temporal(column, value)
     if column.bounded:
-        return clean_whole(value, column) if _is_whole(column, physical) else clean_fixed(value, column)
+        from lapwing.engines.duckdb import bounded_values as bounded  # here: what has no bounds needs none of it
+
+        return bounded.clean(column, physical, value)
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
-    return value if column.type in ("boolean", "integer") else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
+    return (
+        value
+        if column.type in ("boolean", "integer", "date", "timestamp")
+        else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
+    )
 
 
 def read(column: Declared, physical: str) -> str:
@@ -176,10 +177,10 @@ def plain(column: Declared, physical: str, name: str) -> str:
         return f"TRY_CAST({name} AS {column.type.upper()})"
     if column.type == "integer" and not column.bounded:
         return name if physical == "BIGINT" else f"TRY_CAST({_half_up(name, physical)} AS BIGINT)"
-    return name if _is_whole(column, physical) else _double(name, physical)
+    return name if is_whole(column, physical) else _double(name, physical)
 
 
-def _is_whole(column: Declared, physical: str) -> bool:
+def is_whole(column: Declared, physical: str) -> bool:
     """Tell whether bounded numbers are integers that stay as they are."""
     return column.bounded and physical in INTEGER_TYPES and column.step == 1
 
@@ -192,16 +193,22 @@ def _double(name: str, physical: str) -> str:
     return name if physical == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
 
 
-def kept(table: Table, unit: str, source: Location) -> str:
+def kept(table: Table, unit: str, source: Location, reads: bool = False) -> str:
     """Keep the first rows of each unit in the order of a salted hash of the unit and their values.
 
-    Then come all columns of a fixed width, and whole texts last, lest who reads no text sort texts (`coded_rows`).
+    Then come all columns of a fixed width, and whole texts last, lest who reads no text sort texts (`coded_rows`). Of a
+    bounded number that comes as it is read, if questions look at that: what is bounded is a function of it.
     """
     if table.unit_is_row:
         return "SELECT * FROM cleaned"
     place, columns = row_order(table, unit, source)
     texts = [identifier(column.name) for column in columns if column.type == "string"]
-    order = [place, *filter(None, map(fixed_width, columns)), *texts]
+    numbers: Mapping[str, str] = {}
+    if reads:
+        from lapwing.engines.duckdb.bounded_values import names_read  # here, as above
+
+        numbers = names_read(table)
+    order = [place, *filter(None, (numbers.get(column.name) or fixed_width(column) for column in columns)), *texts]
     place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)})"
     return f"SELECT * FROM cleaned QUALIFY {place} <= {table.max_rows_per_unit}"
 

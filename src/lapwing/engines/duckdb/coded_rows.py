@@ -22,7 +22,7 @@ from lapwing.engines.duckdb.queries import is_additive, queries_of
 from lapwing.query.expressions.expression import ColumnReference, columns_of
 from lapwing.query.measures import Key, argument_of
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import ProtectedRows
+from lapwing.query.relations.relation import ProtectedRows, reads
 
 
 def coded_rows(question: Question, file: File, memory: int) -> "CodedRows | None":
@@ -30,7 +30,8 @@ def coded_rows(question: Question, file: File, memory: int) -> "CodedRows | None
     table = question.table
     if not _reads_codes(question, table):
         return None
-    return CodedRows(table=table, source=file.source, rows=file.rows, memory=memory)
+    read = reads(question.selection.relation)
+    return CodedRows(table=table, source=file.source, rows=file.rows, memory=memory, reads=read)
 
 
 def _reads_codes(question: Question, table: Table) -> bool:
@@ -59,19 +60,21 @@ def _is_coded(key: Key, texts: Mapping[str, Declared]) -> bool:
 class CodedRows:
     """The rows of a table for a question that reads codes, and in how many passes they are put in order.
 
-    Args: rows: how many rows the table's file has. memory: the most memory the engine may use, in bytes.
+    Args: rows: how many rows the table's file has. memory: the most memory the engine may use, in bytes. reads: whether
+        bounded numbers are looked at as they are read.
     """
 
     table: Table
     source: Location
     rows: int
     memory: int
+    reads: bool = False
 
     @property
     def passes(self) -> int:
         """How many passes keep most of the sort in memory; what little of it does not fit is spilled."""
         sorted_by = [c for c in self.table.columns if c.name != self.table.privacy_unit and fixed_width(c) is not None]
-        width = 24 + sum(1 if column.type == "string" else 8 for column in sorted_by)
+        width = 24 + sum(1 if column.type == "string" else 8 for column in sorted_by) + 8 * len(self._read())
         return max(1, -(-self.rows * width // self.memory))
 
     def layer(self, part: Pass) -> str:
@@ -79,11 +82,20 @@ class CodedRows:
         table, unit, place = self.table, unit_name(self.table), free_name("place", self.table)
         hashed, columns = row_order(table, unit, self.source)
         terms = {identifier(c.name): term for c in columns if (term := fixed_width(c)) is not None}
-        own = [identifier(column.name) for column in table.columns if column not in columns]
-        shown = ", ".join([unit, *own, *(f"{term} AS {name}" for name, term in terms.items()), f"{hashed} AS {place}"])
-        order = f"PARTITION BY {unit} ORDER BY {', '.join([place, *terms])}"
+        own, read = [identifier(column.name) for column in table.columns if column not in columns], self._read()
+        named = (f"{term} AS {name}" for name, term in terms.items())
+        shown = ", ".join([unit, *own, *named, *read.values(), f"{hashed} AS {place}"])
+        order = f"PARTITION BY {unit} ORDER BY {', '.join([place, *(read.get(name, name) for name in terms)])}"
         return (
-            f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, self.source, part)}), "
+            f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, self.source, part, self.reads)}), "
             f"coded AS (SELECT {shown} FROM cleaned) "
             f"SELECT * FROM coded QUALIFY row_number() OVER ({order}) <= {table.max_rows_per_unit})"
         )
+
+    def _read(self) -> dict[str, str]:
+        """Return the columns of bounded numbers as they are read, by those of the bounded ones, if they are there."""
+        if not self.reads:
+            return {}
+        from lapwing.engines.duckdb.bounded_values import names_read  # here: most questions read none
+
+        return {identifier(name): read for name, read in names_read(self.table).items()}

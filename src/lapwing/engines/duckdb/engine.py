@@ -51,7 +51,7 @@ from lapwing.errors import DataFault, EngineFault
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.measures import CountUnits
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import public_tables_of
+from lapwing.query.relations.relation import public_tables_of, reads
 
 MEMORY: Final = 1_000_000_000  # bytes
 SECONDS: Final = 600.0
@@ -130,7 +130,7 @@ class DuckDB:
 
     def check(self, table: Table) -> TableCheck:
         """Read a table's file, and return what its data are like. The curator's act."""
-        return checking.checked(table, self._catalog, self._describe(table), self._layers, self._database)
+        return checking.checked(table, self._catalog, self._describe(table), self._layers(), self._database)
 
     def unfit_columns(self, table: Table) -> Sequence[str]:
         """Return the columns of a table's file that hold values which are not what the declared type says."""
@@ -235,16 +235,16 @@ class DuckDB:
                     else:
                         yield self._gathered(question, indexes, batch, len(batches), asker)
 
-    @property
-    def _layers(self) -> Layers:
+    def _layers(self, *, reads: bool = False) -> Layers:
         # Made when asked for: held, it would hold the engine.
-        return Layers(source=lambda table: self._describe(table).source)
+        return Layers(source=lambda table: self._describe(table).source, reads=reads)
 
     def _direct(self, question: Question, indexes: Relations, part: Pass) -> str:
         """Return the layers of a batch that is not divided further."""
         tables = needed(question.tables, indexes)
-        stored = self._layers.of(tables, indexes, part) if indexes else ()
-        fresh = () if indexes else [layer(table, self._describe(table).source, part) for table in tables]
+        read = reads(question.selection.relation)
+        stored = self._layers(reads=read).of(tables, indexes, part) if indexes else ()
+        fresh = () if indexes else [layer(table, self._describe(table).source, part, read) for table in tables]
         return ", ".join([*stored, *fresh, *self._public_layers(question)])
 
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
@@ -253,7 +253,8 @@ class DuckDB:
         Args: batches: how many batches like this there are.
         """
         tables = from_files(question.tables, indexes)
-        with self._database.session() as query, gathered(tables, indexes, parts, self._layers, query) as relations:
+        layers = self._layers(reads=reads(question.selection.relation))
+        with self._database.session() as query, gathered(tables, indexes, parts, layers, query) as relations:
             rows = self._held(question, relations, parts[0] if len(parts) == 1 else WHOLE)
             return asker(question, rows, query, query.columns, self._key_parts(question, batches))
 
@@ -285,7 +286,7 @@ class DuckDB:
             if not os.path.lexists(there):
                 return None
             self._index_seen.add(table.name)
-        return self._indexes.find(self._database, there, self._identity(table, digests), self._paths[table.name])
+        return self._indexes.find(self._database, there, self._identity(table, digests), self._paths[table.name], table)
 
     def _identity(self, table: Table, digests: Mapping[str, str]) -> str:
         return self._identities.of(table, digests, lambda above: self._facts(above)[1])
@@ -295,7 +296,7 @@ class DuckDB:
         return Indexing(
             database=self._database,
             indexes=self._indexes,
-            layers=self._layers,
+            layers=self._layers(reads=True),
             paths=self._index_paths,
             stored=self._find_index,
             identity=self._identity,
@@ -370,7 +371,7 @@ class DuckDB:
             what = f"Looking for repeated keys of {table.name}"
             path = self._paths[table.name]
             with readable(path, table), self._database.session() as query, progress.work(what):
-                repeated = is_repeated(key, table, self._layers, self._passes(table.lineage), query)
+                repeated = is_repeated(key, table, self._layers(), self._passes(table.lineage), query)
             if repeated:
                 raise not_unique(key, table, self._catalog)
 

@@ -92,9 +92,3 @@ def engine_type(kind: Type) -> str:
 def double(value: Fraction) -> str:
     """Write the double nearest to a constant."""
     return f"{float(value)!r}::DOUBLE"
-
-
-def print_in_steps(value: str, step: Fraction) -> str:
-    """Divide a double by a step, in one rounding where the step is 1/n or n."""
-    multiplied = value if step.denominator == 1 else f"{value} * {double(Fraction(step.denominator))}"
-    return multiplied if step.numerator == 1 else f"{multiplied} / {double(Fraction(step.numerator))}"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import cast
 
-from lapwing.engines.duckdb.literals import double, engine_type, print_in_steps, whole, width, width_of
+from lapwing.engines.duckdb.literals import double, engine_type, whole, width, width_of
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.magnitudes import Ladder, magnitudes_in
 from lapwing.query.expressions.numeric import SMALLEST
@@ -24,6 +24,12 @@ _BEYOND = {
 }
 _PARTS = {"dayofyear": "doy", "dayofweek": "dow"}
 _MONDAY = "DATE '0001-01-01'"
+
+
+def print_in_steps(value: str, step: Fraction) -> str:
+    """Divide a double by a step, in one rounding where the step is 1/n or n."""
+    multiplied = value if step.denominator == 1 else f"{value} * {double(Fraction(step.denominator))}"
+    return multiplied if step.numerator == 1 else f"{multiplied} / {double(Fraction(step.numerator))}"
 
 
 def _called(name: str) -> Printer:
@@ -296,7 +302,36 @@ def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
     return f"CASE {' '.join(sides)} WHEN {value} IS NOT NULL THEN {whole(origin)} END"
 
 
+def _inside(_node: Operation, arguments: Sequence[str]) -> str:
+    value, low, high = arguments
+    return f"CASE WHEN {value} IS NOT NULL THEN LEAST(GREATEST({value}, {low}), {high}) END"
+
+
+def _exact_steps(node: Operation, arguments: Sequence[str]) -> str:
+    """Return how many steps a double is, if it is the double nearest to so many, between the bounds; else NULL."""
+    kind, value = cast(Fixed, node.type), arguments[0]
+    low, high = (double(end * kind.step) for end in cast(tuple[int, int], (kind.low, kind.high)))
+    count = f"floor({print_in_steps(value, kind.step)} + 0.5)"
+    same = f"{value} BETWEEN {low} AND {high} AND {value} = {print_in_steps(count, 1 / kind.step)}"
+    return f"CASE WHEN {same} THEN TRY_CAST({count} AS {width(kind)}) END"
+
+
+def _whole_double(template: str) -> Printer:
+    """Round a double to a multiple of a step, which stays a double."""
+
+    def show(node: Operation, arguments: Sequence[str]) -> str:
+        step = cast(Fraction, cast(Literal, node.arguments[1]).value)
+        return f"({print_in_steps(template.format(print_in_steps(arguments[0], step)), 1 / step)})"
+
+    return show
+
+
 PRINTERS: Mapping[str, Printer] = {
+    "inside": _inside,
+    "exact_steps": _exact_steps,
+    "floor_real": _whole_double("floor({})"),
+    "round_real": _whole_double("floor({} + 0.5)"),
+    "truncate_real": _whole_double("trunc({})"),
     "rescale": _rescale,
     "to_real": lambda node, a: f"({print_in_steps(f'CAST({a[0]} AS DOUBLE)', 1 / _step(node.arguments[0]))})",
     "to_fixed": lambda node, a: f"TRY_CAST(floor({print_in_steps(a[0], _step(node))} + 0.5) AS BIGINT)",

@@ -19,11 +19,11 @@ from lapwing.engines.duckdb.literals import (
     engine_type,
     identifier,
     kept_name,
-    print_in_steps,
     unit_name,
     whole,
     width,
 )
+from lapwing.engines.duckdb.printers import print_in_steps
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.relations.node import Relation
@@ -73,7 +73,8 @@ def relation(node: Relation) -> str:
             return _meeting(node)
         case FirstRows():
             columns = [identifier(column.name) for column in node.columns]
-            order = ", ".join([group_limits.hashed(node, [carried[0], *columns]), *columns])
+            hashed = [identifier(column.name) for column in node.columns if column.cleaned is None]
+            order = ", ".join([group_limits.hashed(node, [carried[0], *hashed]), *columns])
             chosen = group_limits.numbered("row_number", carried[0], order, node.most)
             return f"(SELECT * {selected(node.source)} QUALIFY {chosen})"
         case FirstGroups():

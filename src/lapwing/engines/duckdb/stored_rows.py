@@ -12,7 +12,7 @@ number. The premise is that the data, this SQL and the engine are the same; and 
 since a question asks only for functions of the bag.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
@@ -42,32 +42,45 @@ def held(tables: Iterable[Table], relations: Relations, part: Pass = WHOLE, with
 
 
 def kept_rows(
-    table: Table, source: Location, part: Pass, parents: Sequence[str] = (), types: Mapping[str, str] | None = None
+    table: Table,
+    source: Location,
+    part: Pass,
+    parents: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    reads: bool = True,
+    without: Collection[str] = (),
 ) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
 
     Args: parents: the layers beneath that of a linked table, of the same part. types: in which columns are wanted.
+        without: columns that are left out.
     """
     order = "" if table.unit_is_row else f" ORDER BY {unit_name(table)}"
     kinds = {identifier(name): kind for name, kind in (types or {}).items()}
     casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds.items())
-    shown = f"* REPLACE ({casts})" if casts else "*"
-    return f"WITH {', '.join([*parents, layer(table, source, part)])} SELECT {shown} FROM {kept_name(table)}{order}"
+    left_out = ", ".join(map(identifier, without))
+    shown = f"*{f' EXCLUDE ({left_out})' if left_out else ''}{f' REPLACE ({casts})' if casts else ''}"
+    layers = ", ".join([*parents, layer(table, source, part, reads)])
+    return f"WITH {layers} SELECT {shown} FROM {kept_name(table)}{order}"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """Common table expressions over files as they are described when they are asked for."""
+    """Common table expressions over files as they are described when they are asked for.
+
+    Args: reads: whether they have bounded numbers as they are read, too.
+    """
 
     source: Callable[[Table], Location]
+    reads: bool = False
 
     def of(self, tables: Iterable[Table], relations: Relations, part: Pass) -> list[str]:
         """Return the layers of tables, parents first, of the units of a pass."""
         return [
             stored(table, relations[table.name], part)
             if table.name in relations
-            else layer(table, self.source(table), part)
+            else layer(table, self.source(table), part, self.reads)
             for table in tables
         ]
 
@@ -76,9 +89,17 @@ class Layers:
         parents = () if table.link is None else (table.link.parent,)
         return self.of(needed(parents, relations), relations, part)
 
-    def rows(self, table: Table, relations: Relations, part: Pass, types: Mapping[str, str] | None = None) -> str:
+    def rows(
+        self,
+        table: Table,
+        relations: Relations,
+        part: Pass,
+        types: Mapping[str, str] | None = None,
+        without: Collection[str] = (),
+    ) -> str:
         """Return the query for the rows of a table that exist, made from its file."""
-        return kept_rows(table, self.source(table), part, self.above(table, relations, part), types)
+        above = self.above(table, relations, part)
+        return kept_rows(table, self.source(table), part, above, types, self.reads, without)
 
 
 @contextmanager

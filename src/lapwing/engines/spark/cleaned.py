@@ -46,7 +46,9 @@ from lapwing.engines.spark.literals import (
     whole,
 )
 from lapwing.engines.stored_values import Dialect, Stored, is_missing, read_stored
+from lapwing.query.expressions.as_read import read_columns
 from lapwing.query.expressions.days import count
+from lapwing.query.expressions.types import Fixed, Real, Type
 
 INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(20,0)"})
 """How integers of Parquet are read: those of 64 bits without a sign as DECIMAL(20,0)."""
@@ -85,53 +87,59 @@ def unit_name(*tables: Table) -> str:
     return identifier(plain_unit_name(*tables))
 
 
-def layer(table: Table, source: str, types: Mapping[str, str]) -> str:
-    """Return the common table expression of the rows of a table that exist. Args: source: a relation.
+def layer(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
+    """Return the common table expression of the rows of a table that exist.
 
     That of a linked table stands on its parent's, which comes before it.
+
+    Args: source: a relation. reads: whether it has bounded numbers as they are read, too.
     """
-    return f"{kept_name(table)} AS ({rows_of(table, source, types)})"
+    return f"{kept_name(table)} AS ({rows_of(table, source, types, reads)})"
 
 
-def rows_of(table: Table, source: str, types: Mapping[str, str]) -> str:
+def rows_of(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
     """Return the query for the rows of a table that exist."""
-    rows = cleaned(table, source, types)
+    rows = cleaned(table, source, types, reads)
     if table.unit_is_row:
         return rows
     # A column that is the unit itself orders nothing within a unit.
     unit = None if table.link else unit_value(table, types[table.unit_column])
     values = [identifier(column.name) for column in table.columns if clean(column, types[column.name]) != unit]
-    return kept(table, rows, values)
+    return kept(table, rows, values, [identifier(name) for _, name, _ in read_columns(table)] if reads else [])
 
 
 # ---- cleaned rows ----------------------------------------------------------------------------------------------------
 
 
-def cleaned(table: Table, source: str, types: Mapping[str, str]) -> str:
+def cleaned(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
     """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part."""
     columns = [f"{clean(column, types[column.name])} AS {identifier(column.name)}" for column in table.columns]
+    read = read_columns(table) if reads else []
+    for own, name, kind in read:
+        columns.append(f"{as_read(own, types[own.name], kind)} AS {identifier(name)}")
+    names = [*(column.name for column in table.columns), *(name for _, name, _ in read)]
     rows = f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source}"
     if table.link is not None:
-        return _linked(table, table.link, rows)
+        return _linked(table, table.link, rows, names)
     if not table.unit_is_row:
         unit = unit_value(table, types[table.unit_column])
         chosen = ", ".join([f"{unit} AS {unit_name(table)}", *columns])
         rows = f"SELECT {chosen} FROM {source} WHERE {unit} IS NOT NULL"
-    return rows if table.part_column is None else _own_part(table, table.part_column, rows)
+    return rows if table.part_column is None else _own_part(table, table.part_column, rows, names)
 
 
-def _linked(table: Table, link: Link, rows: str) -> str:
+def _linked(table: Table, link: Link, rows: str, names: Sequence[str]) -> str:
     """Join the rows of a linked table to those of its parent that exist, and take over their units.
 
     Why that is unit-local stands in `engines.duckdb.linked_rows`; NULL equals nothing here either.
     """
     shown = [f"theirs.{unit_name(link.parent)} AS {unit_name(table)}"]
-    shown += [f"ours.{identifier(column.name)}" for column in table.columns]
+    shown += [f"ours.{identifier(name)}" for name in names]
     on = " AND ".join(f"ours.{identifier(here)} = theirs.{identifier(there)}" for here, there in link.on)
     return f"SELECT {', '.join(shown)} FROM ({rows}) AS ours JOIN {kept_name(link.parent)} AS theirs ON {on}"
 
 
-def _own_part(table: Table, column: Declared, rows: str) -> str:
+def _own_part(table: Table, column: Declared, rows: str, names: Sequence[str]) -> str:
     """Select the rows of each unit's own part, which is the first declared value among its rows."""
     name, rank, least = identifier(column.name), free_name("rank", table), free_name("least", table)
     listed = [_listed(column, value) for value in column.values or ()]
@@ -140,7 +148,7 @@ def _own_part(table: Table, column: Declared, rows: str) -> str:
         return chosen
     ranks = " ".join(f"WHEN {value} THEN {place}" for place, value in enumerate(listed))
     first = f"MIN({rank}) OVER (PARTITION BY {unit_name(table)})"
-    shown = ", ".join([unit_name(table), *(identifier(one.name) for one in table.columns)])
+    shown = ", ".join([unit_name(table), *map(identifier, names)])
     ranked = f"SELECT *, CASE {name} {ranks} END AS {rank} FROM ({chosen})"
     return f"SELECT {shown} FROM (SELECT *, {first} AS {least} FROM ({ranked})) WHERE {rank} = {least}"
 
@@ -179,6 +187,25 @@ def clean(column: Declared, physical: str) -> str:
         return value
     numeric = column.numeric and column.bounded
     return f"COALESCE({value}, {whole(column.low) if numeric else constant(column.null_counts_as)})"
+
+
+def as_read(column: Declared, physical: str, kind: Type) -> str:
+    """Return a bounded number as it is read, moved nowhere but from far out to the bounds of its type."""
+    low, high = cast(tuple[Fraction, Fraction], cast(Fixed | Real, kind).interval())
+    value, integer = read(column, physical), column.type == "integer"
+    ends = (whole(int(low)), whole(int(high))) if integer else (double(low), double(high))
+    if _is_whole(column, physical):
+        limits, shown = (f"{int(low)}BD", f"{int(high)}BD"), f"TRY_CAST({value} AS BIGINT)"
+    else:
+        value = f"NULLIF({value} + 0.0D, CAST('NaN' AS DOUBLE))"
+        limits, shown = (double(low), double(high)), floored(f"({value} + 0.5D)") if integer else value
+    kept = (
+        f"CASE WHEN {value} <= {limits[0]} THEN {ends[0]} WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {shown} END"
+    )
+    if column.null_counts_as is None:
+        return kept
+    counted = cast(Fraction, column.null_counts_as)
+    return f"COALESCE({kept}, {whole(int(counted)) if column.type == 'integer' else double(counted)})"
 
 
 def _clean(column: Declared, physical: str) -> str:
@@ -283,11 +310,15 @@ def _clean_temporal(column: Declared, value: str) -> str:
 # ---- kept rows -------------------------------------------------------------------------------------------------------
 
 
-def kept(table: Table, rows: str, values: Sequence[str]) -> str:
-    """Keep the first rows of each unit, in the order that the module proves. Args: values: all of a row's."""
+def kept(table: Table, rows: str, values: Sequence[str], read: Sequence[str]) -> str:
+    """Keep the first rows of each unit, in the order that the module proves.
+
+    Args: values: all of a row's; read: what bounded ones are as they are read, which orders rows that agree in these.
+    """
     unit, place = unit_name(table), free_name("place", table)
-    numbered = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join([hashed(table, unit, values), *values])})"
-    shown = ", ".join([unit, *(identifier(column.name) for column in table.columns)])
+    order = ", ".join([hashed(table, unit, values), *values, *read])
+    numbered = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order})"
+    shown = ", ".join([unit, *(identifier(column.name) for column in table.columns), *read])
     placed = f"SELECT *, {numbered} AS {place} FROM ({rows})"
     return f"SELECT {shown} FROM ({placed}) WHERE {place} <= {table.max_rows_per_unit}"
 

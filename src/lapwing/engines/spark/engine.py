@@ -37,7 +37,7 @@ from lapwing.engines.spark.relations import public_name
 from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
 from lapwing.query.capabilities import Capabilities
 from lapwing.query.plan import Question
-from lapwing.query.relations.relation import public_tables_of
+from lapwing.query.relations.relation import public_tables_of, reads
 
 SECONDS: Final = 3600.0
 KEPT_AT: Final = 2
@@ -141,17 +141,18 @@ class Spark:
 
     def _layers(self, question: Question) -> str:
         """Return the common table expressions that a question reads."""
-        layers = []
+        layers, read = [], reads(question.selection.relation)
         for table in needed(question.tables, {}):
             view = self._kept_view(table)
-            layers.append(self._layer(table) if view is None else f"{kept_name(table)} AS (SELECT * FROM {view})")
+            fresh = self._layer(table, reads=read) if view is None else ""
+            layers.append(fresh if view is None else f"{kept_name(table)} AS (SELECT * FROM {view})")
         for name, digest in sorted(public_tables_of(question.selection.relation)):
             layers.append(f"{public_name(name)} AS (SELECT * FROM {self._public_view(name, digest)})")
         return ", ".join(layers)
 
-    def _layer(self, table: Table) -> str:
+    def _layer(self, table: Table, *, reads: bool = True) -> str:
         found = self._describe(table)
-        return cleaned.layer(table, self._source(table, found), found.types)
+        return cleaned.layer(table, self._source(table, found), found.types, reads)
 
     def _kept_view(self, table: Table) -> str | None:
         """Return the view of a table's rows that are kept ready, if there is one or it is due."""

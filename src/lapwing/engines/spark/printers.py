@@ -162,6 +162,29 @@ def _truncate_to(node: Operation, arguments: Sequence[str]) -> str:
     return f"({arguments[0]} div {int(step_of(node) / cast(Fixed, inner).step)}L)"
 
 
+def _exact_steps(node: Operation, arguments: Sequence[str]) -> str:
+    """Return how many steps a double is, if it is the double nearest to so many, between the bounds; else NULL."""
+    kind, value = cast(Fixed, node.type), arguments[0]
+    low, high = (double(end * kind.step) for end in cast(tuple[int, int], (kind.low, kind.high)))
+    count = floored(f"({print_in_steps(value, kind.step)} + 0.5D)")
+    same = print_in_steps(f"CAST({count} AS DOUBLE)", 1 / kind.step)
+    return f"CASE WHEN {value} BETWEEN {low} AND {high} AND {value} = {same} THEN {count} END"
+
+
+def _whole_double(whole_of: Callable[[str], str]) -> Printer:
+    """Round a double to a multiple of a step, which stays a double: beyond 2⁵³ it is a whole number."""
+
+    def show(node: Operation, arguments: Sequence[str]) -> str:
+        step = cast(Fraction, cast(Literal, node.arguments[1]).value)
+        steps = f"({print_in_steps(arguments[0], step)})"
+        rounded = (
+            f"CASE WHEN abs{steps} >= {double(Fraction(2**53))} THEN {steps} ELSE CAST({whole_of(steps)} AS DOUBLE) END"
+        )
+        return f"({print_in_steps(f'({rounded})', 1 / step)})"
+
+    return show
+
+
 def _magnitude(node: Operation, arguments: Sequence[str]) -> str:
     """Find the class of a value by lengths of binary digits, exactly: no logarithm, whose last bit is the processor's.
 
@@ -329,6 +352,11 @@ PRINTERS: Final[Mapping[str, Printer]] = {
     "to_real": lambda node, a: (
         f"({print_in_steps(f'CAST({a[0]} AS DOUBLE)', 1 / cast(Fixed, node.arguments[0].type).step)})"
     ),
+    "inside": lambda _node, a: f"CASE WHEN {a[0]} IS NOT NULL THEN LEAST(GREATEST({a[0]}, {a[1]}), {a[2]}) END",
+    "exact_steps": _exact_steps,
+    "floor_real": _whole_double(floored),
+    "round_real": _whole_double(lambda value: floored(f"({value} + 0.5D)")),
+    "truncate_real": _whole_double("TRY_CAST({} AS BIGINT)".format),
     "to_fixed": lambda node, a: floored(f"({print_in_steps(a[0], step_of(node))} + 0.5D)"),
     "add": _arithmetic("try_add"),
     "subtract": _arithmetic("try_subtract"),

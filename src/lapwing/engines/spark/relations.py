@@ -53,7 +53,8 @@ def relation(node: Relation) -> str:
             return _joined_by_unit(node)
         case FirstRows():
             columns = [identifier(column.name) for column in node.columns]
-            order = [hashed(table_of(node), carried(node)[0], columns), *columns]
+            of = [identifier(column.name) for column in node.columns if column.cleaned is None]
+            order = [hashed(table_of(node), carried(node)[0], of), *columns]
             return _first(node, "row_number", order, selected(node.source))
         case FirstGroups():
             return _first(node, "dense_rank", _group_order(node), selected(node.source, have_keys(node.keys)))

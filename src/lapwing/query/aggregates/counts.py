@@ -9,7 +9,7 @@ from lapwing.query.aggregates.distinct_counts import distinct_count
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.expressions import conversion, logic
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.calls import counted
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.measures import Count
@@ -28,7 +28,7 @@ def _count(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Der
         raise rows.refusal(node, "COUNT needs an argument", "Write COUNT(*).")
     if rows.is_unit(inner):  # rows without a unit do not exist
         return MeasureValue(measure=rows_where(condition))
-    argument = bind_expression(inner, rows)
+    argument = counted(inner, rows)
     if not conversion.nullable(argument):
         return MeasureValue(measure=rows_where(condition))
     return MeasureValue(measure=Count(argument=logic.only_where(argument, condition)))

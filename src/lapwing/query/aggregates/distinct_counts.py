@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from lapwing.query.aggregates.scope import SelectScope
 from lapwing.query.expressions import logic
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
 from lapwing.query.measures import CountDistinct, CountUnits, Measure
@@ -27,7 +27,7 @@ def distinct_count(inner: exp.Expression, node: exp.Expression, scope: SelectSco
     condition = _units_where(inner.expressions[0], scope)
     if condition is not None:
         return CountUnits(where=condition)
-    return CountDistinct(argument=logic.only_where(bind_expression(inner.expressions[0], rows), scope.condition))
+    return CountDistinct(argument=logic.only_where(looked_at(inner.expressions[0], rows), scope.condition))
 
 
 def _of_sets(inner: exp.Expression, scope: SelectScope) -> CountOfSets:
@@ -38,7 +38,7 @@ def _of_sets(inner: exp.Expression, scope: SelectScope) -> CountOfSets:
     sides = tuple(side if scope.condition is None else logic.both(side, scope.condition) for side in bound)
     everywhere = frozenset(range(len(names)))
     held = frozenset(s for s in subsets(everywhere) if _holds(formula, {names[side] for side in s}))
-    return CountOfSets(value=bind_expression(value, scope.rows), sides=sides, held=held)
+    return CountOfSets(value=looked_at(value, scope.rows), sides=sides, held=held)
 
 
 def _holds(formula: exp.Expression, there: Set[str]) -> bool:

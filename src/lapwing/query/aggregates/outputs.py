@@ -19,7 +19,8 @@ from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, has
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.aggregates.sums import SUMS
 from lapwing.query.derivation.derived import Derived, KeyValue
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.as_read import as_read, key_of
+from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
 from lapwing.query.from_clause.conditions import bound_condition
@@ -60,11 +61,12 @@ def _key(node: exp.Expression, scope: SelectScope) -> KeyValue | None:
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null) or has_aggregate(node):
         return None
     try:
-        expression = scope.rows.column(node) if is_column(node) else bind_expression(node, scope.rows)
+        value = scope.rows.column(node) if is_column(node) else bind_both(node, scope.rows)
     except QueryRefused:
         return None
-    match = next((key for key in scope.keys if key.expression == expression), None)
-    return None if match is None else KeyValue(key=match, shape=shape_of(expression.type))
+    forms = (value,) if value.read is None else (key_of(value, ()), as_read(value), value)
+    match = next((key for key in scope.keys if key.expression in forms), None)
+    return None if match is None else KeyValue(key=match, shape=shape_of(match.expression.type))
 
 
 def _filter(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:

@@ -22,7 +22,13 @@ from lapwing.query.expressions.conversion import (
     with_bounds,
     without_bounds,
 )
-from lapwing.query.expressions.expression import Expression, Literal, Operation, is_number
+from lapwing.query.expressions.expression import (
+    ColumnReference,
+    Expression,
+    Literal,
+    Operation,
+    is_number,
+)
 from lapwing.query.expressions.normal_forms import commuting, in_order
 from lapwing.query.expressions.types import (
     UNBOUNDED_REAL,
@@ -193,9 +199,29 @@ def _round(name: str, argument: Expression, step: Fraction) -> Expression:
         low, high = (floor(Fraction(k, ratio) + half) for k in integers_of(argument))
     else:
         low, high = (floor(nearest(in_steps(end, step) + half)) for end in interval_of(argument))
+        if reads_far(argument):  # a number of steps as a double, which is whole
+            name = {"round_to": "round_real"}.get(name, "floor_real")
+            ends = (nearest(low * step), nearest(high * step))
+            return Operation(function=name, arguments=(argument, _double(step)), type=real(min(ends), max(ends)))
         if max(abs(low), abs(high)) > 2**53:
             raise QueryRefused("A rounded quotient has more than 53 bits", remedy="Round to fewer digits.")
     return Operation(function=name, arguments=(argument,), type=fixed(step, low, high))
+
+
+def reads_far(argument: Expression) -> bool:
+    """Tell whether a double is computed of what was read and lies beyond what whole numbers of 53 bits hold."""
+    return isinstance(argument.type, Real) and max(map(abs, interval_of(argument))) > 2**53 and reads(argument)
+
+
+def reads(argument: Expression) -> bool:
+    """Tell whether a value is computed of what was read, and not yet kept within the bounds of the catalog."""
+    if isinstance(argument, Operation):
+        return argument.function != "inside" and any(map(reads, argument.arguments))
+    return isinstance(argument, ColumnReference) and argument.cleaned is not None
+
+
+def _double(value: Fraction) -> Literal:
+    return Literal(value=value, type=real(value, value))
 
 
 def round_to(argument: Expression, digits: Expression | None = None) -> Expression:

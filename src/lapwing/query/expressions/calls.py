@@ -1,6 +1,7 @@
 """Bind expressions over one row: syntax nodes become checked expressions, by an allow-list of nodes and arguments."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,14 +9,15 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, casts, conversion, logic, strings, temporal
-from lapwing.query.expressions.expression import Expression, Literal, Operation, require_small
+from lapwing.query.expressions.as_read import as_read, null_alike, with_read
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation, walk
 from lapwing.query.expressions.library import ANONYMOUS, CLOCK_REMEDY, CLOCKS, LIBRARY, Signature
 from lapwing.query.expressions.logic import NULL_LITERAL
 from lapwing.query.expressions.naming import name_of, remedy_of
 from lapwing.query.expressions.rows import RowScope, is_column, require_present
-from lapwing.query.expressions.types import BOOLEAN, TEXT, is_temporal
+from lapwing.query.expressions.types import BOOLEAN, TEXT, Real, is_temporal
 from lapwing.query.expressions.unknown_names import unknown_function
-from lapwing.query.expressions.weight import bearable
+from lapwing.query.expressions.weight import bearable, require_small
 
 
 def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
@@ -28,11 +30,64 @@ def bind_expression(node: exp.Expression, rows: RowScope) -> Expression:
     if handler is None:
         raise rows.refusal(node, f"{name_of(node)} is not answered here", remedy_of(node))
     try:
-        return bearable(require_small(handler(node, rows)))
+        return bearable(require_small(_seen(handler, node, rows)))
     except QueryRefused as refused:
         if refused.position is not None:
             raise
         raise rows.refusal(node, refused.reason, refused.remedy, refused.cause) from None
+
+
+def bind_both(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind an expression that may be summed or asked about: it knows what it is of values as they are read."""
+    value = bind_expression(node, rows)
+    if value.read is not None or rows.mode != "value":
+        return value
+    if not any(isinstance(part, ColumnReference) and (part.read or part.cleaned) for part in walk(value)):
+        return value
+    try:
+        return with_read(value, bind_expression(node, rows.seen("read")))
+    except QueryRefused:  # of such wide values it may not be total
+        return value
+
+
+def _seen(handler: "Handler", node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind a node in its mode: what is compared as it is read, if that is total (`as_read`)."""
+    kind = type(node)
+    try:
+        if kind in _LOOKING and rows.mode != "bounded":
+            return handler(node, rows.seen("read"))
+        if rows.mode == "value" and (kind in _ROUNDING or casts.rounds(node)):
+            return handler(node, rows.seen("within"))
+    except QueryRefused:
+        pass
+    if kind in _LOOKING:
+        return handler(node, rows.seen("bounded"))
+    return handler(node, rows.seen("computed") if rows.mode == "read" and kind not in _PASSING else rows)
+
+
+def ordered_by(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind what rows of a unit are ordered by: doubles as they are read, as steps would make some equal."""
+    value = bind_both(node, rows)
+    return as_read(value) if isinstance(as_read(value).type, Real) else value
+
+
+def looked_at(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind what is compared with something, which is bound elsewhere."""
+    if rows.mode != "bounded":  # where it was refused once, to try again would double the work at every level
+        try:
+            return bind_expression(node, rows.seen("read"))
+        except QueryRefused:
+            pass
+    return bind_expression(node, rows.seen("bounded"))
+
+
+def counted(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind what is counted where it is not NULL: as it is read, if it is missing in other rows then."""
+    value = bind_expression(node, rows)
+    if rows.mode != "value":
+        return value
+    read = looked_at(node, rows)
+    return value if null_alike(read, value) else read
 
 
 def literal(node: exp.Expression, rows: RowScope) -> Expression:
@@ -177,7 +232,7 @@ def _escape(node: exp.Expression, rows: RowScope) -> Expression:
 
 def _is(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "expression")
-    argument = bind_expression(node.this, rows)
+    argument = _either(node.this, rows)
     rows.only(node.expression, "this")
     if isinstance(node.expression, exp.Null):
         return logic.is_null(argument)
@@ -187,9 +242,21 @@ def _is(node: exp.Expression, rows: RowScope) -> Expression:
     raise rows.refusal(node, "IS takes NULL, TRUE or FALSE")
 
 
+def _either(node: exp.Expression, rows: RowScope) -> Expression:
+    """Bind what is asked whether it is NULL: within bounds, where that is NULL in the same rows."""
+    read = looked_at(node, rows)
+    if rows.mode == "bounded":
+        return read
+    try:
+        value = bind_expression(node, rows.seen("bounded"))
+    except QueryRefused:
+        return read
+    return (value if value.read is None else replace(value, read=None)) if null_alike(read, value) else read
+
+
 def _case(node: exp.Expression, rows: RowScope) -> Expression:
     rows.only(node, "this", "ifs", "default")
-    chosen = bind_expression(node.this, rows) if node.this is not None else None
+    chosen = looked_at(node.this, rows) if node.this is not None else None
     if chosen is not None and _size(chosen) * len(node.args["ifs"]) > _MOST_REPEATED:  # every branch repeats it
         raise rows.refusal(node, "CASE x WHEN repeats a long x too often", "Write CASE WHEN condition THEN ….")
     conditions: list[Expression] = []
@@ -221,6 +288,20 @@ def _if(node: exp.Expression, rows: RowScope) -> Expression:
     condition, chosen = bind_expression(node.this, rows), bind_expression(node.args["true"], rows)
     otherwise = node.args.get("false")
     return logic.case([condition], [chosen], bind_expression(otherwise, rows) if otherwise else NULL_LITERAL)
+
+
+def _null_if(node: exp.Expression, rows: RowScope) -> Expression:
+    rows.only(node, "this", "expression")
+    return _unless(node.this, node.expression, rows)
+
+
+def _unless(value: exp.Expression, other: exp.Expression, rows: RowScope) -> Expression:
+    """Bind a value that is NULL where it equals another: both are looked at as they are read."""
+    own = bind_expression(value, rows)
+    if rows.mode in ("bounded", "read"):  # one form of all
+        own = own if own.read is None else replace(own, read=None)
+        return logic.null_if(own, own, bind_expression(other, rows))
+    return logic.null_if(own, looked_at(value, rows), looked_at(other, rows))
 
 
 def _added(sign: int) -> Callable[[exp.Expression, RowScope], Expression]:
@@ -339,6 +420,8 @@ def _anonymous(node: exp.Expression, rows: RowScope) -> Expression:
     """Bind a function that the parser has no node for."""
     rows.only(node, "this", "expressions")
     name = node.name.upper()
+    if name == "NULLIFZERO" and len(node.expressions) == 1:
+        return _unless(node.expressions[0], exp.Literal.number(0), rows)
     if name in ANONYMOUS:
         rule, words, counts = ANONYMOUS[name]
         parts = node.expressions
@@ -405,4 +488,21 @@ HANDLERS: Mapping[type[exp.Expression], Handler] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
     **{kind: _call(signature) for kind, signature in LIBRARY.items()},
+    exp.Nullif: _null_if,
 }
+
+_LOOKING: frozenset[type[exp.Expression]] = frozenset(
+    {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.NullSafeEQ, exp.NullSafeNEQ,
+     exp.EqualNull, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpFullMatch, exp.StartsWith, exp.EndsWith,
+     exp.Contains}
+)  # fmt: skip
+"""Nodes that look at values and are none of them."""
+_ROUNDING: frozenset[type[exp.Expression]] = frozenset(
+    {exp.Floor, exp.Ceil, exp.Round, exp.Trunc, exp.Sign, exp.Mod, exp.WidthBucket}
+)
+"""Functions that jump: a value that was moved by half a step may be worth one less."""
+_PASSING: frozenset[type[exp.Expression]] = frozenset(
+    {exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Case, exp.If, exp.Least, exp.Greatest,
+     exp.Coalesce, exp.Nullif, exp.And, exp.Or, exp.Not, exp.Is}
+)  # fmt: skip
+"""Nodes whose value is one of theirs, or a condition's."""

@@ -49,6 +49,12 @@ _PLAIN_DECIMAL = (18, 3)  # as in DuckDB
 _TIMES = {exp.DType.TIME: "TIME", exp.DType.TIMETZ: "TIME", exp.DType.TIMESTAMPTZ: "TIMESTAMPTZ"}
 
 
+def rounds(node: exp.Expression) -> bool:
+    """Tell whether a node is a cast to a type of whole numbers or of decimals."""
+    target = node.args["to"].this if isinstance(node, exp.Cast) else None
+    return target in _INTEGERS or target == exp.DType.DECIMAL
+
+
 def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: bool) -> Expression:
     """Convert an expression to a type, given its parameters, or refuse a cast that could fail on some row.
 
@@ -94,7 +100,9 @@ def _to_decimal(argument: Expression, width: int, scale: int = 0) -> Expression:
         raise QueryRefused("A cast of text to DECIMAL can fail", remedy="Write TRY_CAST(x AS DOUBLE).")
     rounded = arithmetic.round_to(to_number(argument), conversion.number(Fraction(scale)))
     arithmetic.require_numbers("A cast to DECIMAL", (rounded,))
-    if max(map(abs, conversion.interval_of(rounded))) >= Fraction(10) ** (width - scale):
+    if not arithmetic.reads(rounded) and max(map(abs, conversion.interval_of(rounded))) >= Fraction(10) ** (
+        width - scale
+    ):
         raise QueryRefused(
             f"A cast to DECIMAL({width}, {scale}) can fail: the number may be larger", remedy="Use more digits."
         )
@@ -122,6 +130,8 @@ def to_integer(argument: Expression, target: str, low: int, high: int) -> Expres
         raise QueryRefused("A cast of text to a number can fail", remedy=f"Write TRY_CAST(x AS {target}).")
     rounded = arithmetic.round_to(to_number(argument))
     arithmetic.require_numbers(f"A cast to {target}", (rounded,))
+    if arithmetic.reads(rounded):  # what bounds rule out is no reason to refuse it
+        return rounded
     least_value, greatest_value = conversion.interval_of(rounded)
     if not low <= least_value <= greatest_value <= high:
         raise QueryRefused(

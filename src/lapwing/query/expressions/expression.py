@@ -6,7 +6,7 @@ texts are.
 
 What is written once in a subquery is put wherever its column is named. A plan shares such expressions, but its text and
 its SQL repeat them, and functions that walk it take a frame of Python's stack for every level. So sizes and depths are
-bounded where expressions are made: the limits are at the end.
+bounded where expressions are made (`weight`), and at the end.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ from lapwing.query.expressions.days import bounded_temporal
 from lapwing.query.expressions.types import BOOLEAN, TEXT, UNBOUNDED_INTEGER, UNBOUNDED_REAL, Fixed, Real, Type
 
 Constant = bool | Fraction | str | date | datetime | None
+_STEPPING = frozenset({"rescale", "to_fixed", "floor_to", "round_to", "truncate_to", "exact_steps"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,13 +29,18 @@ class ColumnReference:
     """A column of the protected table, as the catalog declares it, or of a relation made from it.
 
     `written` is what the question calls it, and `listed` has the texts that the catalog lists, if there are no others:
-    for people, no part of the plan, and of no comparison.
+    for people, no part of the plan, and of no comparison. `read` is the same value as it was read, if that differs, and
+    `cleaned` leads back; `decimal` says that it is of a decimal, `whole` that it differs by a clamp alone (`as_read`).
     """
 
     name: str
     type: Type
     written: str | None = field(default=None, compare=False, repr=False)
     listed: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    read: "Expression | None" = field(default=None, compare=False, repr=False)
+    cleaned: "ColumnReference | None" = field(default=None, compare=False, repr=False)
+    decimal: bool = field(default=False, compare=False, repr=False)
+    whole: bool = field(default=False, compare=False, repr=False)
 
     children: ClassVar[tuple["Expression", ...]] = ()
 
@@ -50,6 +56,7 @@ class Literal:
     type: Type
 
     children: ClassVar[tuple["Expression", ...]] = ()
+    read: ClassVar[None] = None
 
     def __str__(self) -> str:
         match self.value:
@@ -77,6 +84,7 @@ class Operation:
     function: str
     arguments: tuple["Expression", ...]
     type: Type
+    read: "Expression | None" = field(default=None, compare=False, repr=False)
     nodes: int = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)
 
@@ -85,11 +93,7 @@ class Operation:
         object.__setattr__(self, "depth", 1 + max(map(depth_of, self.arguments), default=0))
 
     def __str__(self) -> str:
-        suffix = ""
-        if self.function in {"rescale", "to_fixed", "floor_to", "round_to", "truncate_to"} and isinstance(
-            self.type, Fixed
-        ):
-            suffix = f"; {self.type.step}"
+        suffix = f"; {self.type.step}" if isinstance(self.type, Fixed) and self.function in _STEPPING else ""
         return f"{self.function}({', '.join(map(str, self.arguments))}{suffix})"
 
     @property
@@ -127,7 +131,8 @@ def columns_of(expression: Expression | None) -> frozenset[str]:
 
 def written_in(expression: Expression | None) -> frozenset[str]:
     """Return the names of the columns that an expression reads, as the question writes them."""
-    return frozenset(node.written or node.name for node in walk(expression) if isinstance(node, ColumnReference))
+    named = (node for node in walk(expression) if isinstance(node, ColumnReference))
+    return frozenset(node.written or (node.cleaned or node).name for node in named)
 
 
 def is_number(kind: Type) -> bool:
@@ -151,27 +156,8 @@ def column_type(declared: DeclaredColumn) -> Type:
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 
-MOST_NODES = 10_000
-"""The most columns, constants and functions in an expression, and in all columns of a subquery together."""
 MOST_NODES_IN_ALL = 100_000
-"""The most of them in all aggregates of a question."""
-MOST_DEPTH = 180
-"""Comparing two expressions takes three of Python's 1,000 stack frames for a level."""
-
-
-def require_small(expression: Expression) -> Expression:
-    """Return an expression, or refuse it if it has become too large."""
-    if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
-        reason = "An expression grows too large when the columns of subqueries are put into it"
-        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
-    return expression
-
-
-def require_few(expressions: Iterable[Expression]) -> None:
-    """Refuse the columns of a subquery that are too large together."""
-    if sum(map(nodes_of, expressions)) > MOST_NODES:
-        reason = "The columns of a subquery grow too large when those of others are put into them"
-        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+"""The most columns, constants and functions in all aggregates of a question; for one expression see `weight`."""
 
 
 def require_bounded(expressions: Iterable[Expression]) -> None:

@@ -184,7 +184,6 @@ LIBRARY: Mapping[type[exp.Expression], Signature] = {
     exp.SafeDivide: Signature(rule=arithmetic.divide, needed=PAIR),
     exp.WidthBucket: Signature(rule=numeric.width_bucket, needed=("this", "min_value", "max_value", "num_buckets")),
     # choice and comparison
-    exp.Nullif: Signature(rule=logic.null_if, needed=PAIR),
     exp.NullSafeEQ: Signature(rule=_alike, needed=PAIR),
     exp.NullSafeNEQ: Signature(rule=logic.distinct, needed=PAIR),
     exp.EqualNull: Signature(rule=_alike, needed=PAIR),
@@ -290,7 +289,6 @@ ANONYMOUS: Mapping[str, tuple[Callable[..., Expression], int, tuple[int, ...]]] 
     "IFF": (lambda condition, x, y: logic.case([condition], [x], y), 0, (3,)),
     "ISNULL": (lambda x, *y: logic.coalesce(x, *y) if y else logic.is_null(x), 0, (1, 2)),
     "ZEROIFNULL": (lambda x: logic.coalesce(x, _ZERO), 0, (1,)),
-    "NULLIFZERO": (lambda x: logic.null_if(x, _ZERO), 0, (1,)),
     "SQUARE": (lambda x: arithmetic.multiply(x, x), 0, (1,)),
     "DIV0": (_divide_or_zero, 0, (2,)),
     "DIV0NULL": (_divide_or_zero_or_null, 0, (2,)),

@@ -11,7 +11,7 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions import normal_forms
+from lapwing.query.expressions import as_read, normal_forms
 from lapwing.query.expressions.conversion import alike, folded, number, with_bounds
 from lapwing.query.expressions.expression import (
     ColumnReference,
@@ -76,6 +76,7 @@ def compare(symbol: str, left: Expression, right: Expression) -> Expression:
     if symbol in ("=", "<>"):
         _refuse_slips(left, [right])
         _refuse_slips(right, [left])
+    left, right = as_read.as_bounded(symbol, left, right)
     return normal_forms.comparison(COMPARISONS[symbol], *alike((left, right)))
 
 
@@ -113,7 +114,7 @@ def member(argument: Expression, choices: Sequence[Expression]) -> Expression:
     if not choices or not all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
         raise QueryRefused("IN takes a list of constants", remedy="Write x IN (1, 2, 3), without NULL.")
     _refuse_slips(argument, choices)
-    together = alike((argument, *choices))
+    together = alike((as_read.settled("=", argument, choices) or argument, *choices))
     return normal_forms.membership(together[0], together[1:])
 
 
@@ -141,13 +142,21 @@ def is_null(argument: Expression) -> Expression:
 
 def distinct(left: Expression, right: Expression) -> Expression:
     """Tell whether two values differ, where NULL is a value of its own: never NULL."""
+    left, right = as_read.as_bounded("=", left, right)
     return normal_forms.commuting("distinct", alike((left, right)), BOOLEAN)
 
 
-def null_if(argument: Expression, other: Expression) -> Expression:
-    """Return the first value, or NULL where it equals the second."""
-    argument, other = alike((argument, other))
-    return Operation(function="null_if", arguments=(argument, other), type=argument.type)
+def null_if(value: Expression, read: Expression, other: Expression) -> Expression:
+    """Return a value, or NULL where what was read of it equals another."""
+    if read == other:
+        read = other = value
+    elif as_read.settled("=", read, (other,)) is not None:
+        read = value
+    if read == value:
+        value, other = alike((value, other))
+        return Operation(function="null_if", arguments=(value, other), type=value.type)
+    equal = compare("=", read, other)
+    return as_read.with_read(case([equal], [NULL_LITERAL], value), case([equal], [NULL_LITERAL], read))
 
 
 def exclusive(left: Expression, right: Expression) -> Expression:

@@ -7,6 +7,7 @@ A function that has no value at a place (the root of −1, the logarithm of 0) i
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
@@ -85,11 +86,18 @@ def truncate(argument: Expression, digits: Expression | None = None) -> Expressi
     down = arithmetic.floor_digits(argument, digits)
     if down is argument:
         return argument
+    if arithmetic.reads_far(argument):
+        return replace(cast(Operation, down), function="truncate_real", type=_outermost(down))
     up = arithmetic.negate(arithmetic.floor_digits(arithmetic.negate(argument), digits))
     low, high = integers_of(down)[0], integers_of(up)[1]
     low, high = (low if low >= 0 else integers_of(up)[0]), (high if high <= 0 else integers_of(down)[1])
     inner = cast(Operation, down).arguments[0]
     return Operation(function="truncate_to", arguments=(inner,), type=fixed(cast(Fixed, down.type).step, low, high))
+
+
+def _outermost(argument: Expression) -> Real:
+    most = max(map(abs, interval_of(argument)))
+    return real(-most, most)
 
 
 def width_bucket(argument: Expression, low: Expression, high: Expression, count: Expression) -> Expression:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
 
 from sqlglot import exp
 
@@ -10,6 +11,8 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.unknown_names import part_refused, unknown_column, unknown_source
 from lapwing.query.text.positions import position_of
+
+Mode = Choice["value", "read", "computed", "within", "bounded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +34,15 @@ class RowScope:
     """The columns that an expression may name, and the text that positions refer to.
 
     Args: prepared: nodes of the tree that were bound before (window functions; after GROUP BY, keys and aggregates),
-        by identity; lost: the columns that existed before GROUP BY, to explain why one is not there any more.
+        by identity; lost: the columns that existed before GROUP BY, to explain why one is not there any more; mode:
+        what a bounded number is here (`as_read.in_mode`); in "bounded" no comparison looks at what was read.
     """
 
     text: str
     sources: tuple[TableReference, ...] = ()
     prepared: Mapping[int, Expression] = field(default_factory=dict)
     lost: tuple[TableReference, ...] = ()
+    mode: Mode = "value"
 
     def refusal(
         self, node: exp.Expression, reason: str, remedy: str = "", cause: RefusalCause | None = None
@@ -70,7 +75,17 @@ class RowScope:
 
     def ready(self, node: exp.Expression) -> Expression | None:
         """Return what a node was bound to before, if it was."""
-        return self.prepared.get(id(node))
+        ready = self.prepared.get(id(node))
+        return ready if ready is None or self.mode == "value" else self._as_asked(ready)
+
+    def seen(self, mode: Mode) -> "RowScope":
+        """Return the same names with values in another mode; from "bounded" no way leads back."""
+        return self if self.mode in ("bounded", mode) else replace(self, mode=mode)
+
+    def _as_asked(self, value: Expression) -> Expression:
+        from lapwing.query.expressions.as_read import in_mode  # here: most questions read no bounded number
+
+        return in_mode(value, self.mode)
 
     def column(self, node: exp.Expression) -> Expression:
         """Find a column by its name, without regard to case."""
@@ -90,7 +105,8 @@ class RowScope:
             raise self._ambiguous(node)
         if found:
             other = isinstance(found[0], ColumnReference) and found[0].name != identifier.name
-            return replace(found[0], written=identifier.name) if other else found[0]
+            value = replace(found[0], written=identifier.name) if other else found[0]
+            return value if self.mode == "value" else self._as_asked(value)
         if unit:
             reason = f"'{identifier.name}' is the privacy unit and not a column of the catalog"
             raise self.refusal(node, reason, f"Use COUNT(DISTINCT {identifier.name}).")

@@ -78,6 +78,10 @@ TIMESTAMP = Plain(name="timestamp")
 NULL = Plain(name="null")
 UNBOUNDED_INTEGER = Fixed(step=Fraction(1), low=None, high=None)
 UNBOUNDED_REAL = Real(low=None, high=None)
+# Bounds of bounded numbers as they are read (`as_read`): products of two integers stay inside 128 bits, and products
+# of three doubles inside doubles.
+READ_INTEGER = Fixed(step=Fraction(1), low=-(2**56), high=2**56)
+READ_REAL = Real(low=-(Fraction(2) ** 150), high=Fraction(2) ** 150)
 
 
 def is_temporal(kind: Type) -> bool:

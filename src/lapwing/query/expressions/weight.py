@@ -1,9 +1,9 @@
 """How large an engine's copy of an expression becomes, as it repeats arguments: a limit keeps its planner quick."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import Expression, Operation
+from lapwing.query.expressions.expression import Expression, Operation, depth_of, nodes_of
 
 HEAVIEST = 10_000
 """The most parts that an engine may make of an expression."""
@@ -25,6 +25,10 @@ COPIES: Mapping[str, tuple[int, ...]] = {
     "between": (6, 2, 2),  # measured: planning takes six times as long a level
     "member": (6,),
     "magnitude": (5,),
+    "exact_steps": (6,),
+    "floor_real": (3,),  # on Spark
+    "round_real": (3,),
+    "truncate_real": (3,),
 }
 
 
@@ -46,3 +50,24 @@ def bearable(node: Expression) -> Expression:
     if isinstance(node, Operation) and weight(node) > HEAVIEST:
         raise QueryRefused("An expression is too large for the engine", remedy="Nest /, NULLIF, IN and BETWEEN less.")
     return node
+
+
+MOST_NODES = 10_000
+"""The most columns, constants and functions in an expression, and in all columns of a subquery together."""
+MOST_DEPTH = 180
+"""Comparing two expressions takes three of Python's 1,000 stack frames for a level."""
+
+
+def require_small(expression: Expression) -> Expression:
+    """Return an expression, or refuse it if it has become too large."""
+    if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
+        reason = "An expression grows too large when the columns of subqueries are put into it"
+        raise QueryRefused(reason, remedy="Compute fewer things from one another.")
+    return expression
+
+
+def require_few(expressions: Iterable[Expression]) -> None:
+    """Refuse the columns of a subquery that are too large together."""
+    if sum(map(nodes_of, expressions)) > MOST_NODES:
+        reason = "The columns of a subquery grow too large when those of others are put into them"
+        raise QueryRefused(reason, remedy="Compute fewer things from one another.")

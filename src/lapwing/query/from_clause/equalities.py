@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import logic
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.calls import bind_expression, looked_at
 from lapwing.query.expressions.conversion import alike
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
@@ -31,7 +31,7 @@ def sides_of(node: exp.Expression, ours: RowScope, theirs: RowScope) -> tuple[Ex
         return None
     for left, right in ((node.this, node.expression), (node.expression, node.this)):
         if binds(left, ours) and not binds(left, theirs) and binds(right, theirs) and not binds(right, ours):
-            return bind_expression(left, ours), bind_expression(right, theirs)
+            return looked_at(left, ours), looked_at(right, theirs)
     return None
 
 

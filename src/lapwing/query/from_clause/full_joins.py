@@ -10,12 +10,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.query.expressions import logic
-from lapwing.query.expressions.conversion import alike
+from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.equalities import column_called
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
+from lapwing.query.from_clause.unions import hull_of, reading_alike
 from lapwing.query.from_clause.unit_joins import bind_unit_join, join_using
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection
@@ -44,18 +45,26 @@ def bind_full_join(node: exp.Expression, bound: Input, other: Input, scope: Scop
         for name, value in source.columns.items():
             beside = here.get(name) if source.name in theirs else here.get(name.casefold())
             with scope.nowhere.pointing(node):
-                pairs.append(alike((value, logic.NULL_LITERAL if beside is None else beside)))
-    columns = fresh("f", [logic.hull(pair) for pair in pairs], left.selection.relation, right.selection.relation)
+                pairs.append(reading_alike((value, logic.NULL_LITERAL if beside is None else beside)))
+    named = fresh("f", [logic.hull(pair) for pair in pairs], left.selection.relation, right.selection.relation)
+    both = [hull_of(column, pair) for column, pair in zip(named, pairs, strict=True)]
+    columns, read = [one for one, _ in both], [other for _, other in both if other is not None]
+    shown: list[Sequence[Expression]] = [*pairs]
+    shown += (tuple(map(as_read, pair)) for pair in pairs if any(value.read for value in pair))
     parts = [
-        Part(source=side.selection, expressions=tuple(pair[place] for pair in pairs))
+        Part(source=side.selection, expressions=tuple(pair[place] for pair in shown))
         for place, side in enumerate((left, right))
     ]
-    named = iter(columns)
+    following = iter(columns)
     sources: tuple[TableReference, ...] = tuple(
-        replace(source, columns={name: next(named) for name in source.columns}, unit=_unit(node, source, bound, scope))
+        replace(
+            source, columns={name: next(following) for name in source.columns}, unit=_unit(node, source, bound, scope)
+        )
         for source in left.sources
     )
-    return replace(bound, selection=Selection(relation=Union(parts=tuple(parts), columns=columns)), sources=sources)
+    return replace(
+        bound, selection=Selection(relation=Union(parts=tuple(parts), columns=(*columns, *read))), sources=sources
+    )
 
 
 def _one_way(node: exp.Expression, kind: UnitJoinKind, one: Input, other: Input, scope: Scope) -> Input:

@@ -4,27 +4,31 @@ Guarantee: what a unit's group is worth depends on that unit's own rows alone, a
 follow from the most rows a unit has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import cast
+from typing import TypeVar, cast
 
 from sqlglot import exp
 
 from lapwing.catalog.model import Catalog
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import conversion
-from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, require_few
+from lapwing.query.expressions.calls import bind_both, bind_expression
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.weight import require_few
 from lapwing.query.from_clause.select_list import chosen, named
 from lapwing.query.from_clause.unit_aggregates import AGGREGATES, UnitCall, bind_call, without_filter
-from lapwing.query.relations.fresh_columns import fresh
+from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.identity import names_unit, origin
-from lapwing.query.relations.per_unit import PerUnit, UnitAggregate, UnitFunction
+from lapwing.query.relations.per_unit import PASSING, PerUnit, UnitAggregate, UnitFunction
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.size import MOST_COLUMNS
+from lapwing.query.relations.windowed import Window
+
+Part = TypeVar("Part", UnitAggregate, Window)
 
 
 def is_aggregated(select: exp.Select) -> bool:
@@ -41,10 +45,14 @@ def _has_aggregate(node: exp.Expression) -> bool:
 
 @dataclass(slots=True)
 class _Collected:
-    """The nodes that become columns, by identity: aggregates and group expressions."""
+    """The nodes that become columns, by identity: aggregates and group expressions.
+
+    Args: read: the same aggregate of values as they are read, where it passes one on.
+    """
 
     aggregates: dict[UnitAggregate, list[int]] = field(default_factory=dict)
     groups: dict[Expression, list[int]] = field(default_factory=dict)
+    read: dict[UnitAggregate, UnitAggregate] = field(default_factory=dict)
 
 
 def bind_aggregates(
@@ -64,9 +72,16 @@ def bind_aggregates(
     with rows.pointing(select):
         require_few([*groups, *(part.argument for part in collected.aggregates if part.argument is not None)])
     aggregates = tuple(sorted(collected.aggregates, key=str))
-    columns = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
-    relation = PerUnit(source=selection, groups=groups, aggregates=aggregates, columns=columns)
-    places: Mapping[object, ColumnReference] = dict(zip((*groups, *aggregates), columns, strict=True))
+    named = fresh("g", [part.type for part in (*groups, *aggregates)], selection.relation)
+    by, further = with_read(named[: len(groups)], groups)
+    shown, read = read_too(named[len(groups) :], aggregates, collected.read)
+    relation = PerUnit(
+        source=selection,
+        groups=(*groups, *further.values()),
+        aggregates=(*aggregates, *read.values()),
+        columns=(*by, *further, *shown, *read),
+    )
+    places: Mapping[object, ColumnReference] = dict(zip((*groups, *aggregates), (*by, *shown), strict=True))
     prepared = {
         node: places[value]
         for kind in (collected.groups, collected.aggregates)
@@ -101,7 +116,7 @@ def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: C
 
 
 def _group(node: exp.Expression, rows: RowScope) -> Expression:
-    bound = bind_expression(node, rows)
+    bound = bind_both(node, rows)
     if isinstance(bound, Literal):
         raise rows.refusal(node, "GROUP BY takes columns, not constants", "Leave it out.")
     return bound
@@ -116,6 +131,9 @@ def _collect(
     if isinstance(node, exp.AggFunc | exp.Filter):
         aggregate = _aggregate(node, selection, rows)
         collected.aggregates.setdefault(aggregate, []).append(id(node))
+        read = _read(node, aggregate, selection, rows)
+        if read is not None and read != aggregate:
+            collected.read[aggregate] = read
         return
     if not isinstance(node, exp.Literal) and not _has_aggregate(node):
         try:
@@ -127,6 +145,46 @@ def _collect(
             return
     for child in node.iter_expressions():
         _collect(child, groups, selection, rows, collected)
+
+
+def _read(node: exp.Expression, aggregate: UnitAggregate, selection: Selection, rows: RowScope) -> UnitAggregate | None:
+    """Return the least or the greatest value as it is read; None of another aggregate, or if there is none."""
+    if aggregate.function not in PASSING:
+        return None
+    try:
+        return _aggregate(node, selection, rows.seen("read"))
+    except QueryRefused:
+        return None
+
+
+def read_too(
+    columns: Sequence[ColumnReference], parts: Sequence[Part], read: Mapping[Part, Part]
+) -> tuple[tuple[ColumnReference, ...], dict[ColumnReference, Part]]:
+    """Return columns that know what they are as they are read, and further ones that are that, with what they are of.
+
+    Args: parts: what the columns are; read: the same as it is read, of some.
+    """
+    own, further = list[ColumnReference](), dict[ColumnReference, Part]()
+    for column, part in zip(columns, parts, strict=True):
+        if part in read:
+            twin = ColumnReference(
+                name=f"{column.name} as read",
+                type=read[part].type,
+                cleaned=column,
+                whole=_is_clamp_of(part, read[part]),
+            )
+            further[twin] = read[part]
+            column = replace(column, read=twin)
+        own.append(column)
+    return tuple(own), further
+
+
+def _is_clamp_of(part: UnitAggregate | Window, read: UnitAggregate | Window) -> bool:
+    """Tell whether an aggregate differs by a clamp alone: the greatest of clamped values is the greatest, clamped."""
+    if not isinstance(part, UnitAggregate) or not isinstance(read, UnitAggregate):
+        return False
+    argument = read.argument
+    return isinstance(argument, ColumnReference) and argument.whole and argument.cleaned == part.argument
 
 
 # ---- aggregates -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.as_read import as_read
+from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.from_clause.conditions import bound_condition, conjuncts, filtered
 from lapwing.query.from_clause.equalities import equal
@@ -131,7 +132,7 @@ def _in(node: exp.Expression, denied: bool, bound: Input, scope: Scope, subquery
     public = subquery(node.args["query"], scope)
     if isinstance(public, Input):
         return _in_units(node, denied, bound, public, scope)
-    value = bind_expression(node.this, rows)
+    value = looked_at(node.this, rows)
     columns = list(public.source.columns.values())
     if len(columns) != 1:
         raise rows.refusal(node, "IN takes a subquery with one column")
@@ -162,7 +163,7 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
         raise rows.refusal(node, reason, f"Write {unit} IN (SELECT {unit} FROM …), or NOT EXISTS with an equality.")
     check_units(node, bound, other, rows)
     with rows.pointing(node):
-        pair = equal(bind_expression(node.this, rows), shown[0][1])
+        pair = equal(looked_at(node.this, rows), as_read(shown[0][1]))
     if not is_linked([pair], bound, other, scope):
         raise rows.refusal(node, *unlinked(bound, other, scope))
     return paired("semi", bound, other, [pair], [], scope)

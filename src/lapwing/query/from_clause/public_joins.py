@@ -11,8 +11,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
+from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.rows import RowScope, TableReference
+from lapwing.query.expressions.types import Fixed, Type
 from lapwing.query.from_clause.conditions import bound_condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.equalities import Pairs, binds, column_called, equal, pairs_in_order, separated
 from lapwing.query.from_clause.full_joins import bind_full_join, bind_right_join
@@ -125,7 +127,7 @@ def _shared(using: Sequence[exp.Expression], private: RowScope, public: RowScope
     for name in using:
         column = column_called(name)
         with private.pointing(name):
-            pairs.append(equal(private.column(column), public.column(column)))
+            pairs.append(equal(as_read(private.column(column)), public.column(column)))
     return pairs
 
 
@@ -232,7 +234,14 @@ def _added(rows: PublicRows, relation: Relation) -> tuple[ColumnReference, ...]:
     return tuple(ColumnReference(name=f"{rows.table.name}.{c.name}{suffix}", type=c.type) for c in rows.columns)
 
 
+def _is_narrow(kind: Type) -> bool:
+    """Tell whether different numbers of steps are different doubles: up to 2⁵⁰ are a last bit apart and more."""
+    return isinstance(kind, Fixed) and kind.bounded and max(abs(kind.low or 0), abs(kind.high or 0)) <= 2**50
+
+
 def _injective(expression: Expression) -> ColumnReference | None:
     """Return the column that a joined value is, up to a change of units that keeps different values different."""
     column = unscaled(expression)
+    if isinstance(column, Operation) and column.function == "to_real" and _is_narrow(column.arguments[0].type):
+        column = unscaled(column.arguments[0])
     return column if isinstance(column, ColumnReference) else None

@@ -105,7 +105,7 @@ def kept(table: Table, name: str) -> Input:
     if table.unit_day is not None:
         raise QueryRefused(f"The units of {table.name} are persons and days", remedy="Watch it with `lapwing monitor`.")
     relation = ProtectedRows(table=table)
-    columns: dict[str, Expression] = {column.name: column for column in relation.columns}
+    columns: dict[str, Expression] = {c.name: c for c in relation.columns if c.cleaned is None}
     return Input(
         selection=Selection(relation=relation),
         sources=(TableReference(name=name, columns=columns, unit=unit_of(table)),),

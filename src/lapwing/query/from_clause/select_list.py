@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Expression, require_few
+from lapwing.query.expressions.calls import bind_both
+from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope, is_column, same_name
+from lapwing.query.expressions.weight import require_few
 from lapwing.query.relations.size import MOST_COLUMNS
 
 
@@ -98,7 +99,7 @@ def _item(node: exp.Expression, rows: RowScope, place: int) -> SelectItem:
     unit = rows.is_unit(inner)
     # Where the unit is declared it is also a column that questions may read.
     declared = not unit or any(same_name(inner.this, column) for source in rows.sources for column in source.columns)
-    value = bind_expression(inner, rows) if declared else None
+    value = bind_both(inner, rows) if declared else None
     return SelectItem(name=name, value=value, unit=unit)
 
 
@@ -146,5 +147,5 @@ def with_aliases(clause: exp.Expression | None, select: exp.Select, rows: RowSco
     for node in clause.find_all(exp.Column) if clause is not None else ():
         aliased = _aliased(node, select.expressions, rows)
         if aliased is not None:
-            prepared[id(node)] = bind_expression(aliased, rows)
+            prepared[id(node)] = bind_both(aliased, rows)
     return RowScope(text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost)

@@ -26,7 +26,7 @@ from lapwing.query.from_clause.conditions import filtered
 from lapwing.query.from_clause.equalities import all_of, filtered_by_own, pairs_in_order, separated, shown_of
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
 from lapwing.query.from_clause.unit_joins import check_names
-from lapwing.query.relations.fresh_columns import fresh
+from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.relation import Selection, tables_of, units_of_row
 from lapwing.query.relations.shared_join import SharedJoin, kinds_of_units
 
@@ -52,11 +52,12 @@ def bind_shared_join(
     other, rest = filtered_by_own(other, rest, rows, theirs)
     shown = shown_of(other)
     added = fresh("s", [value.type for value in shown], bound.selection.relation, other.selection.relation)
+    added, further = with_read(added, shown)
     relation = SharedJoin(
         source=bound.selection,
         other=other.selection,
-        shown=shown,
-        added=added,
+        shown=(*shown, *further.values()),
+        added=(*added, *further),
         on=pairs_in_order(pairs),
         apart=tuple(sorted(set(apart.values()))),
     )

@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import ColumnReference, Expression, require_small
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
+from lapwing.query.expressions.weight import require_small
 from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
 from lapwing.query.from_clause.conditions import condition, conjunction, conjuncts, filtered
 from lapwing.query.from_clause.groupings import bind_aggregates, is_aggregated
@@ -25,7 +26,7 @@ from lapwing.query.from_clause.select_list import SelectList, bind_list, with_al
 from lapwing.query.from_clause.unions import aligned, parts_of, united
 from lapwing.query.from_clause.unit_joins import compared
 from lapwing.query.from_clause.unit_windows import bind_windows, definitions_in, windows_in
-from lapwing.query.relations.fresh_columns import fresh
+from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
@@ -334,7 +335,9 @@ def _distinct(
         raise rows.refusal(node, reason, remedy)
     expressions = tuple(sorted(dict.fromkeys(shown.columns.values()), key=str))
     named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
-    relation = DistinctRows(source=bound.selection, columns=named, expressions=expressions)
+    named, further = with_read(named, expressions)
+    every, values = (*named, *further), (*expressions, *further.values())
+    relation = DistinctRows(source=bound.selection, columns=every, expressions=values)
     places = dict(zip(expressions, named, strict=True))
     columns: dict[str, Expression] = {name: places[value] for name, value in shown.columns.items()}
     return replace(bound, selection=Selection(relation=relation)), replace(shown, columns=columns)

@@ -6,8 +6,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.query.expressions import logic
+from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.conversion import alike
-from lapwing.query.expressions.expression import Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.rows import TableReference
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope
 from lapwing.query.relations.fresh_columns import fresh
@@ -53,7 +54,33 @@ def _column_by_column(
         reason = f"{what} have different columns, or the privacy unit among them in different places"
         raise scope.nowhere.refusal(node, reason, "List the same columns in the same order.")
     with scope.nowhere.pointing(node):
-        return [alike(column) for column in zip(*shown, strict=True)]
+        return [reading_alike(column) for column in zip(*shown, strict=True)]
+
+
+def reading_alike(values: Sequence[Expression]) -> tuple[Expression, ...]:
+    """Bring values to one type, and what they are as they are read to one too, where any of them differs there."""
+    together = alike(values)
+    if all(value.read is None for value in values):
+        return together
+    pairs = zip(together, alike(list(map(as_read, values))), strict=True)
+    return tuple(value if isinstance(value, Literal) else replace(value, read=read) for value, read in pairs)
+
+
+def hull_of(column: ColumnReference, values: Sequence[Expression]) -> tuple[ColumnReference, ColumnReference | None]:
+    """Return a column whose values are any of several, and what it is as they are read, where that differs."""
+    if all(value.read is None for value in values):
+        return column, None
+    kinds = [value.read for value in values if isinstance(value, ColumnReference) and value.type == column.type]
+    passed = [kind for kind in kinds if isinstance(kind, ColumnReference)]
+    alone = len(passed) == len(values)
+    read = ColumnReference(
+        name=f"{column.name} as read",
+        type=logic.hull(list(map(as_read, values))),
+        cleaned=column,
+        decimal=alone and all(kind.decimal for kind in passed),
+        whole=alone and all(kind.whole for kind in passed),
+    )
+    return replace(column, read=read), read
 
 
 def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str, scope: Scope) -> Input:
@@ -65,9 +92,12 @@ def united(node: exp.Expression, parts: Sequence[Input | PublicInput], name: str
     rows = _column_by_column(node, "The parts of UNION ALL", inputs, scope)
     with scope.nowhere.pointing(node):
         types = [logic.hull(column) for column in rows]
-    flat = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in rows)) for i, part in enumerate(inputs)])
-    columns = fresh("u", types, *(part.source.relation for part in flat))
-    relation = Union(parts=tuple(sorted(flat, key=str)), columns=columns)
+    every = [*rows, *(tuple(map(as_read, values)) for values in rows if any(value.read for value in values))]
+    flat = _flat([Part(source=part.selection, expressions=tuple(c[i] for c in every)) for i, part in enumerate(inputs)])
+    named = fresh("u", types, *(part.source.relation for part in flat))
+    pairs = [hull_of(column, values) for column, values in zip(named, rows, strict=True)]
+    columns, read = [column for column, _ in pairs], [column for _, column in pairs if column is not None]
+    relation = Union(parts=tuple(sorted(flat, key=str)), columns=(*columns, *read))
     source = TableReference(name=name, columns=dict(zip(first.columns, columns, strict=True)), unit=first.unit)
     return Input(selection=Selection(relation=relation), sources=(source,), unit_place=inputs[0].unit_place)
 

@@ -12,7 +12,7 @@ from typing import cast
 from sqlglot import exp
 
 from lapwing.query.expressions import conversion, logic
-from lapwing.query.expressions.calls import bind_expression
+from lapwing.query.expressions.calls import bind_expression, counted, looked_at
 from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import name_of
@@ -69,10 +69,10 @@ def _count(call: UnitCall) -> BoundCall:
         rows.only(node.this, "expressions")
         if len(node.this.expressions) != 1:
             raise rows.refusal(node, "COUNT(DISTINCT …) takes one expression")
-        return "count_distinct", (logic.only_where(bind_expression(node.this.expressions[0], rows), call.where),), kind
+        return "count_distinct", (logic.only_where(looked_at(node.this.expressions[0], rows), call.where),), kind
     argument: Expression | None = None
     if not isinstance(node.this, exp.Star) and not (node.this is not None and rows.is_unit(node.this)):
-        argument = bind_expression(node.this, rows)
+        argument = counted(node.this, rows)
     # With a FILTER, grouped subqueries keep an argument that is never NULL: stored answers are found by their plans.
     counts_rows = call.windowed or call.where is None
     if argument is None or (counts_rows and not conversion.nullable(argument)):

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import logic
+from lapwing.query.expressions.as_read import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference
 from lapwing.query.expressions.types import BOOLEAN
@@ -31,7 +32,7 @@ from lapwing.query.from_clause.equalities import (
     shown_of,
 )
 from lapwing.query.from_clause.scope import Input, Scope, rows_of
-from lapwing.query.relations.fresh_columns import fresh
+from lapwing.query.relations.fresh_columns import fresh, with_read
 from lapwing.query.relations.identity import Origin, at_most_one, names_unit, origin, refers, same_unit
 from lapwing.query.relations.relation import Selection, table_of
 from lapwing.query.relations.shared_join import kinds_of_units
@@ -149,7 +150,7 @@ def join_using(
     check_units(node, bound, other, rows)
     columns = list(map(column_called, names))
     shared = [column for column in columns if not (rows.is_unit(column) and theirs.is_unit(column))]
-    pairs = [equal(rows.column(column), theirs.column(column)) for column in shared]
+    pairs = [equal(as_read(rows.column(column)), as_read(theirs.column(column))) for column in shared]
     if len(shared) == len(columns) and not is_linked(pairs, bound, other, scope):
         _, remedy = unlinked(bound, other, scope)
         raise rows.refusal(node, "USING names neither the privacy unit nor a linked key", remedy)
@@ -179,7 +180,8 @@ def compared(node: exp.Expression, bound: Input, other: Input, scope: Scope) -> 
     ours, theirs = combined.sources
     where: Expression | None = None
     for name, value in ours.columns.items():
-        where = conjunction(where, logic.negation(logic.distinct(value, theirs.columns[name])))
+        pair = as_read(value), as_read(theirs.columns[name])
+        where = conjunction(where, logic.negation(logic.distinct(*pair)))
     return _asking(result, where)
 
 
@@ -240,13 +242,14 @@ def _joined(kind: UnitJoinKind, bound: Input, other: Input, pairs: Pairs, scope:
     """Return the join, and the rows that conditions on a pair may name."""
     shown = shown_of(other)
     added = fresh("j", [value.type for value in shown], bound.selection.relation, other.selection.relation)
+    added, further = with_read(added, shown)
     ours, theirs = (frozenset(side) for side in zip(*pairs, strict=True)) if pairs else (frozenset(), frozenset())
     relation = UnitJoin(
         kind=kind,
         source=bound.selection,
         other=other.selection,
-        shown=shown,
-        added=added,
+        shown=(*shown, *further.values()),
+        added=(*added, *further),
         on=pairs_in_order(pairs),
         matches=1 if at_most_one(other.selection, theirs, scope.catalog) else other.selection.rows_per_unit,
         matched=1 if at_most_one(bound.selection, ours, scope.catalog) else bound.selection.rows_per_unit,

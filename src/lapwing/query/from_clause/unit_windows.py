@@ -6,19 +6,23 @@ alone. It must also not depend on the order in which an engine happens to hold t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from lapwing.query.expressions.calls import bind_expression
-from lapwing.query.expressions.expression import Literal, require_few
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.calls import bind_expression, looked_at, ordered_by
+from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.expressions.weight import require_few
+from lapwing.query.from_clause.groupings import read_too
 from lapwing.query.from_clause.unit_aggregates import UnitCall, bind_call
 from lapwing.query.from_clause.window_frames import bind_frame, settled
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS, function_of, name_in_plan
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.relation import Selection
-from lapwing.query.relations.windowed import SortTerm, Window, Windowed
+from lapwing.query.relations.windowed import PASSING, SortTerm, Window, Windowed
 
 Definitions = Mapping[str, "Written"]
 
@@ -53,9 +57,16 @@ def bind_windows(
         require_few(parts)
     windows = tuple(sorted(dict.fromkeys(bound), key=str))
     added = fresh("w", [window.type for window in windows], selection.relation)
+    read: dict[Window, Window] = {}
+    for node, window in zip(nodes, bound, strict=True):
+        if window.function in PASSING:
+            with suppress(QueryRefused):
+                same = _window(node, _written(node, definitions, rows), selection.rows_per_unit, rows.seen("read"))
+                read |= {window: same} if same != window else {}
+    added, further = read_too(added, windows, read)
     places = dict(zip(windows, added, strict=True))
     prepared = {**rows.prepared, **{id(node): places[window] for node, window in zip(nodes, bound, strict=True)}}
-    relation = Windowed(source=selection, windows=windows, added=added)
+    relation = Windowed(source=selection, windows=(*windows, *further.values()), added=(*added, *further))
     return Selection(relation=relation), RowScope(
         text=rows.text, sources=rows.sources, prepared=prepared, lost=rows.lost
     )
@@ -120,9 +131,13 @@ def _window(node: exp.Window, written: Written, most: int, rows: RowScope) -> Wi
             "A window over the rows of different units is not answered",
             f"Write OVER (PARTITION BY {unit} …)." if unit else "The privacy unit is not at hand here.",
         )
-    groups = {bind_expression(part, rows) for part in written.partition if not rows.is_unit(part)}
+    plain = replace(rows, mode="value")
+    groups = {looked_at(part, rows) for part in written.partition if not rows.is_unit(part)}
     called, where, ignores_nulls = function_of(node, rows)
-    frame, order = bind_frame(written.spec, node, _order(written.order, rows), most, rows)
+    try:
+        frame, order = bind_frame(written.spec, node, _order(written.order, plain), most, rows)
+    except QueryRefused:  # RANGE takes bounds
+        frame, order = bind_frame(written.spec, node, _order(written.order, rows.seen("bounded")), most, rows)
     frame, order = settled(str(name_in_plan(called)), node, order, frame, ignores_nulls, rows)
     seen = most if frame is None else frame.most(most)
     call = UnitCall(node=called, where=where, most=seen, rows=rows, windowed=True)
@@ -145,7 +160,7 @@ def _order(clause: exp.Expression | None, rows: RowScope) -> tuple[SortTerm, ...
     terms = []
     for part in clause.expressions:
         rows.only(part, "this", "desc", "nulls_first")
-        value = bind_expression(part.this, rows)
+        value = ordered_by(part.this, rows) if rows.mode == "value" else bind_expression(part.this, rows)
         if isinstance(value, Literal):
             raise rows.refusal(part, "ORDER BY in a window takes columns, not constants")
         terms.append(

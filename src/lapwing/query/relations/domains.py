@@ -7,6 +7,7 @@ number or date, of a choice among constants, and of some functions of these (`im
 
 from collections.abc import Sequence
 
+from lapwing.query.expressions.as_read import declared
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
 from lapwing.query.measures import Domain, declared_values
@@ -33,6 +34,7 @@ def listed_by(selection: Selection, expression: Expression) -> Domain | None:
 
     Rows for which it is another value are not selected, so that no cell but these has any.
     """
+    expression = declared(expression)
     found = _listed_by(selection.where, expression)
     relation = selection.relation
     if found is not None or not relation.hands_on:
@@ -49,9 +51,9 @@ def _listed_by(condition: Expression | None, expression: Expression) -> Domain |
         found = (_listed_by(part, expression) for part in condition.arguments)
         return next((values for values in found if values is not None), None)
     sides = condition.arguments
-    if condition.function == "equal" and sides[1] == expression:
+    if condition.function == "equal" and declared(sides[1]) == expression:
         sides = sides[::-1]
-    if condition.function not in ("member", "equal") or sides[0] != expression:
+    if condition.function not in ("member", "equal") or declared(sides[0]) != expression:
         return None
     listed = [side.value for side in sides[1:] if isinstance(side, Literal) and side.value is not None]
     if len(listed) < len(sides) - 1:

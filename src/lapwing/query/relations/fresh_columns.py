@@ -1,9 +1,10 @@
 """Names for the columns of relations, which no table beneath them has."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
-from lapwing.query.expressions.expression import ColumnReference
+from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Type
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.relation import tables_of
@@ -14,6 +15,36 @@ def fresh(prefix: str, types: Sequence[Type], *relations: Relation) -> tuple[Col
     taken = {name for relation in relations for name in names_in(relation)}
     free = (name for name in (f"{prefix}{number}" for number in count()) if name not in taken)
     return tuple(ColumnReference(name=next(free), type=kind) for kind in types)
+
+
+def with_read(
+    columns: Sequence[ColumnReference], values: Sequence[Expression | None]
+) -> tuple[tuple[ColumnReference, ...], dict[ColumnReference, Expression]]:
+    """Return columns that know what they are as they are read, and further ones that are that, with their values.
+
+    Args: values: of columns whose value is one of them, in some row; None where it is none.
+    """
+    own, further = list[ColumnReference](), dict[ColumnReference, Expression]()
+    for column, value in zip(columns, values, strict=True):
+        if value is None or value.read is None:
+            own.append(column)
+            continue
+        passed = value.read if isinstance(value, ColumnReference) and isinstance(value.read, ColumnReference) else None
+        read = ColumnReference(
+            name=f"{column.name} as read",
+            type=value.read.type,
+            cleaned=column,
+            decimal=passed is not None and passed.decimal,
+            whole=passed is not None and passed.whole and column.type == value.type,
+        )
+        further[read] = value.read
+        own.append(replace(column, read=read))
+    return tuple(own), further
+
+
+def telling(columns: Sequence[ColumnReference]) -> tuple[ColumnReference, ...]:
+    """Return columns without those that are a function of another: of what they are as they are read."""
+    return tuple(column for column in columns if column.read not in columns)
 
 
 def names_in(relation: Relation) -> frozenset[str]:

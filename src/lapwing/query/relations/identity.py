@@ -50,7 +50,7 @@ def origin(value: Expression, relation: Relation) -> Origin | None:
     if not isinstance(value, ColumnReference):
         return None
     if isinstance(relation, ProtectedRows):
-        return Origin(relation.table, value.name)
+        return Origin(relation.table, (value.cleaned or value).name)  # equal as read, so equal within bounds
     if relation.meets:  # a row has several units: no column says which is meant
         return None
     origins = {_below(definition) for definition in relation.definitions(value)}

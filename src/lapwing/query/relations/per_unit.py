@@ -9,15 +9,16 @@ own. `FirstRows` leaves as many rows as it says.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
+from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.types import Type
 from lapwing.query.measures import Key
-from lapwing.query.relations.fresh_columns import named
+from lapwing.query.relations.fresh_columns import named, telling
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
@@ -96,7 +97,17 @@ class PerUnit(OneSource):
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether the groups are among the expressions: a group is there once."""
-        return set(self.columns[: len(self.groups)]) <= values
+        return set(telling(self.columns[: len(self.groups)])) <= values
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node without aggregates of values as they are read, where nobody looks at them."""
+        count = len(self.groups)
+        pairs = zip(self.columns[count:], self.aggregates, strict=True)
+        kept = [(column, part) for column, part in pairs if column.cleaned is None or column.name in read]
+        if len(kept) == len(self.aggregates):
+            return self
+        columns = (*self.columns[:count], *(column for column, _ in kept))
+        return replace(self, columns=columns, aggregates=tuple(part for _, part in kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ both. What remains of a condition when the variables that may be anything are ta
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from typing import Literal as Choice
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
@@ -41,13 +41,15 @@ class PublicView:
     """Public facts about the rows of a selection.
 
     Args: tables: public rows, in the order in which they are joined; free: the variables that are columns of relations,
-        each with the column and the relation; conditions: what is true in every row; values: the selection's columns.
+        each with the column and the relation; conditions: what is true in every row; values: the selection's columns;
+        clamped: variables that are whole numbers within their bounds, each as what was read, clamped.
     """
 
     tables: tuple[JoinedRows, ...]
     free: Mapping[str, tuple[ColumnReference, Relation]]
     conditions: tuple[Expression, ...]
     values: Values
+    clamped: Values
 
 
 def public_view(selection: Selection, kept: Mapping[str, PublicRows]) -> PublicView:
@@ -63,6 +65,7 @@ def public_view(selection: Selection, kept: Mapping[str, PublicRows]) -> PublicV
         free={name: place for name, place in reader.free.items() if name not in reader.same},
         conditions=tuple(over(condition, reader.same) for condition in reader.conditions),
         values={name: over(value, reader.same) for name, value in values.items()},
+        clamped={name: over(v, reader.same) for name, v in reader.clamped.items() if name not in reader.same},
     )
 
 
@@ -115,6 +118,7 @@ class _Reader:
     free: dict[str, tuple[ColumnReference, Relation]] = field(default_factory=dict)
     conditions: list[Expression] = field(default_factory=list)
     same: dict[str, Expression] = field(default_factory=dict)
+    clamped: dict[str, Expression] = field(default_factory=dict)
     variables: int = 0
 
     def selection(self, selection: Selection) -> Values:
@@ -124,6 +128,17 @@ class _Reader:
         return values
 
     def _relation(self, node: Relation) -> Values:
+        values = self._columns(node)
+        for column in node.columns:
+            own = values.get(column.cleaned.name) if column.whole and column.cleaned is not None else None
+            if isinstance(own, ColumnReference) and own.name in self.free and self.free[own.name][1] is node:
+                read = values[column.name]
+                missing = Operation(function="is_null", arguments=(read,), type=BOOLEAN)
+                parts = (missing, Literal(value=None, type=own.type), _kept_within(read, own.type))
+                self.clamped[own.name] = Operation(function="case", arguments=parts, type=own.type)
+        return values
+
+    def _columns(self, node: Relation) -> Values:
         if isinstance(node, ProtectedRows):
             return {column.name: self._anything(column, node) for column in node.columns}
         # Here: most questions are about the rows of one table, and these take a fiftieth of a start.
@@ -226,7 +241,13 @@ def _in_bounds(variable: ColumnReference, kind: Type) -> Expression | None:
                 or (low is not None and high is not None and least <= low <= high <= greatest)
             ):
                 return variable
-            ends = [Literal(value=end * step, type=Fixed(step=step, low=end, high=end)) for end in (least, greatest)]
-            above = Operation(function="greatest", arguments=(variable, ends[0]), type=kind)
-            return Operation(function="least", arguments=(above, ends[1]), type=kind)
+            return _kept_within(variable, kind)
     return None
+
+
+def _kept_within(value: Expression, kind: Type) -> Expression:
+    """Clamp a number that is not NULL to the bounds of a type with the same step."""
+    low, high, step = cast(Fixed, kind).low, cast(Fixed, kind).high, cast(Fixed, kind).step
+    ends = [Literal(value=end * step, type=Fixed(step=step, low=end, high=end)) for end in (low or 0, high or 0)]
+    above = Operation(function="greatest", arguments=(value, ends[0]), type=kind)
+    return Operation(function="least", arguments=(above, ends[1]), type=kind)

@@ -23,6 +23,7 @@ from typing import Self
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
+from lapwing.query.expressions import as_read
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, column_type, columns_of
 from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.row_numbers import Admitted, admitted, both
@@ -33,9 +34,10 @@ Declared = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedRows:
-    """The rows of a protected table that exist for questions: cleaned, and bounded unit by unit."""
+    """The rows of a table that exist for questions; `reads` tells whether bounded numbers are looked at as read."""
 
     table: Table
+    reads: bool = True
 
     construct = "tables"
     uses = ()
@@ -52,8 +54,8 @@ class ProtectedRows:
 
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
-        """The declared columns."""
-        return _declared(self.table)
+        """The declared columns, and bounded numbers as they are read."""
+        return _declared(self.table) if self.reads else _declared(self.table)[: len(self.table.columns)]
 
     @property
     def rows_per_unit(self) -> int:
@@ -78,13 +80,16 @@ class ProtectedRows:
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether a key of the table is among the expressions: no two of its rows share one."""
-        named = {value.name for value in map(unscaled, values) if isinstance(value, ColumnReference)}
+        columns = (value for value in map(unscaled, values) if isinstance(value, ColumnReference))
+        named = {(column.cleaned or column).name for column in columns}
         return any(named.issuperset(key) for key in catalog.leading_to(self.table))
 
 
 @lru_cache(maxsize=256)  # every question about a table asks for them several times
 def _declared(table: Table) -> tuple[ColumnReference, ...]:
-    return tuple(ColumnReference(name=c.name, type=column_type(c), listed=c.all_texts) for c in table.columns)
+    own = tuple(ColumnReference(name=c.name, type=column_type(c), listed=c.all_texts) for c in table.columns)
+    bounded = any(column.numeric and column.bounded for column in table.columns)
+    return as_read.columns_of(table.columns, own) if bounded else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +158,11 @@ def _tables(relation: Relation) -> dict[str, Table]:
     return {name: table for source in relation.sources for name, table in _tables(source.relation).items()}
 
 
+def reads(relation: Relation) -> bool:
+    """Tell whether anything looks at bounded numbers of its tables as they are read."""
+    return (isinstance(relation, ProtectedRows) and relation.reads) or any(reads(s.relation) for s in relation.sources)
+
+
 def public_tables_of(relation: Relation) -> frozenset[tuple[str, str]]:
     """Return the names of the public tables that a relation reads, each with the digest of its data."""
     public = relation.public
@@ -180,7 +190,8 @@ def declared_columns_of(selection: Selection, read: frozenset[str]) -> Declared:
     """Return the declared columns on which a selection, and the columns read of it, rest."""
     relation, read = selection.relation, read | columns_of(selection.where)
     if isinstance(relation, ProtectedRows):
-        return frozenset((relation.table.name, column.name) for column in relation.columns if column.name in read)
+        named = (column.cleaned or column for column in relation.columns if column.name in read)
+        return frozenset((relation.table.name, column.name) for column in named)
     pairs = zip(relation.sources, _read_below(relation, read), strict=True)
     return Declared().union(*(declared_columns_of(source, below) for source, below in pairs))
 
@@ -192,13 +203,15 @@ def pruned(selection: Selection, read: frozenset[str]) -> Selection:
     is looked at afterwards: a choice of rows by all their values, and windows that break ties by them, read all
     columns.
     """
-    if isinstance(selection.relation, ProtectedRows):
-        return selection
     read |= columns_of(selection.where)
+    if isinstance(selection.relation, ProtectedRows):
+        reads = any(column.cleaned is not None and column.name in read for column in selection.relation.columns)
+        return replace(selection, relation=replace(selection.relation, reads=reads))
     relation = selection.relation.narrowed(read)
     below = _read_below(relation, read)
     if relation.reads_whole_rows:
-        below = [frozenset(column.name for column in source.relation.columns) for source in relation.sources]
+        sides = zip(relation.sources, below, strict=True)  # what is as it was read only if it is looked at
+        below = [frozenset(c.name for c in s.relation.columns if not c.cleaned or c.name in own) for s, own in sides]
     sources = [pruned(source, columns) for source, columns in zip(relation.sources, below, strict=True)]
     return replace(selection, relation=relation.rebuilt(sources))
 

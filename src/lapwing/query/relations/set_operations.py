@@ -10,7 +10,7 @@ from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
-from lapwing.query.relations.fresh_columns import named
+from lapwing.query.relations.fresh_columns import named, telling
 from lapwing.query.relations.inputs import OneSource
 from lapwing.query.relations.node import Definition
 from lapwing.query.relations.relation import Selection
@@ -51,7 +51,7 @@ class DistinctRows(OneSource):
 
     def tells_apart(self, values: frozenset[Expression], catalog: Catalog) -> bool:
         """Tell whether all columns are among the expressions: a distinct row is there once."""
-        return set(self.columns) <= values
+        return set(telling(self.columns)) <= values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,10 @@ class Union:
         return replace(self, parts=tuple(replace(part, source=source) for part, source in pairs))
 
     def narrowed(self, read: frozenset[str]) -> Self:
-        """Return the node."""
-        return self
+        """Return the union without what columns are as they are read, where nobody looks at that."""
+        kept = [place for place, column in enumerate(self.columns) if column.cleaned is None or column.name in read]
+        parts = tuple(replace(part, expressions=tuple(part.expressions[i] for i in kept)) for part in self.parts)
+        return replace(self, parts=parts, columns=tuple(self.columns[i] for i in kept))
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what the column is in each part."""

@@ -10,9 +10,8 @@ from itertools import accumulate
 
 from sqlglot import exp
 
-from lapwing.query.expressions.expression import require_small
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.expressions.weight import weight
+from lapwing.query.expressions.weight import require_small, weight
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.relation import Selection, tables_of, units_of_row
 

@@ -20,8 +20,9 @@ Frames in ROWS are cut off at the most rows of a unit, and those in RANGE are ov
 stays inside 64 bits, so that none can overflow on data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal as Choice
+from typing import Self
 
 from lapwing.catalog.model import Catalog
 from lapwing.query.expressions.expression import ColumnReference, Expression
@@ -142,6 +143,14 @@ class Windowed(OneSource):
         numbered = [c.name for window, c in pairs if window.function == "row_number" and not window.partition]
         limits = [count(numbers[name]) for name in numbered if name in numbers]
         return min([self.source.rows_within(numbers), *(limit for limit in limits if limit is not None)])
+
+    def narrowed(self, read: frozenset[str]) -> Self:
+        """Return the node without windows over values as they are read, where nobody looks at them."""
+        pairs = zip(self.added, self.windows, strict=True)
+        kept = [(column, window) for column, window in pairs if column.cleaned is None or column.name in read]
+        if len(kept) == len(self.windows):
+            return self
+        return replace(self, added=tuple(column for column, _ in kept), windows=tuple(window for _, window in kept))
 
     @property
     def computed(self) -> tuple[tuple[Expression, ...], ...]:
