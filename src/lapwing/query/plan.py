@@ -228,10 +228,7 @@ class PlanCache(Generic[Planned]):
         parameters: Parameters,
         numbers: tuple[object, ...],
     ) -> Planned:
-        """Return what was planned for this question, or what is made now.
-
-        Args: numbers: the price that is wanted.
-        """
+        """Return what was planned for this question at the price that is wanted (`numbers`), or what is made now."""
         name = None if catalog.public_tables else _name(principal, text, parameters, numbers)
         if name is None:
             return make()
@@ -257,8 +254,7 @@ def _name(principal: str, text: object, parameters: object, numbers: tuple[objec
     if type(text) is not str or len(text) > LONGEST_TEXT:
         return None
     if isinstance(parameters, Mapping):
-        names: tuple[object, ...] = tuple(parameters)
-        values = tuple(parameters.values())
+        names, values = (*parameters,), (*parameters.values(),)
     elif isinstance(parameters, list | tuple):
         names, values = (None,), tuple(parameters)
     else:

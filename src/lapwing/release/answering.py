@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from lapwing.answer import Answer, Note, code_of
 from lapwing.catalog.model import Column, Table
@@ -14,16 +13,13 @@ from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import reads
 from lapwing.release import rare_notes
-from lapwing.release.notes import ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
+from lapwing.release.notes import MOST_SHOWN, ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.stored import wording_of
 from lapwing.release.trial import try_showing
 from lapwing.release.usable import require_usable
 from lapwing.release.verdicts import MANY, MANY_ROWS, verdicts
-
-MOST_SHOWN: Final = 4
-"""Listed values that a note names of a column."""
 
 
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
@@ -113,10 +109,6 @@ def answers_of(
 def sum_of(losses: Sequence[Loss]) -> Loss:
     """Add up losses of one measure."""
     return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))
-
-
-# ---- notes -----------------------------------------------------------------------------------------------------------
-# What a reader should know beside the numbers: functions of the plan and its price, and of public facts.
 
 
 def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+MOST_SHOWN: Final = 4
+"""Listed values that a note names of a column."""
 UNLISTED_KEYS: Final = "rows_in_no_group"
 """Rows whose grouped values are missing, or not listed in the catalog, are in no group."""
 LONG_TEXTS: Final = "long_texts_missing"

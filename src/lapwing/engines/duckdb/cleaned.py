@@ -153,11 +153,8 @@ def _clean(column: Declared, physical: str) -> str:
 
         return bounded.clean(column, physical, value)
     # Adding 0 makes −0.0, which equals 0.0 but is not the same double, 0.0.
-    return (
-        value
-        if column.type in ("boolean", "integer", "date", "timestamp")
-        else f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)"
-    )
+    number = column.type not in ("boolean", "integer", "date", "timestamp")
+    return f"NULLIF({value} + 0.0::DOUBLE, 'nan'::DOUBLE)" if number else value
 
 
 def read(column: Declared, physical: str) -> str:

@@ -37,8 +37,7 @@ from lapwing.query.expressions.expression import (
     Operation,
     column_type,
 )
-from lapwing.query.expressions.rows import Mode
-from lapwing.query.expressions.types import READ_INTEGER, READ_REAL, Fixed, Real, Type, in_steps, nearest
+from lapwing.query.expressions.types import READ_INTEGER, READ_REAL, Fixed, Mode, Real, Type, in_steps, nearest
 
 ROUNDED: Final = frozenset({"floor_real", "round_real", "truncate_real"})
 """Functions of doubles whose values are few: they may be private keys as they are."""

@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal as Choice
 
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.types import Mode
 from lapwing.query.expressions.unknown_names import part_refused, unknown_column, unknown_source
 from lapwing.query.text.positions import position_of
-
-Mode = Choice["value", "read", "computed", "within", "bounded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

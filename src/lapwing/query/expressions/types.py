@@ -16,6 +16,9 @@ LARGEST_INTEGER = 2**120
 # Doubles reach 1.8e308; staying below this keeps every product of two of them finite.
 LARGEST_REAL = Fraction(10) ** 150
 
+Mode = Literal["value", "read", "computed", "within", "bounded"]
+"""What a bounded number is where an expression looks at it (`as_read.in_mode`)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
