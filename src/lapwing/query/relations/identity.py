@@ -153,9 +153,9 @@ def names_unit(origins: Iterable[Origin | None], catalog: Catalog) -> bool:
 def at_most_one(selection: Selection, values: frozenset[Expression], catalog: Catalog) -> bool:
     """Tell whether no two rows of a unit are equal in these expressions, none of which is NULL.
 
-    By induction: the rows of a table differ in its key; a group and a distinct row are there once; a filter, a choice
-    of rows and a join to at most one public row make no two of one. A pair of rows is settled by the one of them that
-    meets no other, if that one is settled; of a LEFT JOIN by the right one only where it is there, which a column of it
-    that is not NULL says.
+    By induction: the rows of a table differ in its key; a group and a distinct row are there once, and a row number
+    once in its part of the unit; a filter, a choice of rows and a join to at most one public row make no two of one. A
+    pair of rows is settled by the one of them that meets no other, if that one is settled; of a LEFT JOIN by the right
+    one only where it is there, which a column of it that is not NULL says.
     """
     return selection.rows_per_unit == 1 or selection.relation.tells_apart(values, catalog)
