@@ -154,7 +154,7 @@ SPELLED = {
 TRIED = {
     "CAST(rn AS DOUBLE) <= 1.5": 1, "rn / 2 <= 1": 2, "1 / rn >= 0.3": 3, "ABS(rn) <= 1": 1, "ABS(rn - 3) < 1": 1,
     "rn // 2 = 1": 2, "rn % 3 = 2": 2, "rn % 2 = 0": 2, "FLOOR(rn / 2) = 1": 2, "rn * rn <= 4": 2,
-    "rn <> 2 AND rn < 4": 2, "rn % 4 IN (0, 1)": 3,
+    "rn <> 2 AND rn < 4": 2, "rn % 4 IN (0, 1)": 3, "ABS(rn) >= 4": 2,
 }  # fmt: skip
 TIMES = {"public": 2, "public, left": 2, "unnested": 3, "united": 2}
 """How many rows one row becomes."""
@@ -289,7 +289,7 @@ def test_no_random_condition_lets_more_rows_through_than_is_said(seed: int) -> N
 )
 def test_twins_a_wrong_rule_lets_rows_through(function: str, planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_numbers, "_RULES", {**row_numbers._RULES, function: planted})
-    assert violations(150, 0)[0]
+    assert any(most_rows("plain", where) > bound("plain", where).question.selection.rows_per_unit for where in TRIED)
 
 
 def test_twin_a_join_that_forgets_its_pairs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

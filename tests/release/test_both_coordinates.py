@@ -84,13 +84,14 @@ def test_questions_that_fit_fit_with_their_delta(session: lw.Session) -> None:
 
 def test_the_share_of_what_is_left_is_that_of_the_coordinate_that_runs_out(session: lw.Session) -> None:
     """A question that takes nearly all of the delta takes nearly all of what is left, however small its epsilon is."""
-    asked = {"epsilon": Fraction(1, 10), "delta": KEYS * Fraction(6, 10)}
-    preview = session.explain(PRIVATE, **asked)
+    tenth, delta = Fraction(1, 10), KEYS * Fraction(6, 10)
+    preview = session.explain(PRIVATE, epsilon=tenth, delta=delta)
     by_loss = preview.price.amount / preview.remaining.amount
     assert float(by_loss) < 0.1 < preview.share_of_remaining == pytest.approx(0.6)
-    session.sql(PRIVATE, **asked)
-    other = session.explain(PRIVATE.replace("visits", "visits WHERE person > 3"), **asked)
-    assert (other.fits, other.share_of_remaining) == (0, pytest.approx(1.5))
+    session.sql(PRIVATE, epsilon=tenth, delta=delta)
+    other = session.explain(PRIVATE.replace("visits", "visits WHERE person > 3"), epsilon=tenth, delta=delta)
+    assert other.fits == 0
+    assert other.share_of_remaining == pytest.approx(1.5)
     assert other.refusal is not None
     public = session.explain("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 10))
     assert public.share_of_remaining == pytest.approx(float(public.price.amount / public.remaining.amount))
