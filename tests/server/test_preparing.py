@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_a_draft_is_a_catalog_that_can_be_registered_after_its_check(registry: W
 
 def test_a_draft_says_how_stored_values_are_read(registry: World) -> None:
     """As options of `lapwing init` do: the catalog means the same."""
-    said: dict[str, object] = {
+    said: dict[str, Any] = {
         "file": "more/trips.csv",
         "privacy_unit": "person",
         "epsilon": "1",
