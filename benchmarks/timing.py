@@ -17,7 +17,11 @@ who are not trusted, and the joins of one person's rows and of different units i
 before the charge; these and the control are not part of the sum. Against a version without that bound
 (`--against CHECKOUT`) the families have their first form.
 
-    python benchmarks/timing.py [--quick] [--no-padding] [--against CHECKOUT] [--trials N] [--streams N]
+A million rows take hours for all families: `--only NAME` attacks one of them, and `--loops 2` keeps two processors busy
+beside it. What is printed of statuses says how many trials were faults.
+
+    python benchmarks/timing.py [--quick] [--no-padding] [--against CHECKOUT] [--trials N] [--streams N] [--rows N]
+        [--only NAME] [--loops N]
 """
 
 import argparse
@@ -71,7 +75,7 @@ ROWS: Final = """
 COPY (
     SELECT u AS uid, 'p' || u AS name, u % 3 <> 1 AS ill, hash(u, r) % 1000 AS x, 0 AS z,
         translate({note}, '0123456789abcdef', 'abababababababab') AS note
-    FROM range(1250) units(u), range(8) rows(r) WHERE {condition} ORDER BY hash(u, r)
+    FROM range({units}) units(u), range(8) rows(r) WHERE {condition} ORDER BY hash(u, r)
 ) TO '{path}'
 """
 DATASETS: Final = ("absent", "within")
@@ -86,12 +90,28 @@ Truths = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Questions that differ in a number alone, which stands for NUMBER; counted: whether they are part of the sum."""
+    """Questions that differ in a number alone, which stands for NUMBER; counted: whether they are part of the sum.
+
+    Args: texts: of a batch, the questions beside the first. path: where it is sent, after the data set's address.
+    """
 
     name: str
     text: str
     body: tuple[tuple[str, object], ...] = ()
     counted: bool = True
+    texts: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is sent, after the data set's address."""
+        return "batch" if self.texts else "query"
+
+    def asked(self, number: int) -> dict[str, object]:
+        """Return the body of a request."""
+        if not self.texts:
+            return body(self.text, number, self.body)
+        questions = [{"sql": text.replace("NUMBER", str(number))} for text in (self.text, *self.texts)]
+        return {"questions": questions, "epsilon": EPSILON * len(questions), **dict(self.body)}
 
 
 def copies(count: int, on: str = "") -> str:
@@ -110,6 +130,9 @@ SHARED: Final = (
 NOTES: Final = "a0.note || a1.note || a2.note || a3.note"
 KEYS: Final = (("delta", 1e-9),)
 WORDS: Final = ", ".join(f"SUM(x + {i}) OVER (PARTITION BY uid ORDER BY x, z) AS w{i}" for i in range(3))
+
+DEAR: Final = "(SELECT * FROM t WHERE NOT REGEXP_MATCHES(LPAD(note, 1000, 'ab'), '(a|b)*c'))"
+LIST: Final = ", ".join(f"'{'ab' * number}NUMBER'" for number in range(1, 9))
 
 UNBOUNDED: Final = (
     Family(name="copies", text=COPIES),
@@ -155,6 +178,36 @@ BOUNDED: Final = (
         name="memory",
         text=f"{HER}SELECT COUNT(*) FROM (SELECT uid, note FROM t UNION SELECT uid, LPAD(note, 300, 'b') FROM t) a "
         "JOIN v b ON a.uid = b.uid",
+    ),
+    Family(name="semi-joins", text=f"{HER}SELECT COUNT(*) FROM {DEAR} a WHERE a.uid IN (SELECT uid FROM v)"),
+    Family(name="marks", text=f"{HER}SELECT COUNT(*) FROM v WHERE x > 2000 OR uid IN (SELECT uid FROM {DEAR} a)"),
+    Family(
+        name="lists",
+        text=f"{HER}SELECT COUNT(*) FROM v WHERE note IN ({LIST}) OR name IN ({LIST}) OR REVERSE(note) IN ({LIST})",
+    ),
+    Family(name="distinct", text=f"{HER}SELECT COUNT(DISTINCT LPAD(note, 900, 'ab') || name) FROM v"),
+    Family(name="distinct rows", text=f"{HER}SELECT COUNT(*) FROM (SELECT DISTINCT uid, REVERSE(note) AS n FROM v)"),
+    Family(
+        name="set operations",
+        text=f"{HER}SELECT COUNT(*) FROM (SELECT uid, note FROM t EXCEPT SELECT uid, REVERSE(note) FROM v)",
+    ),
+    Family(
+        name="bounds that are found",
+        text=f"{HER}SELECT SUM(x, contribution_bounds_per_group => AUTO) AS s FROM v",
+    ),
+    Family(
+        name="spills",
+        text=f"{HER}SELECT COUNT(*) FROM (SELECT RANK() OVER (PARTITION BY uid ORDER BY note) AS r, uid FROM t) a "
+        "JOIN v ON a.uid = v.uid WHERE a.r > 1",
+    ),
+    Family(
+        name="batches",
+        text=f"{HER}SELECT COUNT(*) FROM {copies(3)}",
+        texts=tuple(f"{HER}SELECT {one} FROM v" for one in ("COUNT(DISTINCT note)", "MEDIAN(x)", "SUM(x)")),
+    ),
+    Family(  # cells of hers that are there or not, in an answer that is compressed on its way
+        name="sizes of answers",
+        text=f"{HER}SELECT x, z, COUNT(*) AS n FROM v GROUP BY CUBE (x, z)",
     ),
     Family(name="copies, first form", text=COPIES, counted=False),
     Family(name="shared, first form", text=SHARED, counted=False),
@@ -204,20 +257,21 @@ def version(checkout: Path | None) -> Version:
     )
 
 
-def make(folder: Path, *, bounded: bool = True) -> None:
+def make(folder: Path, *, bounded: bool = True, rows: int = 10_000) -> None:
     """Write the two data sets, each in a folder of its own, with their catalogs."""
     for name, condition in zip(DATASETS, ("u <> 17", "true"), strict=True):
         (folder / name).mkdir()
         with duckdb.connect() as connection:
-            connection.execute(ROWS.format(note=NOTE, condition=condition, path=folder / name / "t.parquet"))
-        more = "rows_at_most = 10000" if bounded else ""
+            path = folder / name / "t.parquet"
+            connection.execute(ROWS.format(units=rows // 8, note=NOTE, condition=condition, path=path))
+        more = f"rows_at_most = {rows}" if bounded else ""
         (folder / name / "lapwing.toml").write_text(CATALOG.format(name=name, rows_at_most=more))
 
 
 @contextmanager
-def service(folder: Path, tested: Version, *, padded: bool) -> Iterator[int]:
+def service(folder: Path, tested: Version, *, padded: bool, rows: int) -> Iterator[int]:
     """Serve the two data sets, and give the port."""
-    make(folder, bounded=tested.bounded)
+    make(folder, bounded=tested.bounded, rows=rows)
     command = [sys.executable, "-m", "lapwing", "serve", *(f"{name}/lapwing.toml" for name in DATASETS)]
     command += ["--port", "0", "--rate", "0", *([] if padded or not tested.padding else ["--no-padding"])]
     with (folder / "log").open("w+b") as log:
@@ -351,13 +405,13 @@ class Attacker:
         dataset = DATASETS[within]
         query = f"/v1/datasets/{dataset}/query"
         small = request_bytes("POST", query, self.token, body(SMALL, number))
+        path = f"/v1/datasets/{dataset}/{family.path}"
         beside = {kind: Beside() for kind in KINDS}
         ended: dict[str, tuple[float, int]] = {}
         with selectors.DefaultSelector() as selector:
             for watched in (self.asking, self.small, self.beside):
                 selector.register(watched.socket, selectors.EVENT_READ, watched)
-            content = body(family.text, number, family.body)
-            self.asking.send(request_bytes("POST", query, self.token, content), "question")
+            self.asking.send(request_bytes("POST", path, self.token, family.asked(number)), "question")
             start = following = self.asking.began
             turn, sent, waiting = 0, False, False
             while len(ended) < 2 or waiting:
@@ -541,6 +595,13 @@ def telling(seen: Reals, within: Truths) -> str:
 # ---- The table -------------------------------------------------------------------------------------------------------
 
 
+def faults(trials: Sequence[Trial], again: Counter[str]) -> str:
+    """Return how many of what was charged were faults."""
+    count = sum(trial.status.startswith("5") for trial in trials)
+    stopped = sum(times for status, times in again.items() if "data_stopped" in status)
+    return f"faults: {count:,} of {len(trials):,}; the data set was found stopped {stopped:,} times"
+
+
 def report(trials: Sequence[Trial], families: Sequence[Family]) -> None:
     """Print how often the classifier was right: for each family, and for all together that were charged."""
     generator = np.random.default_rng()
@@ -573,6 +634,8 @@ def main() -> None:
     parser.add_argument("--no-padding", dest="padded", action="store_false", help="serve without it")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="attack the service of another version")
     parser.add_argument("--trials", type=int, default=600, help="of each family, half of them held out")
+    parser.add_argument("--rows", type=int, default=10_000, help="of each data set; toggled work grows with them")
+    parser.add_argument("--loops", type=int, default=0, help="so many processes that are busy beside it")
     parser.add_argument("--streams", type=int, help="attackers at a time: 4, or 1 unless padded")
     parser.add_argument("--only", action="append", metavar="NAME", help="of the families, this one; may be repeated")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write what was seen, as JSON")
@@ -585,9 +648,12 @@ def main() -> None:
     print(f"work of a unit {'bounded' if tested.bounded else 'not bounded'}, answers {'' if padded else 'not '}padded")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lapwing-timing-")))
-        port = stack.enter_context(service(folder, tested, padded=padded))
+        port = stack.enter_context(service(folder, tested, padded=padded, rows=arguments.rows))
         curator, tokens = people(port, streams, tested)
         families = [one for one in tested.families if not arguments.only or one.name in arguments.only]
+        for _ in range(arguments.loops):
+            loop = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            stack.callback(loop.kill)
         began = time.perf_counter()
         tasks = [
             Task(port=port, token=token, curator=curator, families=tuple(families), trials=trials, first=i * 10**8)
@@ -599,6 +665,7 @@ def main() -> None:
     again = sum((times for _, times in came), Counter[str]())
     print(f"{len(found):,} trials by {streams} attackers in {time.perf_counter() - began:.0f} seconds")
     print(f"asked again: {', '.join(f'{status} {times}' for status, times in again.items()) or 'none'}")
+    print(faults(found, again))
     report(found, families)
     if arguments.save:
         arguments.save.write_text(json.dumps([[t.family, t.within, t.status, t.seen] for t in found]))

@@ -182,6 +182,20 @@ CONDITIONS = (
     "REVERSE(REVERSE(REVERSE(REVERSE(UPPER(u || ab || aa))))) = 'q'",
     "REPLACE(REPLACE(ab, 'a', 'bb'), 'b', 'aaaa') = 'q'",
 )  # fmt: skip
+
+
+def constant(number: int, size: int) -> str:
+    """Return a constant: a number, or a text with so many letters."""
+    return f"'{number}{'w' * size}'" if size else str(number)
+
+
+LISTED = (("x", 0), ("x + r", 0), ("ab", 1), ("UPPER(ab || aa)", 200), ("name", 6))
+LISTS = tuple(
+    f"{value} IN ({', '.join(constant(n, size) for n in range(count))})"
+    for count in (2, 4, 5, 40, 300)
+    for value, size in LISTED
+)
+"""Of five constants and more the engine makes a join."""
 PATTERNS = (
     "[ab]", "a+", "z*", "a*b|a", ".*b|a", "a{80}b|a", ".{80}b|a", "a.{6}c", "a.{9}c", "a.{12}c", ".*a.{16}c", "a.{80}c",
     "(.{1,40}){20}c", "(.{1,90}a){10}c", "(.{1,10}){1,90}c", "(.{1,99}){1,10}x", "(a.{8}|b.{8}|ab)*c",
@@ -205,7 +219,7 @@ FRAMES = (
 
 def named() -> Iterator[tuple[str, int]]:
     """Yield the questions that were thought of, with rows a unit."""
-    for condition in CONDITIONS:
+    for condition in (*CONDITIONS, *LISTS, " OR ".join(one for one in LISTS if one.startswith("ab "))):
         yield f"{V}SELECT COUNT(*) FROM v WHERE {condition}", 8
     for pattern in PATTERNS:
         for call in (

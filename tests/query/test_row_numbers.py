@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
@@ -297,5 +297,36 @@ def test_twin_a_join_that_forgets_its_pairs_is_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(unit_join.UnitJoin, "rows_within", lambda self, numbers: self.source.rows_within(numbers))
     assert list(too_few())
     monkeypatch.setattr(unit_join.UnitJoin, "rows_within", real)
-    monkeypatch.setattr(row_numbers, "_either", row_numbers.both)
+    monkeypatch.setattr(row_numbers, "_any", lambda each: reduce(row_numbers.both, each))
     assert list(too_few())
+
+
+def test_ranges_are_united_and_intersected_as_sets_are() -> None:
+    """Both walk along their ranges once, as lists have hundreds of them."""
+    chance = Random(3)
+
+    def ranges() -> row_numbers.Numbers:
+        ends = sorted(chance.sample(range(1, 15), 2 * chance.randrange(5)))
+        pairs: list[tuple[int, int | None]] = list(zip(ends[::2], ends[1::2], strict=True))
+        if pairs and chance.random() < 0.4:
+            pairs[-1] = pairs[-1][0], None
+        return row_numbers._united(pairs)
+
+    def numbers(found: row_numbers.Numbers) -> set[int]:
+        return {n for n in range(1, 40) for low, high in found if low <= n and (high is None or n <= high)}
+
+    for _ in range(500):
+        one, other = ranges(), ranges()
+        both, either = row_numbers._intersection(one, other), row_numbers._united([*one, *other])
+        assert numbers(both) == numbers(one) & numbers(other)
+        assert numbers(either) == numbers(one) | numbers(other)
+        assert both == row_numbers._united(both)  # apart and in order
+
+
+def test_long_lists_are_read_as_sets() -> None:
+    """A list of a thousand values is united at once, and met with another one by walking along both."""
+    column = ColumnReference(name="r", type=NUMBER)
+    many = operation("member", column, *map(literal, range(1, 2_000, 2)))
+    some = operation("member", column, *map(literal, range(1, 3_000, 3)))
+    found = row_numbers.admitted(operation("and", many, some))["r"]
+    assert list(found) == [(n, n) for n in range(1, 2_000, 6)]

@@ -62,7 +62,7 @@ def shown(exact: Exact | None) -> str:
         name: {cell: sorted(zip(*map(list, pair), strict=True)) for cell, pair in cells.items()}
         for name, cells in exact.leaves.items()
     }
-    return repr((exact.cells, exact.holders, leaves))
+    return repr((sorted(exact.cells.items(), key=repr), exact.holders, leaves))
 
 
 def test_what_it_finds_is_what_an_engine_here_finds(session: Session, engines: Engines) -> None:

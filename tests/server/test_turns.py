@@ -130,6 +130,25 @@ def test_who_was_held_up_by_the_machine_goes_on_and_others_wait() -> None:
     assert done.wait(5)
 
 
+def test_who_has_just_begun_is_not_stopped_for_those_who_were_late_before() -> None:
+    """Stalls have held up somebody for long. Whoever has the engine since then has taken nothing of that time."""
+    turns, clock = Turns(clock := Clock()), clock
+    holder, waiting, work = ticket(0.0, 0.1), ticket(0.1, 0.1), Work(used=0.05)
+    entered(turns, holder, waiting)
+    for one in (holder, waiting):
+        turns.move(one, 2 * PATIENCE)
+    clock.now = waiting.latest + 1
+    turns_watch(turns)
+    assert turns.take(holder, work)
+    done, _ = taking(turns, waiting)
+    clock.now += PATIENCE - 0.1
+    assert not work.stopped.wait(0.1)
+    clock.now += 0.2
+    assert work.stopped.wait(5)
+    turns.leave(holder)
+    assert done.wait(5)
+
+
 def test_what_used_more_than_a_quiet_machine_has_is_stopped_by_its_last_moment() -> None:
     turns, clock = Turns(clock := Clock()), clock
     entered(turns, alone := ticket(0.0))

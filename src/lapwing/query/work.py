@@ -99,7 +99,7 @@ def _written(nanoseconds: float, a_byte: float) -> Cost:
 
 def _sought(_node: Operation, sizes: Bytes) -> float:
     text, part = sizes[0], sizes[1]
-    return 40 + text * (10 + part / 8)
+    return 40 + text * (20 + part / 8)
 
 
 def _like(node: Operation, sizes: Bytes) -> float:
@@ -147,15 +147,27 @@ def _pattern_of(node: Operation) -> tuple[str, Use]:
     return flags, "first"
 
 
+def _compared(_node: Operation, sizes: Bytes) -> float:
+    """Count little for numbers, dates and truths, which are compared a vector at a time, and every byte of texts."""
+    texts = sum(sizes[:-1])
+    return 25 + 0.5 * texts if texts else 1.0 + 0.5 * len(sizes)
+
+
+def _member(_node: Operation, sizes: Bytes) -> float:
+    """Count a hash of the value, which is looked up among the constants of a longer list, and the bytes compared."""
+    return 60 + sizes[0] + 0.5 * max(sizes[1:-1])
+
+
+_CONDITIONS = ("and", "or", "not", "is_null")
 _CHEAP = (
     "rescale", "to_real", "to_fixed", "add", "subtract", "multiply", "divide", "negate", "absolute", "round_to",
-    "floor_to", "from_boolean", "is_null", "and", "or", "not", "not_negative", "above_zero", "not_zero", "steps_of",
+    "floor_to", "from_boolean", "not_negative", "above_zero", "not_zero", "steps_of",
     "sign", "day_number", "microsecond_number", "to_date", "to_timestamp", "shift_days", "add_days",
     "add_microseconds", "square_root", "inside", "exact_steps", "floor_real", "round_real", "truncate_real",
 )  # fmt: skip
 _COMPARING = (
-    "least", "greatest", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "member", "between",
-    "distinct", "coalesce", "case", "null_if", "starts_with", "ends_with",
+    "least", "greatest", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "distinct",
+    "coalesce", "case", "null_if", "starts_with", "ends_with",
 )  # fmt: skip
 _CALENDAR = ("part", "truncate", "last_day", "difference", "add_months", "month_name", "day_name", "in_calendar")
 _ELEMENTARY = (
@@ -165,7 +177,9 @@ _ELEMENTARY = (
 
 COSTS: Final[Mapping[str, Cost]] = {
     **dict.fromkeys(_CHEAP, _flat(25)),
-    **dict.fromkeys(_COMPARING, _flat(25, 0.5)),
+    **dict.fromkeys(_CONDITIONS, _flat(1)),
+    **dict.fromkeys(_COMPARING, _compared),
+    "member": _member,
     **dict.fromkeys(_CALENDAR, _flat(80)),
     **dict.fromkeys(_ELEMENTARY, _flat(100)),
     "make_date": _flat(500),
@@ -208,17 +222,20 @@ PRINTED: Final = 2
 
 # ---- nodes -----------------------------------------------------------------------------------------------------------
 
-SCANNED: Final = 60
+SCANNED: Final = 4
 HASHED: Final = 200
 SORTED: Final = 60
+SORTED_TEXT: Final = 1.6
+"""So many times what hashing a text costs, it costs to sort by it."""
 PAIRED: Final = 80
 WINDOWED: Final = 2000
 CARRIED: Final = 12
+CARRIED_NUMBER: Final = 1
 A_TEXT_BYTE: Final = 1.0
 HELD: Final = 1200
 
 AGGREGATES: Final[Mapping[str, float]] = {
-    "count": 20, "count_distinct": 500, "sum": 40, "average": 80, "least": 40, "greatest": 40, "all": 20, "any": 20,
+    "count": 20, "count_distinct": 800, "sum": 40, "average": 80, "least": 40, "greatest": 40, "all": 20, "any": 20,
 }  # fmt: skip
 """What an aggregate over the rows of a unit costs a row."""
 WINDOWS: Final[Mapping[str, float]] = {
@@ -229,7 +246,7 @@ WINDOWS: Final[Mapping[str, float]] = {
 }  # fmt: skip
 """What a window function costs a row, beside the sort; with a frame of its own, times the logarithm of its rows."""
 MEASURES: Final[Mapping[type[Measure], float]] = {
-    Count: 20, CountUnits: 400, CountDistinct: 500, CountOfSets: 7500, Sum: 60, SumDistinct: 500,
+    Count: 2, CountUnits: 400, CountDistinct: 500, CountOfSets: 7500, Sum: 15, SumDistinct: 500,
     Distribution: 300,
 }  # fmt: skip
 """What a measure costs a row, beside its argument; of sets, with the most terms."""
@@ -332,7 +349,7 @@ class _Estimate:
         total = COLUMN * sum(self._computed(value, count) for values, count in computed for value in values)
         match relation:
             case ProtectedRows():
-                return relation.rows_per_unit * (SCANNED + CARRIED * self._width(relation))
+                return relation.rows_per_unit * (SCANNED + self._read_of(relation))
             case PublicJoin():
                 pairs = relation.rows_per_unit
                 keys = self._texts(left for left, _ in relation.on)
@@ -369,6 +386,11 @@ class _Estimate:
         """Return how many columns of a relation anything reads: engines carry no others."""
         return sum(column.name in self._read for column in relation.columns)
 
+    def _read_of(self, rows: ProtectedRows) -> float:
+        """Return what reading the columns of a row costs that anything asks for."""
+        read = [column for column in rows.columns if column.name in self._read]
+        return sum(CARRIED if column.type == TEXT else CARRIED_NUMBER for column in read)
+
     def _aggregate(self, aggregate: UnitAggregate) -> float:
         text = [] if aggregate.argument is None else [aggregate.argument]
         return AGGREGATES[aggregate.function] + self._texts(text)
@@ -385,7 +407,8 @@ class _Estimate:
 
     def _sorted(self, rows: int, by: Iterable[Expression]) -> float:
         ordered = list(by)
-        return rows * (HASHED + (SORTED + self._texts(ordered)) * log2(rows + 1) + CARRIED * len(ordered))
+        texts = SORTED_TEXT * self._texts(ordered)
+        return rows * (HASHED + (SORTED + texts) * log2(rows + 1) + CARRIED * len(ordered))
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -400,7 +423,7 @@ class _Estimate:
     def _cost(self, node: Expression, known: dict[int, float]) -> float:
         """Return the cost of an expression for one row, with what is computed several times counted as often."""
         if not isinstance(node, Operation):
-            return 1.0
+            return 0.25
         if id(node) not in known:
             copies = COPIES.get(node.function, ())
             sizes = [self._bytes(argument) for argument in node.arguments]

@@ -58,6 +58,7 @@ from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
 from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
 from lapwing.server.deadline.process import Wanted
+from lapwing.server.deadline.rehearsal import Rehearsals
 from lapwing.server.fair_queue import Queue
 from lapwing.server.log import log
 from lapwing.server.people import Caller
@@ -157,9 +158,10 @@ class QuestionExecutor:
         patience: float,
         admission: Admission | None = None,
         parallel: int = 0,
+        rehearsals: Rehearsals | None = None,
     ) -> None:
         self._answers, self._policies, self.count = answers, policies, count
-        self._admission = admission
+        self._admission, self._rehearsals = admission, rehearsals
         self.queue = Queue(threads)
         self._patience = patience
         self._locks = NamedLocks()
@@ -264,7 +266,7 @@ class QuestionExecutor:
             return None
         query = QueryBody.model_validate(body.model_dump())
         try:
-            return self._cost(admission, caller, served, query).deadline
+            return self._cost(admission, caller, served, query, preview=True).deadline
         except errors.QueryRefused:  # nothing bounds it: then it is refused when it is asked, and says so
             return None
 
@@ -321,10 +323,14 @@ class QuestionExecutor:
             log("calibrating", detail="a process measures how fast this machine is, and reads the data")
             self._admission.start()
             log("calibrated")
+        if self._rehearsals is not None:
+            self._rehearsals.rounds.start()
 
     def close(self) -> None:
         """Wait for the questions that are under way; those that wait are dropped, uncharged."""
         self.queue.close()
+        if self._rehearsals is not None:
+            self._rehearsals.close()
         if self._admission is not None:
             self._admission.close()
 
@@ -346,9 +352,21 @@ class QuestionExecutor:
         except NotStored:
             return self._cost(admission, caller, served, body)
 
-    def _cost(self, admission: Admission, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody) -> Cost:
-        plans, process = body.plans(served.for_caller(caller, self._policies, StoredOnly())), admission.process
-        cost = cost_of(plans, process.speed, indexed=process.is_indexed(served.name), share=process.share.number)
+    def _cost(
+        self,
+        admission: Admission,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody | BatchBody,
+        *,
+        preview: bool = False,
+    ) -> Cost:
+        plans, rehearsed = body.plans(served.for_caller(caller, self._policies, StoredOnly())), 0.0
+        if self._rehearsals is not None:
+            rehearsed = self._rehearsals.seconds(caller.name, served, plans, remembered=preview)
+        process = admission.process
+        indexed, share = process.is_indexed(served.name), process.share.number
+        cost = cost_of(plans, process.speed, indexed=indexed, share=share, rehearsed=rehearsed)
         return admission.cost_now(served.name, cost)
 
     # ---- in a thread -------------------------------------------------------------------------------------------------

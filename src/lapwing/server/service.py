@@ -14,6 +14,7 @@ from lapwing.server.catalog_versions import CatalogVersions
 from lapwing.server.datasets import Datasets
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.process import QuestionProcess
+from lapwing.server.deadline.rehearsal import Rehearsals
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.failed_logins import FailedLogins
 from lapwing.server.gauges import Gauges
@@ -117,14 +118,8 @@ class Service:
         self.catalogs = CatalogEditor(
             self.registry, self.datasets, self.catalog_versions, self.store, padded=questions is not None
         )
-        self.executor = QuestionExecutor(
-            self.answers,
-            self.policies,
-            counted,
-            parallel=settings.parallel,
-            threads=settings.threads,
-            patience=settings.answer_seconds,
-            admission=None
+        admission = (
+            None
             if questions is None
             else Admission(
                 questions,
@@ -132,7 +127,17 @@ class Service:
                 lambda name, tick, person: self.datasets.session_of(name).note_late(tick, person),
                 lambda name: self.datasets.session_of(name).budget(history=False).late_at,
                 self.metrics,
-            ),
+            )
+        )
+        self.executor = QuestionExecutor(
+            self.answers,
+            self.policies,
+            counted,
+            parallel=settings.parallel,
+            threads=settings.threads,
+            patience=settings.answer_seconds,
+            admission=admission,
+            rehearsals=None if admission is None else Rehearsals(self.datasets, lambda: admission.is_quiet),
         )
         self.jobs = JobStore(self.store)
         self.job_runner = JobRunner(self.jobs, self.executor, self.people, self.datasets)

@@ -50,7 +50,7 @@ def admitted(condition: Expression | None) -> Admitted:
     if condition.function == "and":
         return reduce(both, map(admitted, condition.arguments))
     if condition.function == "or":
-        return reduce(_either, map(admitted, condition.arguments))
+        return _any([admitted(argument) for argument in condition.arguments])
     if condition.function == "member":
         return _member(condition)
     return _comparison(condition) if len(condition.arguments) == 2 else {}
@@ -78,20 +78,32 @@ def count(numbers: Numbers) -> int | None:
     return max(1, sum((last or 0) - first + 1 for first, last in numbers))
 
 
-def _either(first: Admitted, second: Admitted) -> Admitted:
-    return {name: _united(first[name] + second[name]) for name in first.keys() & second.keys()}
+def _any(each: Sequence[Admitted]) -> Admitted:
+    """Return what may stand where one of them holds: lists are long, so all are united at once."""
+    shared = set(each[0]).intersection(*each[1:]) if each else set()
+    return {name: _united([numbers for one in each for numbers in one[name]]) for name in shared}
 
 
 def _intersection(first: Numbers, second: Numbers) -> Numbers:
-    pairs = [(max(a, c), _least(b, d)) for a, b in first for c, d in second]
-    return tuple(sorted((low, high) for low, high in pairs if high is None or low <= high))
+    """Walk along both, as they are in order: after each pair goes the range that ends first."""
+    found, one, other = list[tuple[int, int | None]](), 0, 0
+    while one < len(first) and other < len(second):
+        (low, high), (start, end) = first[one], second[other]
+        least = _least(high, end)
+        if least is None or max(low, start) <= least:
+            found.append((max(low, start), least))
+        if high == least:
+            one += 1
+        if end == least:
+            other += 1
+    return tuple(found)
 
 
 def _least(first: int | None, second: int | None) -> int | None:
     return second if first is None else first if second is None else min(first, second)
 
 
-def _united(ranges: Numbers) -> Numbers:
+def _united(ranges: Sequence[tuple[int, int | None]]) -> Numbers:
     found = list[tuple[int, int | None]]()
     for low, high in sorted(ranges, key=lambda one: one[0]):
         if found and (found[-1][1] is None or low <= found[-1][1] + 1):
@@ -108,9 +120,9 @@ def _member(condition: Operation) -> Admitted:
         return {}
     each = [_solved("equal", left, value) for value in values]
     if each and None not in each:
-        return reduce(_either, each)  # type: ignore[arg-type]  # as none of them is None
+        return _any([one for one in each if one is not None])
     tried = [_tried("equal", left, value) for value in values] if len(values) <= _MOST_NODES else []
-    return reduce(_either, tried) if tried else {}
+    return _any(tried)
 
 
 def _comparison(condition: Operation) -> Admitted:

@@ -143,6 +143,12 @@ class Admission:
         self._thread.start()
         self.rounds.start()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing that was admitted is still to leave: a public fact, as moments are."""
+        with self._changed:
+            return not self._admitted
+
     def put(self, wanted: Wanted) -> "Future[tuple[AnswerRecord, ...]]":
         """Let a question wait for its turn; whoever cancels its future before that drops it, uncharged.
 

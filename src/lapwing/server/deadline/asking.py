@@ -3,10 +3,11 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,12 +18,12 @@ from lapwing.errors import LapwingError, was_charged
 from lapwing.opening import open_session
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.deadline import speed
 from lapwing.server.deadline.admission import SLOTS
-from lapwing.server.deadline.cost import Speed, require_counted
+from lapwing.server.deadline.cost import require_counted
 from lapwing.server.deadline.engines import Engines
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
 from lapwing.server.deadline.process import Bug, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
+from lapwing.server.deadline.speed import Calibration, make_indexes
 from lapwing.server.deadline.turns import Turns
 from lapwing.server.execution import RepeatedProblem
 from lapwing.server.log import log, open_log
@@ -35,6 +36,10 @@ SWITCH: Final = 0.0005
 """Seconds after which a thread lets others go on: each has a deadline."""
 LOOK: Final = 5.0
 """Seconds between two looks whether data are new."""
+RUNS: Final = 1
+"""So often the speed is measured before anything is asked."""
+AGAIN, LONGEST_AGAIN = 15.0, 3600.0
+"""Seconds after which it is measured again: at first, and at most, as the pause doubles."""
 
 
 def work(
@@ -91,7 +96,10 @@ class _Line:
 
 
 def _serve(service: Service, engines: Engines, line: _Line) -> None:
-    turns, warming = Turns(), _Warming(service, engines, line, speed.measured())
+    calibration, quiet = Calibration(), _Quiet()
+    for _ in range(RUNS):
+        calibration.run()
+    turns, warming = Turns(), _Warming(service, engines, line, calibration, quiet)
     warming.look()
     engines.begin_spare()
     warming.rounds.start()
@@ -101,14 +109,38 @@ def _serve(service: Service, engines: Engines, line: _Line) -> None:
     with ThreadPoolExecutor(max_workers=SLOTS, thread_name_prefix="question") as threads:
         while (sent := line.next()) is not None:
             if isinstance(sent, Order):
+                quiet.until(sent.ticket.leaves)
                 turns.enter(sent.ticket)
                 paces[sent.number] = TicketPace(sent.ticket, turns, engines, _reaching(line, sent.number))
                 threads.submit(_ask, service, turns, sent, paces, line)
-            else:
-                _pass_on(sent, paces)
+                continue
+            if isinstance(sent, Move):
+                quiet.later(sent.seconds)
+            _pass_on(sent, paces)
         for pace in list(paces.values()):
             pace.leave_alone()
     warming.rounds.close()
+    calibration.close()
+
+
+@final
+class _Quiet:
+    """Knows when everything that was admitted has left: a public fact, as tickets are, and events that move them."""
+
+    def __init__(self) -> None:
+        self._leaves = 0.0
+
+    def until(self, leaves: float) -> None:
+        """Note a question that leaves at a moment."""
+        self._leaves = max(self._leaves, leaves)
+
+    def later(self, seconds: float) -> None:
+        """Note that what is to leave leaves so many seconds later."""
+        self._leaves = max(self._leaves, time.monotonic()) + seconds
+
+    def __call__(self) -> bool:
+        """Tell whether nothing is under way."""
+        return time.monotonic() > self._leaves
 
 
 def _reaching(line: _Line, number: int) -> Callable[[Reached], None]:
@@ -129,8 +161,13 @@ def _pass_on(sent: Say | Move, paces: Mapping[int, TicketPace]) -> None:
 class _Warming:
     """Does what no question is to do while its time runs: opens what was registered, reads data, writes indexes."""
 
-    def __init__(self, service: Service, engines: Engines, line: _Line, measured: Speed) -> None:
-        self._service, self._engines, self._line, self._speed = service, engines, line, measured
+    def __init__(
+        self, service: Service, engines: Engines, line: _Line, calibration: Calibration, quiet: _Quiet
+    ) -> None:
+        self._service, self._engines, self._line = service, engines, line
+        self._calibration, self._quiet = calibration, quiet
+        self._pause = AGAIN
+        self._again = time.monotonic() + AGAIN
         self._indexed: dict[str, bool] = {}
         self._versions: dict[str, tuple[int, int]] = {}
         self._cold: set[str] = set()
@@ -151,12 +188,29 @@ class _Warming:
                 self._cold.add(served.name)
         if self._indexed != before or not self._told:
             self._told = True
-            self._line.say(Opened(speed=self._speed, indexed=dict(self._indexed)))
+            self._say()
+
+    def measure_again(self) -> None:
+        """Measure the speed again if it is time to and nothing is under way, as a start may have been a busy moment.
+
+        Nobody's question runs meanwhile, and whoever comes stops it: when it runs follows from tickets and the clock.
+        """
+        if time.monotonic() < self._again or not self._quiet():
+            return
+        self._pause = min(2 * self._pause, LONGEST_AGAIN)
+        self._again = time.monotonic() + self._pause
+        if self._calibration.run(self._quiet):
+            self._say()
+
+    def _say(self) -> None:
+        speed = self._calibration.speed
+        log("speed", **{name: float(f"{figure:.3g}") for name, figure in asdict(speed).items()})
+        self._line.say(Opened(speed=speed, indexed=dict(self._indexed)))
 
     def _warm(self, served: ServedDataset) -> None:
         catalog, version = served.session.catalog, (served.session.budget(history=False).version, served.number)
         if self._versions.get(served.name) != version:
-            self._indexed[served.name] = speed.make_indexes(catalog)
+            self._indexed[served.name] = make_indexes(catalog)
             self._versions[served.name] = version
             require_counted(catalog)
         pace = StoredOnly(before=partial(self._engines.warm, catalog))
@@ -167,6 +221,7 @@ class _Warming:
 
     def _round(self) -> float:
         self.look()
+        self.measure_again()
         return LOOK
 
 

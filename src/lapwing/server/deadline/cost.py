@@ -9,7 +9,9 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import open_engine
 from lapwing.errors import CatalogError, QueryRefused
 from lapwing.query.composition import MOST_ROWS, plans_asked
+from lapwing.query.expressions.expression import walk
 from lapwing.query.plan import Plan, Question
+from lapwing.query.traversal import expressions_of
 from lapwing.query.work import work
 
 LEAST: Final = 0.25
@@ -17,6 +19,11 @@ LEAST: Final = 0.25
 ROOM: Final = 4
 """A deadline has at least so many times the seconds that its question may take."""
 LONGEST: Final = 3_600.0
+STEPS: Final = 4
+"""Published figures are powers of the root of two of this degree."""
+A_RELATION: Final = 20
+A_MEASURE: Final = 25
+"""So many parts of an expression take as long to bind, print and plan as a relation, or a window; and as a measure."""
 USUAL_ROWS: Final = 1_000_000
 """Rows that a table has at most whose catalog does not say it."""
 
@@ -26,14 +33,16 @@ USUAL_ROWS: Final = 1_000_000
 class Speed:
     """What a processor takes, measured on made-up rows (`deadline.speed`), in seconds.
 
-    Args: question: whatever each question takes beside the engine; nanosecond: a nominal one of `query.work`; row: to
-        read and bound a row of a file that has no index; number: each number of an answer, from noise to document.
+    Args: question: whatever each question takes, with all that belongs to it, for which no figure follows; nanosecond:
+        a nominal one of `query.work`; row: to read and bound a row of a file that has no index; number: each number of
+        an answer, from noise to document; part: each part of a plan (`parts`), to bind, print and plan it.
     """
 
     question: float
     nanosecond: float
     row: float
     number: float
+    part: float = 0.0
 
 
 @final
@@ -64,20 +73,31 @@ class Cost:
         return self.seconds * 2**self.doublings if self.steps == 1 else self.deadline * 3 / 4
 
 
-def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1) -> Cost:
+def on_grid(figure: float) -> float:
+    """Return the least power of 2^(1/4) that is not below a figure: what is measured is published so.
+
+    >>> on_grid(0.9), on_grid(0.0)
+    (1.0, 0.0)
+    """
+    return 2.0 ** (ceil(STEPS * log2(figure)) / STEPS) if figure else 0.0
+
+
+def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1, rehearsed: float = 0.0) -> Cost:
     """Return what questions at one price may take, whatever the data are.
 
     Each unit can take what `query.work` says of one that has all the rows it may have. What a unit takes grows faster
     than its rows, so that as many rows of smaller units take less.
 
-    Args: indexed: whether the tables have indexes; share: how many question processes share a processor.
+    Args: indexed: whether the tables have indexes; share: how many question processes share a processor; rehearsed:
+        seconds that the engine takes by a rehearsal (`deadline.rehearsal`), which raises what the model says.
     Raises: QueryRefused if the deadline would be later than `LONGEST`.
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
     questions = [question for plan in leaves for question in (*(one.question for one in plan.searches), plan.question)]
     seconds = (
         speed.question * len(questions)
-        + speed.nanosecond * sum(map(nanoseconds, questions))
+        + speed.part * sum(map(parts, questions))
+        + max(speed.nanosecond * sum(map(nanoseconds, questions)), on_grid(rehearsed))
         + (0.0 if indexed else speed.row * sum(map(rows, questions)))
         + speed.number * (sum(map(numbers, questions)) + sum(map(composed_numbers, plans)))
     )
@@ -128,6 +148,21 @@ def nanoseconds(question: Question) -> float:
     """Return the nominal nanoseconds of a question over as many rows as there may be, once they are read."""
     each = sum(table.max_rows_per_unit for table in question.tables)
     return rows(question) * work(question).most / each
+
+
+def parts(question: Question) -> int:
+    """Return how many parts a question has beyond a count of a table's rows: its expressions, relations and measures.
+
+    Each grouping set, each distribution and the holders of private keys are asked for with all of them.
+    """
+    own = A_MEASURE * len(question.measures) + sum(1 for one in expressions_of(question) for _ in walk(one))
+    relations, pending = 0, [question.selection.relation]
+    while pending:
+        relation = pending.pop()
+        pending += (source.relation for source in relation.sources)
+        relations += 1 + len(getattr(relation, "windows", ()))
+    times = len(question.parts) * (bool(question.numbers) + len(question.distributions)) + bool(question.private_keys)
+    return max(0, times * (own + A_RELATION * relations) - A_MEASURE - A_RELATION)
 
 
 def numbers(question: Question) -> int:

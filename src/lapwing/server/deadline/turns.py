@@ -10,7 +10,8 @@ Who has the engine keeps it until it is done, but for three cases. Then it is st
 - It took more of the processor than was reserved for it, and somebody who waits would be late.
 - Its last moment has come, and it took more of the processor than a quiet machine would have had for it until then. If
   it took less, the machine was not quiet: then it goes on, and is late (`deadline.departures`).
-- Somebody has waited `PATIENCE` seconds too long for it, whatever it took: it may wait for a disk that does not answer.
+- Somebody has waited `PATIENCE` seconds too long, and it has had the engine for as long, whatever it took: it may wait
+  for a disk that does not answer. How late somebody was before it began is nothing that it could help.
 """
 
 import threading
@@ -88,6 +89,7 @@ class Turns:
         self._open: list[Ticket] = []  # in the order of admission
         self._holder: Ticket | None = None
         self._running: Stoppable | None = None
+        self._begun = 0.0
 
     def enter(self, ticket: Ticket) -> None:
         """Note a question, in the order of admission."""
@@ -107,7 +109,7 @@ class Turns:
                     self._changed.wait(LOOK)
             finally:
                 ticket.waiting = False
-            self._holder, self._running = ticket, running
+            self._holder, self._running, self._begun = ticket, running, self._clock()
             self._changed.notify_all()
             return not ticket.given_up
 
@@ -173,7 +175,8 @@ class Turns:
         holder, running, late = self._holder, self._running, self._clock() - waiting.latest
         if holder is None or running is None or late < -LOOK:
             return
-        if late + waiting.moved > PATIENCE or running.used() > holder.reserved:
+        impatient = min(late + waiting.moved, self._clock() - self._begun) > PATIENCE
+        if impatient or running.used() > holder.reserved:
             self._stop()
 
     def _stop(self) -> None:
