@@ -49,8 +49,12 @@ class Crew:
 
     def told(self, event: str) -> list[dict[str, Any]]:
         """Return the lines of the log about an event."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith('{"')]
-        return [line for line in lines if line["event"] == event]
+        found: list[dict[str, Any]] = []
+        for line in self.log.read_text().splitlines():
+            with suppress(ValueError):  # torn, as the disk was full, or of another program
+                document = json.loads(line)
+                found += [document] if isinstance(document, dict) and document.get("event") == event else []
+        return found
 
     def wait_for(self, event: str, times: int = 1) -> list[dict[str, Any]]:
         """Wait until the log has lines about an event."""
