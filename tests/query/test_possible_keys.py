@@ -387,12 +387,12 @@ def all_sets_at_once(sets: Sets, *more: Any) -> Any:
 ACTUAL = possible_keys.possible_keys
 
 
-def all_but_the_last(variable: ColumnReference, asked: Sequence[Expression]) -> ListedValues | None:
-    """Take a number's bounds for one step narrower than they are."""
-    listed = all_values(variable, asked)
-    if listed is None or listed.between is None:
-        return listed
-    return ListedValues(variable=variable, between=(listed.between[0], listed.between[1] - 1))
+def all_but_the_last(**given: Any) -> ListedValues:
+    """Take a number's bounds for one step narrower than they are, beside the step beyond them."""
+    if "between" in given:
+        first, last = given["between"]
+        given["between"] = (first, last - 2)
+    return ListedValues(**given)
 
 
 def days_alone(variable: ColumnReference, asked: Sequence[Expression]) -> ListedValues | None:
@@ -409,7 +409,7 @@ def days_alone(variable: ColumnReference, asked: Sequence[Expression]) -> Listed
         (possible_keys._Finder, "_of_public", always_found),
         (possible_keys, "possible_keys", all_sets_at_once),
         (possible_keys, "public_view", lambda selection, _kept: public_view.public_view(selection, {})),
-        (possible_keys, "all_values", all_but_the_last),
+        (possible_keys, "ListedValues", all_but_the_last),
         (possible_keys, "all_values", days_alone),
     ],
 )
