@@ -22,8 +22,11 @@ assert spec.loader is not None
 reservations: Any = module_from_spec(spec)
 sys.modules[spec.name] = reservations  # its dataclasses look for it there
 spec.loader.exec_module(reservations)
-ELSEWHERE = {"between", "truncate_to", "to_fixed", "not_negative", "steps_of", "magnitude", "not_zero", "day_number"}
-"""What constants, searches and quantiles make of a column; no text calls it by name."""
+ELSEWHERE = {
+    "between", "truncate_to", "to_fixed", "not_negative", "steps_of", "magnitude", "not_zero", "day_number",
+    "exact_steps", "inside",
+}  # fmt: skip
+"""What constants, searches, quantiles and values as they are read make of a column; no text calls it by name."""
 
 
 @pytest.fixture(scope="module")
