@@ -28,8 +28,7 @@ from lapwing.query.expressions.as_read import key_of
 from lapwing.query.expressions.calls import bind_both, bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, walk
 from lapwing.query.expressions.magnitudes import class_of, magnitudes_of
-from lapwing.query.expressions.rows import Mode
-from lapwing.query.expressions.types import Real
+from lapwing.query.expressions.types import Mode, Real
 from lapwing.query.from_clause.scope import Scope, kept, rows_of
 from lapwing.query.measures import argument_of
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC
