@@ -113,14 +113,18 @@ def test_what_is_right_is_not_caught(connection: duckdb.DuckDBPyConnection) -> N
 
 def test_an_orphan_that_is_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = linked_rows.linked
-    monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace(" JOIN ", " LEFT JOIN "))
+    monkeypatch.setattr(
+        cleaned, "linked", lambda *given, **reads: right(*given, **reads).replace(" JOIN ", " LEFT JOIN ")
+    )
     assert is_wrong()
     assert moved(SHOP, 1)
 
 
 def test_keys_that_are_null_and_meet_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = linked_rows.linked
-    monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace(" = ", " IS NOT DISTINCT FROM "))
+    monkeypatch.setattr(
+        cleaned, "linked", lambda *given, **reads: right(*given, **reads).replace(" = ", " IS NOT DISTINCT FROM ")
+    )
     data = {**SHOP, "root": [*SHOP["root"], {"k": None, "who": 3, "site": 1}]}
     with composed.connect() as connection:
         put(connection, TABLES, data)
@@ -130,7 +134,7 @@ def test_keys_that_are_null_and_meet_are_caught(monkeypatch: pytest.MonkeyPatch)
 def bounding(by: str) -> Callable[[Table, str, Location], str]:
     right = cleaned.kept
 
-    def other(table: Table, unit: str, source: Location) -> str:
+    def other(table: Table, unit: str, source: Location, _reads: bool = False) -> str:
         rows = right(table, unit, source)
         return rows if table.link is None else rows.replace(f"PARTITION BY {unit}", f"PARTITION BY {by}")
 
@@ -156,7 +160,7 @@ def test_a_unit_that_is_not_carried_is_caught(monkeypatch: pytest.MonkeyPatch) -
     """With the parent's key in its place, a person is as many units as it has orders."""
     right = linked_rows.linked
 
-    def own(table: Table, link: Link, rows: str) -> str:
+    def own(table: Table, link: Link, rows: str, **_reads: bool) -> str:
         return right(table, link, rows).replace(f"theirs.{literals.unit_name(link.parent)} AS", 'theirs."k" AS', 1)
 
     monkeypatch.setattr(cleaned, "linked", own)
@@ -171,7 +175,9 @@ def test_a_parent_of_the_file_and_not_of_what_is_kept_is_caught(monkeypatch: pyt
         assert found(connection, CHILD) == defined(connection, CHILD, data)
         right = linked_rows.linked
         raw = "(SELECT *, who AS unit FROM r)"
-        monkeypatch.setattr(cleaned, "linked", lambda *given: right(*given).replace('"kept root"', raw))
+        monkeypatch.setattr(
+            cleaned, "linked", lambda *given, **reads: right(*given, **reads).replace('"kept root"', raw)
+        )
         assert found(connection, CHILD) != defined(connection, CHILD, data)
 
 

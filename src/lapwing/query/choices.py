@@ -74,12 +74,15 @@ def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
     conditions = thresholds_of(plan)
     if conditions:
         return _first(priced, plan, conditions, neighbouring)
-    shares, rows = _shares(plan), plan.question.selection.rows_per_unit
+    shares = _shares(plan)
+    if not shares:
+        return priced
+    rows = plan.question.selection.rows_per_unit
     terms = tuple(
         _quantile(term, shares[term.measure], priced.loss.kind, rows) if term.measure in shares else term
         for term in priced.terms
     )
-    return replace(priced, terms=terms) if shares else priced
+    return replace(priced, terms=terms)
 
 
 # ---- one quantile ----------------------------------------------------------------------------------------------------
