@@ -54,6 +54,7 @@ UNDERSTOOD: dict[type[exp.Expr], tuple[set[str], set[str]]] = {
     exp.Union: ({"this", "expression", "distinct", "with_"}, set()),
     exp.Join: ({"this", "on", "using", "side", "kind"}, set()),
     exp.Exists: ({"this"}, set()),
+    exp.Nullif: ({"this", "expression"}, set()),
     exp.Window: ({"this", "partition_by", "order", "over", "spec", "alias"}, set()),
     exp.WindowSpec: ({"kind", "start", "start_side", "end", "end_side"}, set()),
     exp.IgnoreNulls: ({"this"}, set()),

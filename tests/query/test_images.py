@@ -71,7 +71,7 @@ def every() -> Iterator[duckdb.DuckDBPyConnection]:
             'CREATE TABLE "at" AS SELECT ?::TIMESTAMP + to_seconds(i) AS "at" FROM range(?) AS t(i)',
             [first.replace(tzinfo=None), int((last - first) / timedelta(seconds=1)) + 1],
         )
-        connection.execute("CREATE TABLE age AS SELECT i AS age FROM range(-7, 101) AS t(i)")
+        connection.execute('CREATE TABLE age AS SELECT i AS age, i AS "age as read" FROM range(-7, 101) AS t(i)')
         connection.execute(
             "CREATE TABLE plan AS SELECT plan, sex FROM (VALUES ('basic'), ('Gold'), ('it''s')) AS p(plan), "
             "(VALUES ('f'), ('m')) AS s(sex)"
@@ -84,7 +84,7 @@ def _key(text: str, catalog: Catalog) -> Key:
 
 
 def _computed(key: Key, connection: duckdb.DuckDBPyConnection) -> set[object]:
-    table = next(name for name in ("day", "at", "age", "plan") if f'"{name}"' in expression(key.expression))
+    table = next(name for name in ("day", "at", "age", "plan") if f'"{name}' in expression(key.expression))
     found = connection.execute(f'SELECT DISTINCT {expression(key.expression)} FROM "{table}"').fetchall()
     kind = key.expression.type
     return {Fraction(value) * kind.step if isinstance(kind, Fixed) else value for (value,) in found}
