@@ -101,7 +101,7 @@ def test_a_code_for_no_answer_is_in_no_mean(tmp_path: Path) -> None:
 
 CODES = (
     ("x < 5", 1), ("x > 100", 1), ("x <> 7", 2), ("x IS NULL", 3), ("x IS DISTINCT FROM 7", 5), ("NOT x = -99", 4),
-    ("x = 7", 2), ("FLOOR(x / 10) = 1", 0), ("x + 1 < 5", 1),
+    ("x = 7", 2), ("FLOOR(x / 10) = 1", 0), ("x + 1 < 5", 1), ("x < -50", 0),
 )  # fmt: skip
 """Conditions, and how many rows of 2, 7, 7, 999, NULL and twice the code -99 they keep, as x has bounds 0 to 60."""
 STORED = [2, 7, 7, 999, None, -99, -99]

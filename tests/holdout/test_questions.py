@@ -91,6 +91,8 @@ def test_a_failure_is_no_answer(strategy: str) -> None:
     """Before, a question that raised for one person was refused: an answer about her, without any noise."""
     for people in (PEOPLE, RICH):
         SEEN.clear()
+        if strategy == "guess-and-check":  # which promises nothing of three people
+            people = np.repeat(people, 3, axis=0)
         holdout = ReusableHoldout(people, strategy=strategy, questions=2, training=people * 1.0)
         assert holdout.query(strange("raises")).question == 1
 
