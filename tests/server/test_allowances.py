@@ -381,7 +381,8 @@ def test_what_is_said_to_be_left_is_the_caller_s(world: World) -> None:
 
 def test_fits_in_the_budget_of_all_are_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: explain knows the cap alone, as it did."""
-    monkeypatch.setattr(ServedDataset, "for_caller", lambda self, caller, *_, **_timed: self.session.acting_for(caller.name))
+    alone = lambda self, caller, *_, **_timed: self.session.acting_for(caller.name)  # noqa: E731
+    monkeypatch.setattr(ServedDataset, "for_caller", alone)
     grant(world, "alice", ten(world))
     assert world.ask("POST", "/v1/datasets/open/explain", "alice", question()).document["fits"] > FIT
 
