@@ -116,7 +116,7 @@ LIES: Final[dict[str, Callable[[Issuer], None]]] = {
     "several audiences": changed(aud=[CLIENT, "another"]), "party": changed(azp="another"),
     "nonce": changed(nonce="another"), "no nonce": changed(nonce=None), "no subject": changed(sub=None),
     "no end": changed(exp=None), "ended": changed(exp=int(time.time()) - 100), "no beginning": changed(iat=None),
-    "future": changed(nbf=int(time.time()) + 1000), "another key": other_key, "shared secret": shared_secret,
+    "future": changed(nbf=int(time.time()) + 86_400), "another key": other_key, "shared secret": shared_secret,
     "unsigned": unsigned,
     "no group": changed(groups=["others"]), "no groups": changed(groups=None),
     "a name that is none": changed(preferred_username="../x"),
