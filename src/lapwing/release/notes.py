@@ -1,4 +1,4 @@
-"""Codes of notes: what an answer says beside its numbers, as programs know it."""
+"""Codes of notes: what an answer says beside its numbers, as programs know it; and how much one of them lists."""
 
 from typing import Final
 

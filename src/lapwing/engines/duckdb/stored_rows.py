@@ -3,7 +3,9 @@
 Every question stands on `kept`, and `kept` may be stored, because it is the same relation whenever it is selected, and
 in however many passes. Proof. A row's cleaned values depend on the row alone, and its hash on these values and its
 unit. The order within a unit is total, except for rows that are equal in everything that can be asked; so the first K
-rows are one bag, whatever the order in which rows arrive, the threads and the memory. A join is one of bags, so the
+rows are one bag, whatever the order in which rows arrive, the threads and the memory. (Where different rows of a unit
+have equal hashes, a question that looks at numbers as they were read may keep another one of them than one that does
+not, and so may an index: a function of that unit's rows alone all the same.) A join is one of bags, so the
 rows of a linked table are one bag if the parent's kept rows are. A pass takes or leaves whole units by the unit's value
 alone, in the root or where rows are stored, and linked rows have the units of their parents. So the rows of all passes
 together are those of a single pass, if all layers of a pass take the same units. ∎ For that, the unit's value must have

@@ -11,8 +11,9 @@ be total of such wide values they refuse; a condition then sees the value within
 says so (`release.verdicts`). A decimal is compared as a double, and computed with in whole steps, unclamped.
 
 **No sensitivity depends on it.** A read column is a function of its own row, so every relation stays unit-local; what
-is summed is still the clamped value, or a condition's 1 and 0, or is rounded and clamped to proven bounds as ever. Two
-rows that differ as they are read alone are ordered by that after everything else (`engines.duckdb.cleaned`).
+is summed is still the clamped value, or a condition's 1 and 0, or is rounded and clamped to proven bounds as ever.
+Rows of a unit are put in order by a hash of bounded values. Where two hashes are equal, what was read stands in the
+place of what is bounded (`engines.duckdb.cleaned.kept`): which rows are kept still depends on that unit alone.
 
 **Old answers.** Where l ≤ x ≤ u bounds an integer, clamp(x) ≥ c just if x ≥ c, for l < c ≤ u; and so for other
 comparisons and functions. There the plan has the bounded column as before, and is the same question (`settled`). So it
