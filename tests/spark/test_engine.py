@@ -245,6 +245,31 @@ def test_a_query_that_nothing_cancels_is_found(cluster: Cluster, monkeypatch: py
     hasty.close()
 
 
+def test_an_application_that_ends_costs_one_answer_and_is_begun_anew(cluster: Cluster, catalog: Catalog) -> None:
+    """The system kills a JVM where memory is short: what is asked next is asked of another, and finds nothing gone."""
+    question = bind(SECOND, catalog).question
+    with spark.engine(catalog) as engine:
+        before = spark.found(spark.run(engine, question))
+        running = spark.java()
+        assert running is not None
+        running.kill()
+        running.wait()
+        with pytest.raises(EngineFault) as failed:
+            spark.run(engine, question)
+        assert str(failed.value) == FAILED
+        engine.prepare(question)
+        assert spark.found(spark.run(engine, question)) == before
+    assert cluster.renew()
+    assert not cluster.renew()
+    assert cluster.rows("SELECT 1") == [(1,)]
+
+
+def test_an_application_that_was_stopped_is_begun_anew(cluster: Cluster) -> None:
+    cluster._session.sparkContext._jsc.stop()
+    assert cluster.renew()
+    assert cluster.rows("SELECT 1") == [(1,)]
+
+
 def test_ctrl_c_is_heard_by_whom_it_was_before(cluster: Cluster) -> None:
     """Spark's handler would cancel what all threads ask."""
     assert "pyspark" not in (getattr(signal.getsignal(signal.SIGINT), "__module__", None) or "")

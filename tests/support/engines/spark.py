@@ -1,6 +1,8 @@
 """Spark for tests: one small application, whose logs go nowhere, and catalogs that it may read."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +33,13 @@ def skip_where_missing(module: str = "pyspark") -> None:
     pytest.importorskip(module)
     if shutil.which("java") is None:
         pytest.skip("there is no Java")
+
+
+def java() -> "subprocess.Popen[bytes] | None":
+    """Return the process of the JVM that Spark's driver in this process has, if it has one."""
+    context = sys.modules.get("pyspark.core.context")
+    gateway = None if context is None else context.SparkContext._gateway
+    return None if gateway is None else gateway.proc
 
 
 @contextmanager

@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
@@ -101,16 +102,14 @@ class Cluster:
                 self._begin()
 
     def renew(self) -> bool:
-        """Begin another session where a Connect server has lost this one, and tell whether it had: with all views."""
-        if not self._served:
-            return False
-        from lapwing.engines.spark.connect import is_lost
+        """Begin another session where this one was lost, with all views, and tell whether it was.
 
+        A Connect server loses a session, or the application ends: its JVM is killed, or gives up for want of memory.
+        """
         with self._opening:
-            if self._session is None or not is_lost(self._session):
+            if self._session is None or not self._is_lost():
                 return False
-            self._session.stop()
-            self._session = None  # so that what does not begin now is begun when it is asked again
+            self._leave()  # so that what does not begin now is begun when it is asked again
             self._begin()
             return True
 
@@ -146,16 +145,26 @@ class Cluster:
     def close(self) -> None:
         """Let go of the session, and end the application with its last one."""
         with self._opening:
-            application, session, self._application, self._session = self._application, self._session, None, None
+            self._leave()
+
+    def _is_lost(self) -> bool:
+        if self._application is not None:
+            return _has_ended(self._application)
+        from lapwing.engines.spark.connect import is_lost
+
+        return is_lost(self._session)
+
+    def _leave(self) -> None:
+        application, session, self._application, self._session = self._application, self._session, None, None
         if self._served and session is not None:
             session.stop()
         if application is None:
             return
         with _lock:
             application.users -= 1
-            if not application.users:
+            if not application.users and application in _running:
                 _running.remove(application)
-                application.context.stop()
+                _stop(application)
 
     def _begin(self) -> None:
         if self._served:
@@ -225,7 +234,9 @@ def partitions_of(rows: int, least: int) -> int:
 
 
 def _started(master: str, further: Mapping[str, str]) -> _Application:
-    """Return the application of this process, started if there is none."""
+    """Return the application of this process, started if there is none, or if it has ended."""
+    if _running and _has_ended(_running[0]):
+        _stop(_running.pop())
     if _running:
         if _running[0].master != master:
             raise Fault(
@@ -278,6 +289,30 @@ def _started(master: str, further: Mapping[str, str]) -> _Application:
         )
     _running.append(_Application(master=master, context=context))
     return _running[0]
+
+
+def _has_ended(application: _Application) -> bool:
+    """Return whether an application's JVM has ended, or has stopped the application."""
+    try:
+        return application.context._gateway.proc.poll() is not None or application.context._jsc.sc().isStopped()
+    except Exception:  # it does not answer
+        return True
+
+
+def _stop(application: _Application) -> None:
+    """End an application, also one whose JVM has ended, of which PySpark would go on to ask."""
+    from pyspark import SparkContext
+
+    context, gateway = application.context, SparkContext._gateway
+    try:
+        context.stop()
+    except Exception:
+        context.stop()  # what is left of it here; the first try found that its JVM has none of it
+    if gateway is not None and gateway.proc.poll() is not None:
+        with suppress(OSError):
+            gateway.proc.stdin.close()
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def _local(master: str) -> dict[str, str]:

@@ -129,7 +129,7 @@ class Spark:
             return None
 
     def _renew(self) -> None:
-        """Forget views that a Connect server has lost."""
+        """Forget views that were lost with their session."""
         if self._cluster.renew():
             with self._lock:
                 self._sources.clear()
