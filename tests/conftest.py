@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from hypothesis import is_hypothesis_test
 
 from tests.support import effort
@@ -27,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Timing())
     config.pluginmanager.register(Alone())
     config.pluginmanager.register(Again())
+    config.stash[gc_collect_iterations_key] = 1  # of five searches for garbage at the end, which take seconds
 
 
 @pytest.hookimpl(tryfirst=True)
