@@ -22,7 +22,7 @@ from lapwing.engines.duckdb import cleaned, literals
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import printers as sql_functions
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb.cleaned import Location, Pass
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
@@ -102,7 +102,7 @@ def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     marks = ", ".join("?" for _ in TYPES)
     connection.executemany(f"INSERT INTO raw VALUES ({marks})", [[row[n] for n in TYPES] for row in rows()])
     source = Location(relation="raw", types=TYPES)
-    connection.execute(f"CREATE TABLE kept AS {cleaned.cleaned(catalog.tables[0], source, Pass())}")
+    connection.execute(f"CREATE TABLE kept AS {cleaned.cleaned(catalog.tables[0], source, True)}")
     yield connection
     connection.close()
 
@@ -125,7 +125,7 @@ def names(text: str, catalog: Catalog) -> RowScope:
     """Return the columns as values within bounds and steps, also where they are compared."""
     (table,) = catalog.tables
     scope = Scope(text=f"SELECT {text}", catalog=catalog, facts=NOTHING_PUBLIC)
-    return rows_of(kept(table, table.name), scope).seen("bounded")
+    return rows_of(kept(table, table.name, scope), scope).seen("bounded")
 
 
 def agrees(found: Any, wanted: Any, step: Fraction | None) -> bool:

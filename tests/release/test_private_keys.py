@@ -503,7 +503,7 @@ def test_a_number_of_units_in_the_notes_is_found(tmp_path: Path, monkeypatch: py
         return selected(found, holders, entropy)
 
     monkeypatch.setattr(release, "selected_keys", telling)
-    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda plan, priced: tuple(map(str, seen)))
+    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda *_: tuple(map(str, seen)))
     with pytest.raises(AssertionError):
         test_nothing_shows_but_what_the_mechanisms_return(tmp_path, monkeypatch)
 
@@ -713,7 +713,7 @@ def test_what_can_be_said_about_keys_is_said_before_they_are_paid(tmp_path: Path
 
 
 def test_notes_that_fail_cost_nothing(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda plan, priced: pytest.fail("no notes"))
+    monkeypatch.setattr("lapwing.release.answering.notes_of", lambda *_: pytest.fail("no notes"))
     with pytest.raises(pytest.fail.Exception):
         session.sql(BY_TOWN, epsilon=1, delta=1e-6)
     assert session.budget().history == ()

@@ -19,6 +19,7 @@ from lapwing.engines.duckdb import bounded_values
 from lapwing.query import bind as binding
 from tests.support.effort import SEED
 from tests.support.raw_values import Asked, Grammar, compare, world
+from tests.support.reviewed_rows import Reviewed
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,10 @@ def test_small_inputs_are_right(tmp_path: Path) -> None:
     assert different(tmp_path) == []
 
 
+def test_what_reviews_got_wrong_is_right(tmp_path: Path) -> None:
+    assert Reviewed(tmp_path, 2000).wrong() == []
+
+
 own = bounded_values.as_read
 
 
@@ -84,6 +89,7 @@ def test_twin_a_value_that_was_moved_before_a_condition_is_noticed(
 ) -> None:
     monkeypatch.setattr(bounded_values, "as_read", bug)
     assert len(different(tmp_path)) > 2
+    assert bug is clamped or len(Reviewed(tmp_path, 2000).wrong()) > 2
 
 
 def test_twin_a_value_beyond_the_listed_keys_that_is_counted_is_noticed(

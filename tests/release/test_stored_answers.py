@@ -11,13 +11,15 @@ import json
 import tarfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 import lapwing as lw
-from lapwing.answer import interval_ends, presentation
+from lapwing import session as session_module
+from lapwing.answer import code_of, interval_ends, presentation
 from lapwing.catalog.model import Column
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
@@ -31,10 +33,11 @@ from lapwing.query.measures import Count, argument_of
 from lapwing.query.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import ProtectedRows
-from lapwing.release import rare_notes
-from lapwing.release.notes import LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS
+from lapwing.release import earlier_meanings, rare_notes
+from lapwing.release.notes import AS_READ, LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS
 from lapwing.release.verdicts import verdicts
 from tests.support.effort import one_in, only
+from tests.support.release.small import GDP, opened, row
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "stored_answers.tar.xz"
 WHOLE = ("golden", "survey", "visits_gdp", "shop_by_unit")
@@ -188,6 +191,59 @@ def reasons(question: Question) -> Iterator[str]:
 
 def looks(expression: Expression | None) -> bool:
     return any(isinstance(node, ColumnReference) and node.cleaned is not None for node in walk(expression))
+
+
+FEWER_ROWS = {"golden": {135}, "shop_by_unit": {46}}
+"""Questions with a closer bound on the rows of a unit now: their old answers have other keys for that reason, too."""
+
+
+def told_of(folder: Path, step: int = 1) -> tuple[set[int], set[int]]:
+    """Return questions of which a note says that an earlier version answered them otherwise, and those that it should.
+
+    Of questions whose meaning is as it was one in so many is asked; those that are refused now have no notes.
+    """
+    told, changed = set[int](), set[int]()
+    with lw.connect(folder / "lapwing.toml") as session:
+        for place, entry in enumerate(questions(folder)):
+            if place % step and place not in CHANGED[folder.name]:
+                continue
+            try:
+                price: Any = {name: Fraction(value) for name, value in entry["price"].items()}
+                notes = session.explain(entry["text"], entry["values"], **price).notes
+            except lw.QueryRefused:
+                continue
+            told |= {place} if AS_READ in map(code_of, notes) else set()
+            changed |= {place} & CHANGED[folder.name].keys() - FEWER_ROWS.get(folder.name, set())
+    return told, changed
+
+
+@pytest.mark.parametrize(("name", "step"), only([0], DATA_SETS, many=True))
+def test_a_note_names_what_had_another_meaning(name: str, step: int, archive: Path) -> None:
+    """Of every answer that is in the ledger, and of no other question."""
+    told, changed = told_of(archive / name, 4 * step)
+    assert told == changed
+    assert len(changed) > 10
+
+
+def test_looking_for_old_answers_under_new_plans_is_found(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: words are bound with the meaning that they have now, which nobody bought then."""
+    monkeypatch.setattr(earlier_meanings, "bind", lambda *asked, reads, **further: bind(*asked, **further))
+    told, changed = told_of(archive / "survey", 100)
+    assert not told
+    assert changed
+
+
+def test_a_note_names_no_answer_to_other_words(tmp_path: Path) -> None:
+    """Nothing is said where nobody bought anything, nor of other words; of the same words it is, to whoever asks."""
+    text = "SELECT COUNT(*) AS n FROM visits WHERE cost >= 1.2"
+    with opened(tmp_path, [row(1)], budget=GDP) as session:
+        assert AS_READ not in map(code_of, session.sql(text, epsilon=1).notes)
+        with pytest.MonkeyPatch.context() as before:  # bought with the meaning of earlier versions
+            before.setattr(session_module, "bind", partial(bind, reads=False))
+            session.sql(f"{text} AND age > 0", epsilon=1)
+        other = session.acting_for("other")
+        assert AS_READ not in map(code_of, other.sql(text, epsilon=1).notes)
+        assert AS_READ in map(code_of, other.sql(f"{text} AND age > 0", epsilon=1).notes)
 
 
 @pytest.mark.parametrize("node", [Count, ProtectedRows])

@@ -296,7 +296,8 @@ ROUNDING = ("FLOOR(f)", "CEIL(f)", "ROUND(f)", "ROUND(f, 1)", "ROUND(f, -1)", "T
 def of_read() -> list[Expression]:
     """Return functions of a number as it is read and within its bounds, and the numbers as keys."""
     described = loads(READ, file="read.toml", folder=Path())
-    scope = rows_of(kept(described.tables[0], "kept"), Scope(text="", catalog=described, facts=NOTHING_PUBLIC))
+    source = Scope(text="", catalog=described, facts=NOTHING_PUBLIC)
+    scope = rows_of(kept(described.tables[0], "kept", source), source)
     nodes = [bind_expression(parsed(text), scope.seen(mode)) for text in ROUNDING for mode in MODES]
     keys = [key_of(bind_both(parsed(text), scope), ()) for text in ("f", "FLOOR(f)", "CEIL(f / 7)")]
     return [*nodes, *keys]

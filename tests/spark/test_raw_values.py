@@ -7,6 +7,7 @@ import pytest
 from lapwing.engines.spark.cluster import Cluster
 from tests.support.effort import SEED
 from tests.support.raw_values import Grammar, compare, world
+from tests.support.reviewed_rows import Reviewed
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,7 @@ def test_answers_are_those_of_the_raw_file(cluster: Cluster, seed: int, count: i
     found = compare(place, Grammar(place, seed).questions(), count)
     assert found.different == []
     assert found.answered >= count
+
+
+def test_what_reviews_got_wrong_is_right(cluster: Cluster, tmp_path: Path) -> None:
+    assert Reviewed(tmp_path, 2000, engine="spark").wrong() == []

@@ -189,8 +189,8 @@ def test_t22_facts_about_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     notes_of = vars(answering)["notes_of"]
 
-    def counted(plan: Any, priced: Any) -> Any:
-        return (*notes_of(plan, priced), f"of {pq.read_metadata(tmp_path / 'visits.parquet').num_rows} rows")
+    def counted(*asked: Any) -> Any:
+        return (*notes_of(*asked), f"of {pq.read_metadata(tmp_path / 'visits.parquet').num_rows} rows")
 
     monkeypatch.setattr(answering, "notes_of", counted)
     assert compare(described, [*victim, *others], others, FACTS[0], PRICE), "the twin"

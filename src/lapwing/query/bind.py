@@ -60,15 +60,17 @@ def bind(
     bounds: Mapping[Bounded, ValueBounds] = NOTHING_FOUND,
     capabilities: Capabilities = EVERYTHING,
     constants: Sequence[tuple[Plan, Sequence[tuple[object, ...]]]] = (),
+    reads: bool = True,
 ) -> Plan:
     """Parse a question and return its plan.
 
     Args: bounds: those that the plan's searches have found; without them it stands with the widest.
         capabilities: what the engine that will run the plan has. constants: those that were asked for, by their plans.
+        reads: whether conditions and keys see bounded numbers as read; if not, the plan is that of earlier versions.
     Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
         public. InvalidParameter for a parameter's value.
     """
-    parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts)
+    parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
 
     def bound(parsed: Parsed, names: Names) -> Plan:
         item = getattr(parsed.select.args.get("from_"), "this", None)

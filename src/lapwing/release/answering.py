@@ -9,10 +9,10 @@ from lapwing.catalog.model import Column, Table
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import reads
 from lapwing.release import rare_notes
+from lapwing.release.earlier_meanings import notes_on_earlier
 from lapwing.release.notes import MOST_SHOWN, ROWS_OF_UNIT, TOO_WIDE, UNLISTED_KEYS
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request, Wordings
@@ -38,7 +38,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
 
         require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
-    notes = [notes_of(request.plan, request.priced) for request in requests]
+    notes = [notes_of(request, access) for request in requests]
     if any(code_of(note) == TOO_WIDE for said in notes for note in said):
         require_usable(requests, access)
     access = replace(access, wording=wordings_of(requests))
@@ -111,8 +111,9 @@ def sum_of(losses: Sequence[Loss]) -> Loss:
     return losses[0].from_amount(sum((loss.amount for loss in losses), Fraction(0)))
 
 
-def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
+def notes_of(request: Request, access: Access) -> tuple[str, ...]:
     """Say which values are clamped, what is left out of each unit, and what else the question makes worth knowing."""
+    plan, priced = request.plan, request.priced
     question, kinds = plan.question, {measure.construct for measure in plan.question.measures}
     relation = question.selection.relation
     tall = question.units_of_row == 1 and question.selection.rows_per_unit >= MANY_ROWS
@@ -127,6 +128,7 @@ def notes_of(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *(rare_notes.notes_on_ranks(plan, priced) if question.distributions else ()),
         *(rare_notes.notes_on_choices(priced) if any(term.instead for term in priced.terms) else ()),
         *(verdicts(plan, priced) if much or (question.cells or 0) >= MANY or reads(relation) else ()),
+        *(notes_on_earlier(request, access) if reads(relation) else ()),
     )
 
 

@@ -60,7 +60,7 @@ def _answered_after_searches(
         together = found_together(plans, quotes, access.catalog.budget)
         settled = [replace(leaf, priced=quote) for leaf, quote in zip(settled, together, strict=True)]
         notes = [
-            (*notes_of(leaf.plan, leaf.priced), *notes_after(first.plan, found))
+            (*notes_of(leaf, access), *notes_after(first.plan, found))
             for leaf, first in zip(settled, before, strict=True)
         ]
         numbers = released(settled, replace(access, wording=wordings_of(settled)))

@@ -190,7 +190,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-        notes=(*notes_of(plan, priced), *buying.notes, *public),
+        notes=(*notes_of(buying.request, access), *buying.notes, *public),
         delta=priced.delta,
         sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
         assuming_count=assuming_count,

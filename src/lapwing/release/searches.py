@@ -49,13 +49,19 @@ def settled(request: Request, answers: Mapping[Question, Release], access: Acces
     return replace(request, plan=plan, priced=priced), notes_after(request.plan, answers)
 
 
-def rebound(request: Request, asked: Sequence[Plan], answers: Mapping[Question, Release], access: Access) -> Plan:
-    """Bind a question anew, with what was found for the plans that are asked in its place."""
+def rebound(
+    request: Request,
+    asked: Sequence[Plan],
+    answers: Mapping[Question, Release],
+    access: Access,
+    reads: bool = True,
+) -> Plan:
+    """Bind a question anew, with what was found for the plans that are asked in its place; `reads` as `bind` has it."""
     findings_of = [findings(plan, answers) for plan in asked]
     bounds = {bounded: finding.bounds for results in findings_of for bounded, finding in results.items()}
     known = [(constant, rows_of(constant, answers[constant.question])) for plan in asked for constant in plan.constants]
     able = access.engine.capabilities
-    return bind(request.text, access.catalog, access.public, request.parameters, bounds, able, known)
+    return bind(request.text, access.catalog, access.public, request.parameters, bounds, able, known, reads)
 
 
 def notes_after(plan: Plan, answers: Mapping[Question, Release]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple
     bounds = searched([request.priced for request in requests], access)
     with after_searches(bounds.values()):
         found = _together([settled(request, bounds, access) for request in requests], access.catalog.budget)
-        notes = [(*notes_of(request.plan, request.priced), *said) for request, said in found]
+        notes = [(*notes_of(request, access), *said) for request, said in found]
         asked = [request for request, _ in found]
         for request in asked:
             try_showing(request.plan, request.priced)

@@ -14,7 +14,7 @@ from lapwing.query.derivation.derived import MeasureValue, measures_of, parts_of
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.window_values import over_in
-from lapwing.query.expressions.conversion import nullable
+from lapwing.query.expressions.conversion import coarser_step, nullable
 from lapwing.query.expressions.expression import (
     ColumnReference,
     Expression,
@@ -30,7 +30,14 @@ from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
-from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, OUTSIDE_BOUNDS, SEEN_BOUNDED, SEEN_IN_STEPS, TOO_WIDE
+from lapwing.release.notes import (
+    ALL_WITHIN_BOUNDS,
+    OUTSIDE_BOUNDS,
+    SEEN_BOUNDED,
+    SEEN_IN_STEPS,
+    SUMMED_IN_STEPS,
+    TOO_WIDE,
+)
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
@@ -58,6 +65,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_null(plan),
         *_on_conditions(plan),
         *_on_reading(plan),
+        *_on_steps(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
         *_on_people(plan),
@@ -158,13 +166,7 @@ def _on_reading(plan: Plan) -> tuple[str, ...]:
     """Speak of what conditions, groups and DISTINCT see of bounded numbers, if that is not what was read."""
     question = plan.question
     keys, every = {key.expression for key in question.keys}, expressions_of(question)
-    read = {column for expression in every for column in walk(expression) if _is_read(column)}
-    declared = {column.name for table in question.tables for column in table.columns}
-    names = sorted({_name(column) for column in read if _is_written(column) or _name(column) in declared})
     notes = []
-    if read:
-        text = f"conditions and groups see {' and '.join(names) or 'values'} as read"
-        notes.append(Note(f"{text}; answers of earlier versions to these words are not used", AS_READ))
     in_steps = {
         _name(column)
         for expression in every
@@ -183,12 +185,19 @@ def _on_reading(plan: Plan) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _on_steps(plan: Plan) -> tuple[str, ...]:
+    """Speak of numbers with so many steps between their bounds that they are summed in coarser ones."""
+    notes = dict[str, None]()
+    for measure in plan.question.measures:
+        step = coarser_step(measure.argument) if isinstance(measure, Sum) else None
+        if step is not None and isinstance(measure, Sum):
+            names = " and ".join(sorted(written_in(measure.argument))) or "a value"
+            notes[f"{names} is summed in steps of {float(step):,.10g}, as its bounds are so far apart"] = None
+    return tuple(Note(text, SUMMED_IN_STEPS) for text in notes)
+
+
 def _is_read(node: Expression) -> bool:
     return isinstance(node, ColumnReference) and node.cleaned is not None
-
-
-def _is_written(node: Expression) -> bool:
-    return isinstance(node, ColumnReference) and node.written is not None
 
 
 def _name(node: Expression) -> str:

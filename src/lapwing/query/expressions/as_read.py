@@ -69,6 +69,11 @@ def read_columns(table: Table) -> list[tuple[Declared, str, Type]]:
     return [(c, pairs[c.name].name, pairs[c.name].type) for c in table.columns if c.name in pairs]
 
 
+def names_read(table: Table) -> dict[str, str]:
+    """Return what bounded numbers are called as they are read, by their names."""
+    return {own.name: name for own, name, _ in read_columns(table)}
+
+
 def as_read(value: Expression) -> Expression:
     """Return a value as it is read, a column with what the question calls it."""
     read = value.read

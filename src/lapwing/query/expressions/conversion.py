@@ -208,6 +208,15 @@ def summable(argument: Expression) -> Expression:
     return Operation(function="round_to", arguments=(argument,), type=fixed(step, low, high))
 
 
+def coarser_step(argument: Expression) -> Fraction | None:
+    """Return the step to which `summable` has rounded a value, None if it left it as it was."""
+    if not isinstance(argument, Operation) or argument.function != "round_to":
+        return None
+    (value,) = argument.arguments
+    kind = value.type
+    return cast(Fixed, argument.type).step if isinstance(kind, Fixed) and summable(value) == argument else None
+
+
 def log2_up(value: Fraction) -> int:
     """Return the least exponent of a power of two that is not below a positive value."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length() - 1

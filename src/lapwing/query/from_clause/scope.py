@@ -24,7 +24,7 @@ class Scope:
     """What a FROM clause may name: the text at hand, the catalog, and the common table expressions before it.
 
     Args: within: the views that are being opened, so that none opens itself; sharing: whether rows of different units
-        may meet, as aggregates limit what a unit adds (`shared_joins`).
+        may meet, as aggregates limit what a unit adds (`shared_joins`); reads: whether numbers are seen as read.
     """
 
     text: str
@@ -33,6 +33,7 @@ class Scope:
     named: Mapping[str, "Input | PublicInput"] = field(default_factory=dict)
     within: tuple[str, ...] = ()
     sharing: bool = False
+    reads: bool = True
 
     @property
     def nowhere(self) -> RowScope:
@@ -100,16 +101,14 @@ def protected_table(name: exp.Identifier, scope: Scope) -> Table | None:
     return next((table for table in scope.catalog.tables if same_name(name, table.name)), None)
 
 
-def kept(table: Table, name: str) -> Input:
+def kept(table: Table, name: str, scope: Scope) -> Input:
     """Return the rows of a protected table that exist, under a name."""
     if table.unit_day is not None:
         raise QueryRefused(f"The units of {table.name} are persons and days", remedy="Watch it with `lapwing monitor`.")
-    relation = ProtectedRows(table=table)
+    relation = ProtectedRows(table=table, reads=scope.reads)
     columns: dict[str, Expression] = {c.name: c for c in relation.columns if c.cleaned is None}
-    return Input(
-        selection=Selection(relation=relation),
-        sources=(TableReference(name=name, columns=columns, unit=unit_of(table)),),
-    )
+    sources = (TableReference(name=name, columns=columns, unit=unit_of(table)),)
+    return Input(selection=Selection(relation=relation), sources=sources)
 
 
 # ---- the clause ------------------------------------------------------------------------------------------------------
@@ -149,7 +148,7 @@ def _one_table(select: exp.Select, scope: Scope) -> Input | None:
     scope.nowhere.only(select.args["from_"], "this")
     scope.nowhere.only(item, "this", "alias")
     scope.nowhere.only(item.this, "this", "quoted")
-    bound = kept(table, alias_of(item, scope) or table.name)
+    bound = kept(table, alias_of(item, scope) or table.name, scope)
     if where is None:
         return bound
     scope.nowhere.only(where, "this")

@@ -152,7 +152,7 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
             return renamed(bound, name or known)
     table = protected_table(node.this, scope)
     if table is not None:
-        return kept(table, name or table.name)
+        return kept(table, name or table.name, scope)
     for public in scope.catalog.public_tables:
         if same_name(node.this, public.name):
             return _public(public, name or public.name, scope)

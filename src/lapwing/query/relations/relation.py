@@ -55,7 +55,7 @@ class ProtectedRows:
     @property
     def columns(self) -> tuple[ColumnReference, ...]:
         """The declared columns, and bounded numbers as they are read."""
-        return _declared(self.table) if self.reads else _declared(self.table)[: len(self.table.columns)]
+        return _declared(self.table, self.reads)
 
     @property
     def rows_per_unit(self) -> int:
@@ -86,9 +86,9 @@ class ProtectedRows:
 
 
 @lru_cache(maxsize=256)  # every question about a table asks for them several times
-def _declared(table: Table) -> tuple[ColumnReference, ...]:
+def _declared(table: Table, reads: bool) -> tuple[ColumnReference, ...]:
     own = tuple(ColumnReference(name=c.name, type=column_type(c), listed=c.all_texts) for c in table.columns)
-    bounded = any(column.numeric and column.bounded for column in table.columns)
+    bounded = reads and any(column.numeric and column.bounded for column in table.columns)
     return as_read.columns_of(table.columns, own) if bounded else own
 
 

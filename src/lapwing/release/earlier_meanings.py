@@ -1,0 +1,91 @@
+"""Answers that earlier versions gave to the same words: a note says that they are there, and not used.
+
+Conditions and groups saw bounded numbers within bounds and steps once (`query.expressions.as_read`). What was bought
+with that meaning stands in the ledger under the plan that these words had then. So they are bound with it again, and
+looked up under that plan's key.
+
+What the note tells: that the ledger has an answer to the asker's own words about the current data, as they were read
+then. Of every question an analyst is told as much, by its being free (`stored`); of these they were told it before.
+Who asked, when, and at what price it does not tell, and it follows from words, catalog and ledger alone: no row is
+read for it, and of the ledger nothing but what is filed under the key of a plan that the asker may ask.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from lapwing.answer import Note
+from lapwing.errors import QueryRefused
+from lapwing.query.bind import bind
+from lapwing.query.composition import plans_asked
+from lapwing.query.expressions.expression import ColumnReference, walk
+from lapwing.query.plan import Plan, PlanCache, Question
+from lapwing.query.traversal import expressions_of
+from lapwing.release.notes import AS_READ
+from lapwing.release.request import Access, Request
+from lapwing.release.restoring import restored
+from lapwing.release.stored import key_of
+
+_PLANS: Final = PlanCache[Plan | None]()
+
+
+def notes_on_earlier(request: Request, access: Access) -> tuple[Note, ...]:
+    """Say of answers of earlier versions to these words that they saw bounded numbers within bounds and steps."""
+    earlier = {key for key, is_there in _keys(request, access, reads=False) if is_there}
+    if not earlier or earlier <= {key for key, _ in _keys(request, access, reads=True)}:
+        return ()
+    text = f"conditions and groups see {_names_read(request.plan.question)} as read. An earlier version answered these "
+    return (Note(f"{text}words by values within bounds and steps; that answer is not used", AS_READ),)
+
+
+def _names_read(question: Question) -> str:
+    """Name the columns that a question sees as they were read."""
+    nodes = [node for expression in expressions_of(question) for node in walk(expression)]
+    read = [(n.written, n.cleaned.name) for n in nodes if isinstance(n, ColumnReference) and n.cleaned is not None]
+    declared = {column.name for table in question.tables for column in table.columns}
+    names = {written or name for written, name in read if written or name in declared}
+    return " and ".join(sorted(names)) or "values"
+
+
+def _keys(request: Request, access: Access, *, reads: bool) -> Iterator[tuple[str, bool]]:
+    """Yield the keys of what these words ask for in one of the meanings, and whether the ledger has answers to it."""
+    plan = _bound(request, access, reads)
+    if plan is None:
+        return
+    asked = plans_asked(plan)
+    first = [search.question for one in asked for search in one.searches]
+    first += [constant.question for one in asked for constant in one.constants]
+    found = {}
+    for question in dict.fromkeys(first):
+        stored = access.ledger.answers(key_of(question))
+        yield key_of(question), bool(stored)
+        if stored:
+            found[question] = restored(question, stored[0], request.priced.loss)
+    if len(found) < len(set(first)):  # then what comes after them was never asked
+        return
+    if first:
+        from lapwing.release.searches import rebound  # here: few questions leave anything to be found
+
+        asked = plans_asked(rebound(request, asked, found, access, reads))
+    keys = [key_of(question) for question in {one.question: None for one in asked} if question not in found]
+    for key, answers in zip(keys, access.ledger.look_up(keys)[1], strict=True):
+        yield key, bool(answers)
+
+
+def _bound(request: Request, access: Access, reads: bool) -> Plan | None:
+    """Return the plan of a question in one of the meanings, None if it was refused then."""
+
+    def make() -> Plan | None:
+        able = access.engine.capabilities
+        try:
+            return bind(request.text, access.catalog, access.public, request.parameters, capabilities=able, reads=reads)
+        except QueryRefused:
+            return None
+
+    return _PLANS.planned(
+        make,
+        catalog=access.catalog,
+        principal=access.principal,
+        text=request.text,
+        parameters=request.parameters,
+        numbers=(reads,),
+    )
