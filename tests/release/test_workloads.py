@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing.engines import FAILED, DuckDB
+from lapwing.engines.duckdb import cleaned
 from lapwing.errors import EngineFault
 from lapwing.mechanisms import residual_marginals
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
@@ -71,7 +72,7 @@ def test_the_measurements_lose_no_more_than_is_charged(
     with opened(tmp_path, ROWS, budget=f'{GDP}\nneighbouring = "{neighbouring}"') as session:
         session.batch(cube(), epsilon=1)
     ((buying, together),) = found
-    assert len(together) == 4  # of each number: those by a number as it was read, and the others
+    assert len(together) == 2  # the counts and the sums, by numbers as they were read or not
     for workload in together:
         terms = [buying[place].bought.terms[at] for place, at in workload.members]
         unit = workloads._unit(buying[0].bought.question, terms[0].measure, neighbouring)
@@ -201,3 +202,37 @@ def test_much_more_than_is_asked_for_is_not_read(tmp_path: Path, monkeypatch: py
     assert len(SOME) < runs(tmp_path / "more", monkeypatch) <= 2 * workloads.MOST_READ * len(SOME)
     monkeypatch.setattr(workloads, "MOST_READ", 1)
     assert runs(tmp_path / "none", monkeypatch) == len(SOME)
+
+
+CLASHING = [row(n, age=age, size=size) for n in range(40) for age, size in ((3, 10), (7, 0))]
+"""Two rows of each person, of which one counts: within bounds 7 is 3, so that the size decides, or what was read."""
+
+
+def agrees_where_hashes_clash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables of a workload must be of the same rows, whichever of two with equal hashes is kept."""
+    monkeypatch.setattr(residual_marginals, "rounded_gaussian", silent)
+    order = cleaned.row_order
+    monkeypatch.setattr(cleaned, "row_order", lambda *facts: ("1", order(*facts)[1]))
+    with opened(tmp_path, CLASHING, budget=GDP, most=1) as session:
+        answers = session.batch([question(keys) for keys in ((), ("plan",), ("age",), ("plan", "age"))], epsilon=1)
+        assert all(all(is_together(answer)) for answer in answers)
+        assert shown(answers[0]) == [{"n": 40, "s": 400}]
+        assert [one["s"] for one in shown(answers[2])] == [0, 0, 0, 0, 400]
+
+
+def test_tables_of_one_workload_are_of_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agrees_where_hashes_clash(tmp_path, monkeypatch)
+
+
+def test_tables_of_other_rows_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: each question is run over the rows that it would have by itself."""
+    own = workloads._run
+    monkeypatch.setattr(workloads, "_run", lambda *asked: with_own_rows(own, *asked))
+    with pytest.raises(AssertionError):
+        agrees_where_hashes_clash(tmp_path, monkeypatch)
+
+
+def with_own_rows(run: Any, asked: Any, *further: Any) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workloads, "_with_what_was_read", lambda selection: selection)
+        return run(asked, *further)

@@ -9,11 +9,13 @@ plans, prices and mechanisms, before any row is read. So the sum of the charges 
 whatever order it is shown; and whoever has only one of the answers has a function of what all of them paid for.
 
 Proof that they are marginals. Questions of a workload have the same selection: so the same rows, of which a unit has
-at most K, each adding a value in its measure's range to one cell at most of each table (`query.stability`, rows). A
-key that is not exhaustive gets one more cell here, for the rows without a value of it, unless it is in every question:
-rows that lack one of those are in no table. Each row that is left is then in a cell of each key, so that every table
-is the margin of the table by all keys. That is all that `residual_marginals` asks for. What the added cells hold is
-the table without the key less the sum over its values, and they are not shown.
+at most K, each adding a value in its measure's range to one cell at most of each table (`query.stability`, rows). All
+are run over rows that carry bounded numbers as they were read, too, whether they look at these or not (`_run`): so it
+is the same for all which of two rows of a unit with equal hashes is kept (`engines.duckdb.cleaned.kept`). A key that is
+not exhaustive gets one more cell here, for the rows without a value of it, unless it is in every question: rows that
+lack one of those are in no table. Each row that is left is then in a cell of each key, so that every table is the
+margin of the table by all keys. That is all that `residual_marginals` asks for. What the added cells hold is the table
+without the key less the sum over its values, and they are not shown.
 
 Different numbers of units or of values, per-group clamps, rows that several units share, limits on groups, keys of
 which not every combination is a cell, grouping sets and private keys have no such tables, or better bounds; they keep
@@ -43,6 +45,8 @@ from lapwing.query.parts_read import parts_read
 from lapwing.query.plan import Question
 from lapwing.query.quote import NoisyMeasure
 from lapwing.query.relations.per_unit import FirstGroups
+from lapwing.query.relations.public_join import PublicJoin
+from lapwing.query.relations.relation import ProtectedRows, Selection
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refinement import as_accurate
 from lapwing.release.request import Access, Release
@@ -171,7 +175,17 @@ def _eligible(place: int, purchase: Purchase) -> Iterator[tuple[object, Number]]
         return
     for at, term in enumerate(bought.terms):
         if _adds_up(term, question.measures):
-            yield (question.selection, term.measure, parts_read(question)), (place, at)
+            yield (_with_what_was_read(question.selection), term.measure, parts_read(question)), (place, at)
+
+
+def _with_what_was_read(selection: Selection) -> Selection:
+    """Return a selection of a table's rows, joined to public ones or not, that have bounded numbers as read, too."""
+    relation = selection.relation
+    if isinstance(relation, ProtectedRows):
+        return replace(selection, relation=replace(relation, reads=True))
+    if isinstance(relation, PublicJoin):
+        return replace(selection, relation=replace(relation, source=_with_what_was_read(relation.source)))
+    return selection
 
 
 def _adds_up(term: NoisyMeasure, beside: Sequence[Measure]) -> bool:
@@ -247,7 +261,7 @@ def released_together(
     noisy: dict[Number, tuple[IntArray, NoiseLaw]] = {}
     try:
         for place in places:
-            exact.update(_numbered(place, _sums(buying[place].bought.question, versions[place], access)))
+            exact.update(_numbered(place, _run(buying[place].bought.question, versions[place], access)))
         for workload, listed in zip(workloads, tables, strict=True):
             _read(workload, buying, versions, exact, listed, access)
         for workload, listed in zip(workloads, tables, strict=True):
@@ -262,8 +276,9 @@ def released_together(
     return {charged[place].sequence: _release(place, buying[place], charged[place], noisy) for place in places}
 
 
-def _sums(question: Question, versions: Mapping[str, str], access: Access) -> tuple[IntArray, ...]:
-    return exact_values(question, access.engine.run(question, versions).cells, cells_of(question))
+def _run(question: Question, versions: Mapping[str, str], access: Access) -> tuple[IntArray, ...]:
+    asked = replace(question, selection=_with_what_was_read(question.selection))
+    return exact_values(question, access.engine.run(asked, versions).cells, cells_of(question))
 
 
 def _numbered(place: int, sums: Sequence[IntArray]) -> dict[Number, IntArray]:
@@ -287,7 +302,7 @@ def _read(
             listed[keys] = workload.table(buying[asked[keys][0]].bought.question, exact[asked[keys]])
         else:
             fewer = replace(one, keys=tuple(key for key in workload.keys if key in keys), measures=(one.measures[at],))
-            listed[keys] = workload.table(fewer, _sums(fewer, versions[place], access)[0])
+            listed[keys] = workload.table(fewer, _run(fewer, versions[place], access)[0])
 
 
 def _measured(
