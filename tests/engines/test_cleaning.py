@@ -17,7 +17,6 @@ from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned, literals, source_reading
-from lapwing.engines.duckdb.cleaned import Pass
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.measures import Sum
@@ -159,7 +158,7 @@ def test_values_stay_inside_their_bounds(catalog: Catalog, engine: DuckDB, every
         if not column.bounded:
             continue
         source = engine._describe(table).source
-        rows = engine._fetch(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, Pass())})")
+        rows = engine._fetch(f"SELECT MIN(x), MAX(x) FROM ({cleaned.cleaned(table, source, True)})")
         for value in rows[0]:
             if column.numeric:
                 assert value is None or column.low <= value <= column.high, table.name
@@ -212,7 +211,7 @@ def test_what_a_value_becomes(
     catalog = alone(tmp_path, kind, values, DECLARED[declared])
     engine = DuckDB(catalog, threads=1)
     source = engine._describe(catalog.tables[0]).source
-    sql = f"SELECT x FROM ({cleaned.cleaned(catalog.tables[0], source, Pass())})"
+    sql = f"SELECT x FROM ({cleaned.cleaned(catalog.tables[0], source, True)})"
     found = [value for (value,) in engine._fetch(sql)]
     engine.close()
     assert found == wanted

@@ -132,7 +132,9 @@ def test_a_row_that_nobody_declared_takes_its_place(people: Catalog, monkeypatch
 
 def test_coded_rows_come_in_passes(people: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people.tables[0]
-    rows = coded_rows.CodedRows(table=table, source=cleaned.Location(relation="t", types={}), rows=100, memory=10**9)
+    rows = coded_rows.CodedRows(
+        table=table, source=cleaned.Location(relation="t", types={}), rows=100, memory=10**9, reads=False
+    )
     assert [replace(rows, rows=n).passes for n in (100, 10**7, 10**8)] == [1, 1, 5]
     once, _ = both(people, monkeypatch, CODED[1])
     monkeypatch.setattr(coded_rows.CodedRows, "passes", property(lambda _: 3))

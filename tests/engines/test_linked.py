@@ -121,7 +121,7 @@ def engine(found: Catalog) -> Iterator[DuckDB]:
 def rows(engine: DuckDB, table: Table, relations: dict[str, str] | None = None, part: Pass = WHOLE) -> Bag:
     """Return the rows of a table that exist for an engine."""
     held = relations or {}
-    above = engine._layers().of(cleaned.needed((table,), held), held, part)
+    above = engine._layers(reads=True).of(cleaned.needed((table,), held), held, part)
     columns = [column.name for column in table.columns]
     listed = ", ".join(f'"{name}"' for name in columns)
     asked = f"WITH {', '.join(above)} SELECT {unit_name(table)}, {listed} FROM {kept_name(table)}"
@@ -395,7 +395,7 @@ def test_keys_of_different_types_are_equal_by_their_value(kind: pa.DataType, tmp
 def test_the_reader_of_a_file_is_not_told_which_keys_the_parent_has(found: Catalog, engine: DuckDB) -> None:
     """A filter by them would believe what the file's footer says of its row groups."""
     items = named(found, "items")
-    above = ", ".join(engine._layers().of(cleaned.needed((items,), {}), {}, WHOLE))
+    above = ", ".join(engine._layers(reads=True).of(cleaned.needed((items,), {}), {}, WHOLE))
     ((_, plan),) = engine._fetch(f"EXPLAIN ANALYZE WITH {above} SELECT COUNT(*) FROM {kept_name(items)}")
     assert "Dynamic Filters" not in plan
     with duckdb.connect() as plain:

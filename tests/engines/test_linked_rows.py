@@ -131,11 +131,11 @@ def test_keys_that_are_null_and_meet_are_caught(monkeypatch: pytest.MonkeyPatch)
         assert found(connection, CHILD) != defined(connection, CHILD, data)
 
 
-def bounding(by: str) -> Callable[[Table, str, Location], str]:
+def bounding(by: str) -> Callable[[Table, str, Location, bool], str]:
     right = cleaned.kept
 
-    def other(table: Table, unit: str, source: Location, _reads: bool = False) -> str:
-        rows = right(table, unit, source)
+    def other(table: Table, unit: str, source: Location, reads: bool) -> str:
+        rows = right(table, unit, source, reads)
         return rows if table.link is None else rows.replace(f"PARTITION BY {unit}", f"PARTITION BY {by}")
 
     return other
@@ -160,8 +160,10 @@ def test_a_unit_that_is_not_carried_is_caught(monkeypatch: pytest.MonkeyPatch) -
     """With the parent's key in its place, a person is as many units as it has orders."""
     right = linked_rows.linked
 
-    def own(table: Table, link: Link, rows: str, **_reads: bool) -> str:
-        return right(table, link, rows).replace(f"theirs.{literals.unit_name(link.parent)} AS", 'theirs."k" AS', 1)
+    def own(table: Table, link: Link, rows: str, reads: bool) -> str:
+        return right(table, link, rows, reads).replace(
+            f"theirs.{literals.unit_name(link.parent)} AS", 'theirs."k" AS', 1
+        )
 
     monkeypatch.setattr(cleaned, "linked", own)
     assert is_wrong()
@@ -183,11 +185,11 @@ def test_a_parent_of_the_file_and_not_of_what_is_kept_is_caught(monkeypatch: pyt
 
 def test_rows_of_a_pass_over_all_parents_are_caught(connection: duckdb.DuckDBPyConnection) -> None:
     put(connection, TABLES, SHOP)
-    whole = cleaned.layer(ROOT, source_of(ROOT))
-    child = cleaned.layer(CHILD, source_of(CHILD))
+    whole = cleaned.layer(ROOT, source_of(ROOT), True)
+    child = cleaned.layer(CHILD, source_of(CHILD), True)
     parts = []
     for i in range(3):
-        layers = f"{whole}, {child}, {cleaned.layer(LEAF, source_of(LEAF), Pass(index=i, of=3))}"
+        layers = f"{whole}, {child}, {cleaned.layer(LEAF, source_of(LEAF), True, Pass(index=i, of=3))}"
         parts += connection.execute(f'WITH {layers} SELECT * FROM "kept leaf"').fetchall()
     assert len(parts) == 3 * sum(found(connection, LEAF).values())
 
@@ -209,8 +211,8 @@ def test_columns_of_any_name_are_columns(connection: duckdb.DuckDBPyConnection) 
     connection.execute(f"CREATE TABLE child AS SELECT {listed}")
     types = dict.fromkeys(names, "INTEGER")
     layers = [
-        cleaned.layer(ROOT, source_of(ROOT)),
-        cleaned.layer(child, Location(relation="child", types=types)),
+        cleaned.layer(ROOT, source_of(ROOT), True),
+        cleaned.layer(child, Location(relation="child", types=types), True),
     ]
     rows = connection.execute(f"WITH {', '.join(layers)} SELECT * FROM {literals.kept_name(child)}").fetchall()
     assert rows == [(7, -2, -1, 0, 1, 2)]

@@ -50,7 +50,9 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(DuckDB, "_passes", lambda *_: 3)
     printed = cleaned.layer
     monkeypatch.setattr(
-        engine_module, "layer", lambda t, s, part, *_: printed(t, s, cleaned.Pass(index=min(part.index, 1), of=3))
+        engine_module,
+        "layer",
+        lambda t, s, reads, part: printed(t, s, reads, cleaned.Pass(index=min(part.index, 1), of=3)),
     )
     assert ask(engine, found, QUESTIONS[0]) != once
     engine.close()

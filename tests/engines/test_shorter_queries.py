@@ -56,7 +56,9 @@ def test_a_column_that_is_the_unit_orders_nothing(order: str, same: bool, tmp_pa
     """Rows of one hash, as all are here, come in the order of the other columns."""
     found = catalog(tmp_path, {"person": '{ type = "integer" }', "cost": '{ type = "integer" }'}, unit="person")
     rows = ", ".join(f"({person}, {cost})" for person, cost in product(range(5), [3, 1, 2, "NULL"]))
-    text = cleaned.kept(found.tables[0], "unit", Location(relation="t", types={"person": "BIGINT", "cost": "BIGINT"}))
+    text = cleaned.kept(
+        found.tables[0], "unit", Location(relation="t", types={"person": "BIGINT", "cost": "BIGINT"}), False
+    )
     assert text.count('hash(\'t\', unit, unit, "cost"), "cost"') == 1
     before = text.replace('hash(\'t\', unit, unit, "cost"), "cost"', f"1, {order}")
     with duckdb.connect() as connection:

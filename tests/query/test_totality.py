@@ -15,7 +15,7 @@ from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import queries as render
-from lapwing.engines.duckdb.cleaned import Location, Pass
+from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import bind
@@ -143,7 +143,7 @@ def engine(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     chance = random.Random(1)
     rows = [[chance.choice(values) for _, values in COLUMNS.values()] for _ in range(60)]
     connection.executemany(f"INSERT INTO raw VALUES ({', '.join('?' for _ in COLUMNS)})", rows)
-    table = cleaned.cleaned(catalog.tables[0], Location(relation="raw", types=kinds), Pass())
+    table = cleaned.cleaned(catalog.tables[0], Location(relation="raw", types=kinds), True)
     connection.execute(f"CREATE TABLE kept AS {table}")
     yield connection
     connection.close()

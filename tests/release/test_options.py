@@ -92,7 +92,7 @@ def vectors_of(question: Question, connection: duckdb.DuckDBPyConnection) -> lis
     grouped = " GROUP BY 1" if keys else ""
     assert asked.endswith(grouped)
     asked = asked.removesuffix(grouped).replace("SELECT ", f"SELECT {unit}, ", 1)
-    kept = layer(question.table, Location(relation="visits", types=TYPES))
+    kept = layer(question.table, Location(relation="visits", types=TYPES), True)
     by = ", ".join(str(i + 1) for i in range(keys + 1))
     places = {cell: i for i, cell in enumerate(cells_of(question))}
     found: list[dict[int, list[int]]] = [{-1: [0] * len(places)} for _ in question.measures]

@@ -45,7 +45,7 @@ def kept(
     given = pa.Table.from_pylist(list(rows), schema=SCHEMA)
     connection.register("given", given)
     types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE given").fetchall()}
-    layer = kept_rows(table, Location(relation="given", types=types), part)
+    layer = kept_rows(table, Location(relation="given", types=types), True, part)
     found: dict[Any, BOUNDED] = defaultdict(Counter)
     unit = "0" if table.privacy_unit == "row" else "unit"
     for person, *values in connection.execute(f"SELECT {unit}, plan, age, size FROM ({layer})").fetchall():
@@ -226,7 +226,7 @@ def promising(folder: Path, nullable: bool = False) -> Catalog:
 def values_of(connection: duckdb.DuckDBPyConnection, table: Table, rows: Sequence[Row]) -> list[Row]:
     connection.register("given", pa.Table.from_pylist(list(rows), schema=SCHEMA))
     types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE given").fetchall()}
-    cursor = connection.execute(kept_rows(table, Location(relation="given", types=types), WHOLE))
+    cursor = connection.execute(kept_rows(table, Location(relation="given", types=types), True, WHOLE))
     names = [name for name, *_ in cursor.description]
     return [dict(zip(names, found, strict=True)) for found in cursor.fetchall()]
 

@@ -54,7 +54,7 @@ def kept(catalog: Catalog, engine: Spark, cluster: Cluster) -> dict[Any, Counter
     found = engine._describe(table)
     view = cluster.read(found.paths, ", ".join(f"`{name}` {kind}" for name, kind in found.types.items()))
     bags: dict[Any, Counter[tuple[str, ...]]] = {}
-    for unit, *values in cluster.rows(cleaned.rows_of(table, view, found.types)):
+    for unit, *values in cluster.rows(cleaned.rows_of(table, view, found.types, True)):
         bags.setdefault(unit, Counter())[tuple(map(repr, values))] += 1
     cluster.forget(view)
     return bags

@@ -34,8 +34,8 @@ def found(
     connection: duckdb.DuckDBPyConnection, table: Table, part: Pass = WHOLE, kind: str = "BIGINT", last: str = ""
 ) -> Bag:
     """Return the rows that exist by the SQL, each with its unit. Args: last: layers in the place of the table's own."""
-    above = [layer(one, source_of(one, kind), part) for one in reversed(table.lineage[1:])]
-    layers = ", ".join([*above, last or layer(table, source_of(table, kind), part)])
+    above = [layer(one, source_of(one, kind), True, part) for one in reversed(table.lineage[1:])]
+    layers = ", ".join([*above, last or layer(table, source_of(table, kind), True, part)])
     cursor = connection.execute(f"WITH {layers} SELECT * FROM {kept_name(table)}")
     names = [str(name) for name, *_ in cursor.description or []]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -58,7 +58,7 @@ class SparkTables:
         for table in described.tables:
             if table.name in tables:
                 above = [self._layer(side, parent) for parent in reversed(table.lineage[1:])]
-                rows_of = cleaned.rows_of(table, self.views[f"{side}_{table.name}"], self._types(table.name))
+                rows_of = cleaned.rows_of(table, self.views[f"{side}_{table.name}"], self._types(table.name), True)
                 query = " ".join([*([f"WITH {', '.join(above)}"] if above else []), rows_of])
                 self.views[f"kept_{side}_{table.name}"] = self.cluster.keep(query)
 
@@ -91,7 +91,7 @@ class SparkTables:
         return ", ".join(layers)
 
     def _layer(self, side: str, table: Table) -> str:
-        return cleaned.layer(table, self.views[f"{side}_{table.name}"], self._types(table.name))
+        return cleaned.layer(table, self.views[f"{side}_{table.name}"], self._types(table.name), True)
 
     def _types(self, table: str) -> dict[str, str]:
         return {column.name: TYPES[column.type] for column in self.ground.schemas[table]}

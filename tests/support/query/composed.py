@@ -29,7 +29,7 @@ def prefix(question: Question, source: Location, public: PublicSources | None = 
     """Return the layers beneath a question's answer."""
     tables = dict.fromkeys(joined_tables(question.selection.relation))
     added = [public_layer(public.described(table), public.source(table)) for table in tables] if public else []
-    return f"WITH {', '.join([layer(question.table, source), *added])}"
+    return f"WITH {', '.join([layer(question.table, source, True), *added])}"
 
 
 def joined_tables(relation: Relation) -> list[Any]:

@@ -40,8 +40,8 @@ class DuckDBTables:
             self.connection.unregister("added")
         for table in described.tables:
             if table.name in tables:
-                parents = [layer(above, self._source(side, above.name)) for above in reversed(table.lineage[1:])]
-                kept = kept_rows(table, self._source(side, table.name), WHOLE, parents)
+                parents = [layer(above, self._source(side, above.name), True) for above in reversed(table.lineage[1:])]
+                kept = kept_rows(table, self._source(side, table.name), True, WHOLE, parents)
                 self.connection.execute(f"CREATE TABLE kept_{side}_{table.name} AS {kept}")
 
     def ask(self, question: Question, side: str, facts: PublicData, *, afresh: bool) -> Exact:
@@ -75,7 +75,7 @@ class DuckDBTables:
     def layers(self, question: Question, side: str, facts: PublicData, *, afresh: bool) -> str:
         """Return the common table expressions that a question reads."""
         if afresh:
-            own = [layer(held, self._source(side, held.name)) for held in question.lineage]
+            own = [layer(held, self._source(side, held.name), True) for held in question.lineage]
         else:
             own = [stored(held, f"kept_{side}_{held.name}") for held in question.tables]
         joined = dict.fromkeys(composed.joined_tables(question.selection.relation))

@@ -119,7 +119,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     source, unit = sources[bound.table.name], literals.unit_name(bound.table)
     read = reads(bound.selection.relation)
     layers = {
-        "cleaned": cleaned.cleaned(bound.table, source, Pass(), reads=read),
+        "cleaned": cleaned.cleaned(bound.table, source, read),
         "kept": cleaned.kept(bound.table, unit, source, read),
     }
     prefix = f"WITH {literals.kept_name(bound.table)} AS (WITH cleaned AS ({layers['cleaned']}) {layers['kept']}) "
@@ -130,7 +130,7 @@ def _section(name: str, question: str, catalog: Catalog, facts: PublicFacts, sou
     if name.startswith("pass"):
         _, index, _, of = name.split()
         part = Pass(index=int(index), of=int(of))
-        layers[name] = cleaned.cleaned(bound.table, source, part, reads=read)
+        layers[name] = cleaned.cleaned(bound.table, source, read, part)
         if layers[name] not in rendering.render(bound, {bound.table.name: source}, part):
             raise ValueError("a pass is not a part of the cleaned layer")
     folder = f"{catalog.folder}/"

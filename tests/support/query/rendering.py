@@ -25,7 +25,7 @@ def render(question: Question, sources: Mapping[str, Location], part: Pass = WHO
     else:
         last = leaves(question, question.distributions[0])
     read = reads(question.selection.relation)
-    layers = [layer(table, sources[table.name], part, reads=read) for table in question.lineage]
+    layers = [layer(table, sources[table.name], read, part) for table in question.lineage]
     return f"WITH {', '.join(layers)} {last}"
 
 

@@ -9,7 +9,7 @@ from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.cleaned import is_whole, read
 from lapwing.engines.duckdb.literals import clamp, double, identifier, whole
 from lapwing.engines.duckdb.printers import print_in_steps
-from lapwing.query.expressions.as_read import read_columns
+from lapwing.query.expressions.as_read import names_read, read_columns
 from lapwing.query.expressions.types import READ_INTEGER, Fixed, Real, Type
 
 
@@ -52,18 +52,13 @@ def columns_read(table: Table, types: Mapping[str, str]) -> list[str]:
     return [f"{as_read(own, types[own.name], kind)} AS {identifier(name)}" for own, name, kind in read_columns(table)]
 
 
-def names_read(table: Table) -> dict[str, str]:
-    """Return these columns, as SQL names them, by the names of the bounded ones."""
-    return {own.name: identifier(name) for own, name, _ in read_columns(table)}
-
-
 def derived(table: Table) -> dict[str, str]:
     """Return bounded numbers as functions of what was read, where they are: an index need not hold them.
 
     A clamp of a whole number, or of a double that is rounded afterwards, moves nothing that the far bounds of what was
     read would have moved elsewhere. A step beyond 1 of a whole number is not among these: what was read is rounded.
     """
-    names = names_read(table)
+    names = {own: identifier(name) for own, name in names_read(table).items()}
     return {
         own.name: clean_whole(names[own.name], own) if kind == READ_INTEGER else clean_fixed(names[own.name], own)
         for own, _, kind in read_columns(table)

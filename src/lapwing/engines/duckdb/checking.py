@@ -225,7 +225,7 @@ def _shown(end: object) -> str | None:
 
 
 def _units(table: Table, all_: int, source: Location, layers: Layers, query: Query) -> UnitCheck:
-    rows = [*layers.above(table, {}, WHOLE), f"cleaned AS ({cleaned(table, source, WHOLE, reads=False)})"]
+    rows = [*layers.above(table, {}, WHOLE), f"cleaned AS ({cleaned(table, source, False)})"]
     by_unit = f"SELECT COUNT(*) AS size FROM cleaned GROUP BY {unit_name(table)}"
     found = query(f"WITH {', '.join(rows)} SELECT size, COUNT(*) FROM ({by_unit}) GROUP BY 1 ORDER BY 1")
     sizes: dict[int, int] = dict(found)

@@ -22,6 +22,7 @@ from lapwing.engines.duckdb import stored_values
 from lapwing.engines.duckdb.linked_rows import linked
 from lapwing.engines.duckdb.literals import INTEGER_TYPES, constant, identifier, kept_name, text, unit_name, whole
 from lapwing.engines.duckdb.own_parts import own_part
+from lapwing.query.expressions.as_read import names_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,14 @@ class Pass:
 WHOLE = Pass()
 
 
-def layer(table: Table, source: Location, part: Pass = WHOLE, reads: bool = True) -> str:
+def layer(table: Table, source: Location, reads: bool, part: Pass = WHOLE) -> str:
     """Return the common table expression of the rows of a table that exist, of a part of the units.
 
     That of a linked table stands on its parent's, which comes before it and takes the same part, in whatever way.
+    `reads` tells here and below whether rows have bounded numbers as they are read, too.
     """
     rows = kept(table, unit_name(table), source, reads)
-    return f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, source, part, reads)}) {rows})"
+    return f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, source, reads, part)}) {rows})"
 
 
 def of_part(values: Sequence[str], part: Pass) -> str | None:
@@ -88,15 +90,15 @@ def passes_for(rows: Mapping[Table, int], memory: int) -> int:
 # ---- cleaned rows ----------------------------------------------------------------------------------------------------
 
 
-def cleaned(table: Table, source: Location, part: Pass, reads: bool = True) -> str:
+def cleaned(table: Table, source: Location, reads: bool, part: Pass = WHOLE) -> str:
     """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part.
 
     Of a linked table, the rows that belong to units of a part are those that lead to rows of such units.
     """
     if table.link is not None:
         rows = f"SELECT {', '.join(_columns(table, source, reads))} FROM {source.relation}"
-        return linked(table, table.link, rows, reads=reads)
-    rows = _cleaned(table, source, part, reads)
+        return linked(table, table.link, rows, reads)
+    rows = _cleaned(table, source, reads, part)
     return rows if table.part_column is None else own_part(table, table.part_column, rows)
 
 
@@ -109,7 +111,7 @@ def _columns(table: Table, source: Location, reads: bool) -> list[str]:
     return columns
 
 
-def _cleaned(table: Table, source: Location, part: Pass, reads: bool) -> str:
+def _cleaned(table: Table, source: Location, reads: bool, part: Pass) -> str:
     columns = _columns(table, source, reads)
     if table.unit_is_row:
         return f"SELECT {', '.join(columns) or 'NULL AS nothing'} FROM {source.relation}"
@@ -190,7 +192,7 @@ def _double(name: str, physical: str) -> str:
     return name if physical == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
 
 
-def kept(table: Table, unit: str, source: Location, reads: bool = False) -> str:
+def kept(table: Table, unit: str, source: Location, reads: bool) -> str:
     """Keep the first rows of each unit in the order of a salted hash of the unit and their values.
 
     Then come all columns of a fixed width, and whole texts last, lest who reads no text sort texts (`coded_rows`). Of a
@@ -200,11 +202,7 @@ def kept(table: Table, unit: str, source: Location, reads: bool = False) -> str:
         return "SELECT * FROM cleaned"
     place, columns = row_order(table, unit, source)
     texts = [identifier(column.name) for column in columns if column.type == "string"]
-    numbers: Mapping[str, str] = {}
-    if reads:
-        from lapwing.engines.duckdb.bounded_values import names_read  # here, as above
-
-        numbers = names_read(table)
+    numbers = {own: identifier(name) for own, name in names_read(table).items()} if reads else {}
     order = [place, *filter(None, (numbers.get(column.name) or fixed_width(column) for column in columns)), *texts]
     place = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(order)})"
     return f"SELECT * FROM cleaned QUALIFY {place} <= {table.max_rows_per_unit}"

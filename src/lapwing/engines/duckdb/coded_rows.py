@@ -19,6 +19,7 @@ from lapwing.engines.duckdb.cleaned import Location, Pass, cleaned, fixed_width,
 from lapwing.engines.duckdb.files import File
 from lapwing.engines.duckdb.literals import free_name, identifier, kept_name, unit_name
 from lapwing.engines.duckdb.queries import is_additive, queries_of
+from lapwing.query.expressions.as_read import names_read
 from lapwing.query.expressions.expression import ColumnReference, columns_of
 from lapwing.query.measures import Key, argument_of
 from lapwing.query.plan import Question
@@ -68,7 +69,7 @@ class CodedRows:
     source: Location
     rows: int
     memory: int
-    reads: bool = False
+    reads: bool
 
     @property
     def passes(self) -> int:
@@ -87,15 +88,12 @@ class CodedRows:
         shown = ", ".join([unit, *own, *named, *read.values(), f"{hashed} AS {place}"])
         order = f"PARTITION BY {unit} ORDER BY {', '.join([place, *(read.get(name, name) for name in terms)])}"
         return (
-            f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, self.source, part, self.reads)}), "
+            f"{kept_name(table)} AS (WITH cleaned AS ({cleaned(table, self.source, self.reads, part)}), "
             f"coded AS (SELECT {shown} FROM cleaned) "
             f"SELECT * FROM coded QUALIFY row_number() OVER ({order}) <= {table.max_rows_per_unit})"
         )
 
     def _read(self) -> dict[str, str]:
         """Return the columns of bounded numbers as they are read, by those of the bounded ones, if they are there."""
-        if not self.reads:
-            return {}
-        from lapwing.engines.duckdb.bounded_values import names_read  # here: most questions read none
-
-        return {identifier(name): read for name, read in names_read(self.table).items()}
+        names = names_read(self.table) if self.reads else {}
+        return {identifier(own): identifier(name) for own, name in names.items()}

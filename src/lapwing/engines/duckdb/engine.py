@@ -130,7 +130,7 @@ class DuckDB:
 
     def check(self, table: Table) -> TableCheck:
         """Read a table's file, and return what its data are like. The curator's act."""
-        return checking.checked(table, self._catalog, self._describe(table), self._layers(), self._database)
+        return checking.checked(table, self._catalog, self._describe(table), self._layers(reads=False), self._database)
 
     def unfit_columns(self, table: Table) -> Sequence[str]:
         """Return the columns of a table's file that hold values which are not what the declared type says."""
@@ -235,7 +235,7 @@ class DuckDB:
                     else:
                         yield self._gathered(question, indexes, batch, len(batches), asker)
 
-    def _layers(self, *, reads: bool = False) -> Layers:
+    def _layers(self, *, reads: bool) -> Layers:
         # Made when asked for: held, it would hold the engine.
         return Layers(source=lambda table: self._describe(table).source, reads=reads)
 
@@ -244,7 +244,7 @@ class DuckDB:
         tables = needed(question.tables, indexes)
         read = reads(question.selection.relation)
         stored = self._layers(reads=read).of(tables, indexes, part) if indexes else ()
-        fresh = () if indexes else [layer(table, self._describe(table).source, part, read) for table in tables]
+        fresh = () if indexes else [layer(table, self._describe(table).source, read, part) for table in tables]
         return ", ".join([*stored, *fresh, *self._public_layers(question)])
 
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
@@ -371,7 +371,7 @@ class DuckDB:
             what = f"Looking for repeated keys of {table.name}"
             path = self._paths[table.name]
             with readable(path, table), self._database.session() as query, progress.work(what):
-                repeated = is_repeated(key, table, self._layers(), self._passes(table.lineage), query)
+                repeated = is_repeated(key, table, self._layers(reads=False), self._passes(table.lineage), query)
             if repeated:
                 raise not_unique(key, table, self._catalog)
 

@@ -118,7 +118,7 @@ class GraphFiles:
     def _source(self, table: Table) -> str:
         path = self._catalog.source_path(table).resolve()
         file, _ = source_reading.described(path, table, self._database, self._catalog)
-        return layer(table, file.source, reads=False)
+        return layer(table, file.source, False)
 
     def _nodes(self, query: Query, place: int, table: Table, first: int) -> tuple[int, list[tuple[str, Integers]]]:
         """Give the nodes of a table numbers from `first` on, and return how many there are, and their listed values."""

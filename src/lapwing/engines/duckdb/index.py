@@ -86,7 +86,7 @@ def identity_of(lineage: Sequence[Ingredient], keys: Sequence[Sequence[str]]) ->
     Args: lineage: the table, its parent, and so on. keys: columns that were found to be unique among its rows.
     """
     meaning = lineage[0].table.digest
-    origins = [[origin.digest, kept_rows(origin.table, origin.source, WHOLE, reads=True)] for origin in lineage]
+    origins = [[origin.digest, kept_rows(origin.table, origin.source, True, WHOLE)] for origin in lineage]
     facts = [FORMAT, _engine(), meaning, origins, sorted(map(sorted, keys)), derived(lineage[0].table)]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

@@ -66,7 +66,7 @@ def keys(table: Table, source: Location, names: Sequence[str]) -> str:
 
 def existing_keys(table: Table, source: Location, names: Sequence[str], part: Pass, parents: Sequence[str] = ()) -> str:
     """Return a query for key columns of the rows that have a unit, before any are too many."""
-    layers = [*parents, f"cleaned AS ({cleaned(table, source, part, reads=False)})"]
+    layers = [*parents, f"cleaned AS ({cleaned(table, source, False, part)})"]
     values = [f"{identifier(name)} AS key{i}" for i, name in enumerate(names)]
     return f"WITH {', '.join(layers)} SELECT {', '.join(values)} FROM cleaned"
 

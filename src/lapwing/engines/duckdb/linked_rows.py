@@ -23,18 +23,15 @@ a row says is hidden less well, of several units.
 from lapwing.catalog.model import Table
 from lapwing.catalog.table import Link
 from lapwing.engines.duckdb.literals import identifier, kept_name, unit_name
+from lapwing.query.expressions.as_read import names_read
 
 
-def linked(table: Table, link: Link, rows: str, *, reads: bool = False) -> str:
+def linked(table: Table, link: Link, rows: str, reads: bool) -> str:
     """Join the rows of a linked table to those of its parent that are kept, and take over their units.
 
     Args: rows: the query for the table's own rows, cleaned; reads: whether they have bounded numbers as they are read.
     """
-    names = [identifier(column.name) for column in table.columns]
-    if reads:
-        from lapwing.engines.duckdb.bounded_values import names_read  # here: it stands on `cleaned`
-
-        names += names_read(table).values()
-    shown = [f"theirs.{unit_name(link.parent)} AS {unit_name(table)}", *(f"ours.{name}" for name in names)]
+    names = [*(column.name for column in table.columns), *(names_read(table).values() if reads else ())]
+    shown = [f"theirs.{unit_name(link.parent)} AS {unit_name(table)}", *(f"ours.{identifier(name)}" for name in names)]
     on = " AND ".join(f"ours.{identifier(here)} = theirs.{identifier(there)}" for here, there in link.on)
     return f"SELECT {', '.join(shown)} FROM ({rows}) AS ours JOIN {kept_name(link.parent)} AS theirs ON {on}"

@@ -46,10 +46,10 @@ def held(tables: Iterable[Table], relations: Relations, part: Pass = WHOLE, with
 def kept_rows(
     table: Table,
     source: Location,
+    reads: bool,
     part: Pass,
     parents: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
-    reads: bool = True,
     without: Collection[str] = (),
 ) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
@@ -62,7 +62,7 @@ def kept_rows(
     casts = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in kinds.items())
     left_out = ", ".join(map(identifier, without))
     shown = f"*{f' EXCLUDE ({left_out})' if left_out else ''}{f' REPLACE ({casts})' if casts else ''}"
-    layers = ", ".join([*parents, layer(table, source, part, reads)])
+    layers = ", ".join([*parents, layer(table, source, reads, part)])
     return f"WITH {layers} SELECT {shown} FROM {kept_name(table)}{order}"
 
 
@@ -75,14 +75,14 @@ class Layers:
     """
 
     source: Callable[[Table], Location]
-    reads: bool = False
+    reads: bool
 
     def of(self, tables: Iterable[Table], relations: Relations, part: Pass) -> list[str]:
         """Return the layers of tables, parents first, of the units of a pass."""
         return [
             stored(table, relations[table.name], part)
             if table.name in relations
-            else layer(table, self.source(table), part, self.reads)
+            else layer(table, self.source(table), self.reads, part)
             for table in tables
         ]
 
@@ -101,7 +101,7 @@ class Layers:
     ) -> str:
         """Return the query for the rows of a table that exist, made from its file."""
         above = self.above(table, relations, part)
-        return kept_rows(table, self.source(table), part, above, types, self.reads, without)
+        return kept_rows(table, self.source(table), self.reads, part, above, types, without)
 
 
 @contextmanager

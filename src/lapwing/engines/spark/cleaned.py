@@ -87,7 +87,7 @@ def unit_name(*tables: Table) -> str:
     return identifier(plain_unit_name(*tables))
 
 
-def layer(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
+def layer(table: Table, source: str, types: Mapping[str, str], reads: bool) -> str:
     """Return the common table expression of the rows of a table that exist.
 
     That of a linked table stands on its parent's, which comes before it.
@@ -97,7 +97,7 @@ def layer(table: Table, source: str, types: Mapping[str, str], reads: bool = Tru
     return f"{kept_name(table)} AS ({rows_of(table, source, types, reads)})"
 
 
-def rows_of(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
+def rows_of(table: Table, source: str, types: Mapping[str, str], reads: bool) -> str:
     """Return the query for the rows of a table that exist."""
     rows = cleaned(table, source, types, reads)
     if table.unit_is_row:
@@ -111,7 +111,7 @@ def rows_of(table: Table, source: str, types: Mapping[str, str], reads: bool = T
 # ---- cleaned rows ----------------------------------------------------------------------------------------------------
 
 
-def cleaned(table: Table, source: str, types: Mapping[str, str], reads: bool = True) -> str:
+def cleaned(table: Table, source: str, types: Mapping[str, str], reads: bool) -> str:
     """Select every declared column, cleaned, and the unit; of a table in parts, the rows of each unit's own part."""
     columns = [f"{clean(column, types[column.name])} AS {identifier(column.name)}" for column in table.columns]
     read = read_columns(table) if reads else []

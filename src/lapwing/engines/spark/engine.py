@@ -150,7 +150,7 @@ class Spark:
             layers.append(f"{public_name(name)} AS (SELECT * FROM {self._public_view(name, digest)})")
         return ", ".join(layers)
 
-    def _layer(self, table: Table, *, reads: bool = True) -> str:
+    def _layer(self, table: Table, *, reads: bool) -> str:
         found = self._describe(table)
         return cleaned.layer(table, self._source(table, found), found.types, reads)
 
@@ -164,10 +164,10 @@ class Spark:
             stale = [self._kept.pop(known) for known in list(self._kept) if known[0] == version[0]]
         for view in stale:
             self._cluster.forget(view)
-        above = [f"WITH {', '.join(map(self._layer, reversed(table.lineage[1:])))}"] if table.link else []
+        above = [self._layer(parent, reads=True) for parent in reversed(table.lineage[1:])]
         found = self._describe(table)
-        rows = cleaned.rows_of(table, self._source(table, found), found.types)
-        view = self._cluster.keep(" ".join([*above, rows]))
+        rows = cleaned.rows_of(table, self._source(table, found), found.types, True)
+        view = self._cluster.keep(f"WITH {', '.join(above)} {rows}" if above else rows)
         with self._lock:
             return self._kept.setdefault(version, view)
 
@@ -249,7 +249,7 @@ class Spark:
         raise fault
 
     def _require_unique(self, table: Table, key: Sequence[str]) -> None:
-        layers = ", ".join(map(self._layer, reversed(table.lineage)))
+        layers = ", ".join(self._layer(one, reads=False) for one in reversed(table.lineage))
         if repeated_keys(table, key, layers, self._cluster.rows):
             names = " and ".join(map(identifier, key))
             raise DataFault(f"The key {names} of table {table.name}, to which links lead, is not unique among its rows")
