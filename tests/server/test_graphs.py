@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.toml import load
-from lapwing.errors import AllowanceExhausted, InvalidParameter, QueryRefused
+from lapwing.errors import AllowanceExhausted, BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.opening import open_session
 from lapwing.server.service import Service
-from tests.graphs.test_asking import RING, TIES, both
+from tests.graphs.test_asking import RING, TIES, both, keeping
 from tests.support.graphs import written
 from tests.support.server.world import QUICK, STORE, World, data_set, introduce, serving
 
@@ -138,3 +139,57 @@ def test_a_share_is_looked_at_in_both_budgets_before_either_is_charged(tmp_path:
         assert world.charges() == 0
     with lw.graphs.connect(tmp_path / "lapwing.toml", "ties") as graph:
         assert graph.budget().history == ()
+
+
+TRIANGLES = "SELECT GRAPH_TRIANGLES(friends)"
+OTHERS = """
+[tables.visits]
+source = "visits.csv"
+privacy_unit = "id"
+max_rows_per_unit = 1
+[tables.visits.columns]
+cost = { type = "integer", lower = 0, upper = 9 }
+"""
+
+
+def beside_others(folder: Path) -> Path:
+    """Write a graph between public nodes that keeps a δ, and a table of people who have nothing to do with it."""
+    path = written(folder, 40, RING, graph=keeping(), public=True)
+    (folder / "visits.csv").write_text("id,cost\n" + "".join(f"{i},{i % 9}\n" for i in range(40)))
+    path.write_text(path.read_text() + OTHERS)
+    return path
+
+
+def test_a_bound_is_bought_for_a_part_of_delta(tmp_path: Path) -> None:
+    """Priced, charged and served again as the library does it, from the δ that the graph keeps."""
+    with town(tmp_path, beside_others(tmp_path)) as world:
+        trust(world)
+        remote = world.connect("alice")
+        preview = remote.explain(TRIANGLES, epsilon=2, delta=1e-6)
+        assert (preview.delta, preview.fits) == (Fraction(1, 10**6), 10)
+        bought = remote.sql(TRIANGLES, epsilon=2, delta=1e-6)
+        low, high = bought.interval()["triangles"]
+        assert low[0] <= bought.rows()[0]["triangles"] <= high[0]
+        here = world.session().sql(TRIANGLES, epsilon=2, delta=1e-6)
+        assert (here.stored, here.rows()) == (True, bought.rows())
+        assert bought.notes == here.notes
+        with pytest.raises(QueryRefused):  # which takes none
+            remote.sql(EDGES, epsilon=1, delta=1e-7)
+        with pytest.raises(BudgetExhausted):
+            remote.sql("SELECT GRAPH_WEDGES(friends)", epsilon=1, delta=9.5e-6)
+        reply = world.query("alice", {"sql": TRIANGLES, "epsilon": 3, "delta": "0.000002"})
+        assert reply.status == 200
+        assert world.query("alice", {"sql": TRIANGLES, "epsilon": 3, "delta": -1}).status == 422
+    with lw.graphs.connect(tmp_path / "lapwing.toml", "friends") as graph:
+        view = graph.budget()
+        assert view.delta_keys_spent == Fraction(3, 10**6)
+        assert [one.answered for one in view.history] == [True, True]
+
+
+def test_a_share_of_the_budget_binds_the_delta_of_a_bound(tmp_path: Path) -> None:
+    with town(tmp_path, beside_others(tmp_path)) as world:
+        trust(world, share=0.1)
+        remote = world.connect("alice")
+        with pytest.raises(AllowanceExhausted):
+            remote.sql(TRIANGLES, epsilon=1, delta=2e-6)
+        assert remote.sql(TRIANGLES, epsilon=1, delta=1e-6).rows()

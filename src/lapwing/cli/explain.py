@@ -129,8 +129,9 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
             cells = f"{count:,} cells{noise}"
     if preview.selection is None and any(column.selected for column in preview.columns):
         cells = f"some of {preview.cells:,} cells, which are chosen"
-    price += f", and delta {delta(preview.delta)} for the keys" if preview.delta else ""
     chosen = preview.selection
+    wanted = "a bound" if chosen is None else "the keys"
+    price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
     parts = [f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" for part in preview.parts or ()]
     return [
         ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),

@@ -227,6 +227,8 @@ def answer_sql(
 def _say(answer: "GraphAnswer", session: "GraphSession") -> None:
     view = session.budget()
     left = f"{figures.share(1 - view.share_spent)} of the budget left"
-    note("price", f"{price_of(answer, view)}; {left}")
+    delta = answer.outcome.priced.delta if answer.cost.amount else Fraction(0)
+    took = f", delta {figures.delta(delta)} for a bound" if delta else ""
+    note("price", f"{price_of(answer, view)}{took}; {left}")
     for line in (*answer.notes, *session.notes):
         note("note", f"{line}.")

@@ -98,7 +98,8 @@ def _reading(reading: "Reading") -> str:
 
 def _family(promise: "Promise") -> str:
     family = promise.family
-    return "nothing" if family.epsilon is None else f"epsilon {figures.size(family.epsilon)}"
+    delta = f", delta {figures.delta(family.delta)}" if family.delta else ""
+    return "nothing" if family.epsilon is None else f"epsilon {figures.size(family.epsilon)}{delta}"
 
 
 ROWS: Final[tuple[tuple[str, Callable[["Promise"], str]], ...]] = (

@@ -127,6 +127,7 @@ def previewed_in_sql(held: OpenGraph, recipe: Recipe, epsilon: Number, *, delta:
             for name, width in widths.items()
         ),
         notes=(*found.notes, *beside),
+        delta=asked.delta,
     )
 
 

@@ -84,7 +84,8 @@ def play(folder: Path, people: int = PEOPLE) -> None:
         _judge(ticks, moves)
     strip = folder / "density.svg"
     counts = [(f"{tick.time:%H:%M}", [float(n) for n in _counts(tick)]) for tick in ticks[3::4]]
-    below = f"Noisy counts of {people:,} made-up people, epsilon 1 for a person and day; consistent view."
+    promise = "epsilon 1 and delta 1e-6 for a person and day"
+    below = f"Noisy counts of {people:,} made-up people, {promise}; consistent view."
     strip.write_text(film_strip(counts, COLUMNS, HIGHEST, "A day of a city, hour by hour", below), encoding="utf-8")
     show(
         labelled(

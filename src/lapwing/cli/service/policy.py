@@ -148,7 +148,10 @@ def resume(
 def _facts(policy: PolicyDocument) -> list[tuple[str, str]]:
     division, most = policy["division"], policy["most_epsilon"]
     least = figures.share(float(read(policy["least_share"], "least_share")))
-    ceiling = "all that is left" if most is None else f"at most epsilon {figures.epsilon(read(most, 'most_epsilon'))}"
+    ceiling = "all that is left"
+    if most is not None:
+        epsilon = figures.epsilon(read(most, "most_epsilon"))
+        ceiling = f"at most epsilon {epsilon}, and the same share of the delta for keys"
     return [
         ("division", f"{division}: {MEANING[division]}"),
         ("most", f"one question may cost {ceiling}"),
