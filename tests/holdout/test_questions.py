@@ -13,7 +13,7 @@ from lapwing.holdout import ReusableHoldout, values
 from lapwing.holdout.formula import recorded
 from lapwing.holdout.strategy import STEPS
 from lapwing.holdout.values import asking
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.holdout import analysts
 
 PEOPLE = np.linspace(0.1, 0.9, 3).reshape(3, 1)
@@ -56,7 +56,7 @@ def strange(way: str) -> Question:
     return question
 
 
-@pytest.mark.parametrize("way", ["raises", "exits", "is killed", "has two", "says NaN", "is below"])
+@pytest.mark.parametrize("way", only((0, 2, 4), ["raises", "exits", "is killed", "has two", "says NaN", "is below"]))
 def test_a_person_for_whom_it_fails_is_at_the_lower_bound(way: str) -> None:
     SEEN.clear()
     assert steps_of(strange(way), PEOPLE) == [STEPS] * 3
@@ -86,7 +86,7 @@ def test_twin_a_question_that_is_asked_here(monkeypatch: pytest.MonkeyPatch) -> 
     assert steps_of(strange("raises"), PEOPLE) != [STEPS] * 3
 
 
-@pytest.mark.parametrize("strategy", one_in(2, ["gaussian", "thresholdout", "guess-and-check"]))
+@pytest.mark.parametrize("strategy", one_in(3, ["gaussian", "thresholdout", "guess-and-check"]))
 def test_a_failure_is_no_answer(strategy: str) -> None:
     """Before, a question that raised for one person was refused: an answer about her, without any noise."""
     for people in (PEOPLE, RICH):

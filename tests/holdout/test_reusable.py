@@ -14,6 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing.holdout import ReusableHoldout, how_many, outlook, width_chart
 from lapwing.holdout.values import in_steps
+from tests.support.effort import one_in
 
 ROWS = np.random.default_rng(1).random((5_000, 2))
 
@@ -95,7 +96,7 @@ def test_a_width_says_how_many() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [ROWS[:4], pa.table({"x": ROWS[:4, 0], "y": ROWS[:4, 1]}), ROWS[:4, 0].tolist()],
+    one_in(2, [ROWS[:4], pa.table({"x": ROWS[:4, 0], "y": ROWS[:4, 1]}), ROWS[:4, 0].tolist()]),
     ids=["array", "arrow", "list"],
 )
 def test_kinds_of_rows(data: Any) -> None:
@@ -108,7 +109,20 @@ def test_kinds_of_rows(data: Any) -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [(7.0, 1.0), (-3.0, 0.0), (np.nan, 0.0), (np.inf, 1.0), (-np.inf, 0.0), (1e308, 1.0), (0.25, 0.25), (True, 1.0)],
+    one_in(
+        2,
+        [
+            (7.0, 1.0),
+            (-3.0, 0.0),
+            (np.nan, 0.0),
+            (np.inf, 1.0),
+            (-np.inf, 0.0),
+            (1e308, 1.0),
+            (0.25, 0.25),
+            (True, 1.0),
+        ],
+        many=True,
+    ),
 )
 def test_values_are_inside_the_bounds(values: Any, expected: float) -> None:
     answer = ReusableHoldout(ROWS[:2], questions=1).query(lambda rows: np.full(len(rows), values))
@@ -144,13 +158,16 @@ def test_a_person_moves_no_sum_by_more_than_one() -> None:
 
 @pytest.mark.parametrize(
     "question",
-    [
-        lambda rows: rows,
-        lambda rows: 0.5,
-        lambda rows: "x",
-        lambda rows: rows[:, 99],
-        lambda rows: 1 // int(rows[0, 0]),  # which is 0 of nobody
-    ],
+    one_in(
+        2,
+        [
+            lambda rows: rows,
+            lambda rows: 0.5,
+            lambda rows: "x",
+            lambda rows: rows[:, 99],
+            lambda rows: 1 // int(rows[0, 0]),  # which is 0 of nobody
+        ],
+    ),
 )
 def test_what_is_no_question_is_refused_and_does_not_count(question: Callable[[Any], Any]) -> None:
     holdout = made("gaussian")

@@ -33,7 +33,7 @@ from lapwing.learn.predictions import is_row_local, predicting
 from lapwing.learn.scoring import outcome_sums
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Reading, UnitRows
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 
 MUCH = 10**6
@@ -108,7 +108,7 @@ def rows_of(folder: Path, rows: list[Row], target: str) -> Iterator[tuple[UnitRo
 @pytest.fixture(scope="module")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[UnitRows, Reading]]]:
     """Rows of a few people without somebody rich, and with her."""
-    few = [row for row in people(3) if row["pay"] < 190]
+    few = [row for row in people(2) if row["pay"] < 190]
     found = {}
     for target in ("ill", "age"):
         pairs = []
@@ -129,13 +129,13 @@ def moved(pairs: list[tuple[UnitRows, Reading]], model: Any) -> list[int]:
     return list(both[1] - both[0])
 
 
-@pytest.mark.parametrize("way", one_in(3, WAYS))
+@pytest.mark.parametrize("way", only((0, 3), WAYS))
 def test_a_model_that_fails_for_a_person_tells_her_rows_wrongly(neighbours: Any, way: str) -> None:
     """No row is told rightly, all of hers are told wrongly, and the candidate's score does not change."""
     assert moved(neighbours["ill"], Hostile(way)) == [0, ROWS_PER_PERSON, 0]
 
 
-@pytest.mark.parametrize("way", one_in(2, ["raises", "is killed", "says NaN", "is no number"]))
+@pytest.mark.parametrize("way", one_in(4, ["says NaN", "raises", "is killed", "is no number"]))
 def test_of_a_number_a_failure_is_the_largest_error(neighbours: Any, way: str) -> None:
     """(error/2)² is 1 of each of her rows: the largest that it can be; and the score of a candidate gets nothing."""
     rows = ROWS_PER_PERSON * GRID**2
@@ -181,6 +181,7 @@ def test_twin_to_ask_of_all_at_once(neighbours: Any, monkeypatch: pytest.MonkeyP
         assert moved(neighbours["ill"], Hostile("raises"))[0] < 0
 
 
+@pytest.mark.long
 def test_twin_to_ask_one_by_one_after_an_exception(neighbours: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: a switch by what one person holds. A model that looks at how many there are shows it."""
     one_by_one = predictions._unit_by_unit
@@ -229,7 +230,7 @@ class Faulty:
 @pytest.mark.parametrize("tries", one_in(2, [None, 2]))
 def test_no_person_decides_whether_there_is_a_choice(tmp_path: Path, tries: int | None) -> None:
     """Before, all that came with her was a fault; without her, a choice."""
-    few = [row for row in people(2) if row["pay"] < 190]
+    few = [row for row in people(1) if row["pay"] < 190]
     for name, rows in (("without", few), ("with", few + RICH)):
         with opened(tmp_path / name, rows, epsilon=100, measure="pure", delta=0) as session:
             model = ModelSelection(candidates=[Faulty(always=False, above=190), Faulty(always=True)], tries=tries)
@@ -239,7 +240,7 @@ def test_no_person_decides_whether_there_is_a_choice(tmp_path: Path, tries: int 
 
 def test_a_score_says_nothing_of_one_persons_pay(tmp_path: Path) -> None:
     """The oracle of the review: before, a fault told on which side of a threshold somebody's pay is, at ε = .001."""
-    rows = [row for row in people(2) if row["pay"] < 190]
+    rows = [row for row in people(1) if row["pay"] < 190]
     with opened(tmp_path, rows + RICH) as session:
         found = [
             score(Faulty(always=True, above=above), session, "visits", ["pay"], "ill", epsilon=0.001)
@@ -288,7 +289,7 @@ def drawn(count: int, seed: int = 4) -> dict[str, list[Any]]:
 
 
 def test_our_own_predict_a_row_with_the_same_bits_whoever_is_there(fitted: dict[str, Any]) -> None:
-    data, count = drawn(300), 300
+    data, count = drawn(70), 70
     for name, model in fitted.items():
         assert is_row_local(model), name
         whole = np.asarray(model.predict(data))

@@ -107,9 +107,7 @@ def test_numbers_of_tries_have_their_law(eta: int) -> None:
 # ---- what is charged, and done ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "facts", only([0, 1], [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}])
-)
+@pytest.mark.parametrize("facts", only([0], [{"measure": "pure", "delta": 0}, {"measure": "gdp"}, {"measure": "zcdp"}]))
 def test_the_price_is_charged_once_and_a_try_gets_its_part(tmp_path: Path, facts: dict[str, Any]) -> None:
     """Each try spends its part at most, training and score together; the ledger sees one charge."""
     spent: list[Loss] = []
@@ -190,7 +188,7 @@ def test_better_candidates_win_where_noise_is_small(tmp_path: Path) -> None:
         opened(tmp_path, people(200), epsilon=10**6, measure="pure", delta=0) as session,
         patch.object(Tries, "drawn", lambda self, *_: self.most),
     ):
-        model = ModelSelection(candidates=candidates, tries=12)
+        model = ModelSelection(candidates=candidates, tries=4)
         model.fit(session, "visits", ["age"], "pay", epsilon=10**5)
     assert model.place_ == 1
     assert model.predict({"age": [50]})[0] == pytest.approx(100, abs=15)
@@ -251,7 +249,7 @@ def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelect
 
 @pytest.mark.parametrize(
     ("failures", "counting", "best"),
-    only([0, 3, 5], [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)], many=True),
+    only([0, 3], [({1}, 1, 5), ({2}, 2, 9), ({1, 2}, 1, 5), ({0}, 2, 9), ({2}, 3, 9), ({1}, 3, 30)], many=True),
 )
 def test_a_try_that_fails_is_the_worst(tmp_path: Path, failures: set[int], counting: int, best: int) -> None:
     """Planted: a fault for any that fails. It would tell of tries that do not count, at no price."""

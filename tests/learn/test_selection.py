@@ -101,6 +101,31 @@ def test_a_person_moves_scores_by_their_rows_and_all_in_one_direction(tmp_path: 
     assert (moved > GRID).any()  # the planted bug: a sensitivity of one row
 
 
+def test_the_choice_has_the_sensitivity_of_all_rows_of_a_person(tmp_path: Path) -> None:
+    used: list[ExponentialMechanism] = []
+    release = ExponentialMechanism.release
+
+    def noted(self: ExponentialMechanism, *given: Any) -> Any:
+        used.append(self)
+        return release(self, *given)
+
+    with (
+        opened(tmp_path, people(5), epsilon=1000) as session,
+        patch.object(ExponentialMechanism, "release", noted),
+        patch.object(model_selection, "scores_of", lambda *_: [GRID, 0]),
+    ):
+        ModelSelection(candidates=[GaussianNB(), GaussianNB()]).fit(session, "visits", ["age"], "ill", epsilon=1)
+        price = session.price(1)
+    price = price.from_amount(price.amount * Fraction(1, 5))
+
+    def of_rows(rows: int) -> ExponentialMechanism:
+        return ExponentialMechanism.for_loss(price, ScoreSensitivity(bound=Fraction(rows * GRID), monotonic=True))
+
+    assert used == [of_rows(ROWS_PER_PERSON)]
+    assert used != [of_rows(1)], "the planted bug"
+
+
+@pytest.mark.long
 def test_the_choice_is_made_with_the_sensitivity_of_all_rows(tmp_path: Path) -> None:
     """Of scores that are given, the choices come as often as the exponential mechanism makes them."""
     drawn: Counter[int] = Counter()

@@ -129,7 +129,7 @@ def check(found: Interval, other: Interval, width: float) -> None:
     assert found.upper <= other.upper + width
 
 
-@pytest.mark.parametrize(("parts", "delta"), only([0, 6, 12, 19, 28, 33], [*LISTS, *EDGES], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), only([0, 12, 19, 28], [*LISTS, *EDGES], many=True), ids=str)
 def test_the_intervals_meet(parts: Parts, delta: Fraction) -> None:
     other = theirs(parts, delta).epsilon
     assert other.upper - other.lower < 3 * ERROR
@@ -161,7 +161,7 @@ def test_a_thousand_steps_of_training() -> None:
     check(found, other, float(width))
 
 
-@pytest.mark.parametrize("noise", only([0], [Fraction(99, 100), Fraction(101, 100)]), ids=str)
+@pytest.mark.parametrize("noise", only([], [Fraction(99, 100), Fraction(101, 100)]), ids=str)
 def test_twin_a_thousand_steps_of_a_hundredth_more_or_less_noise(noise: Fraction) -> None:
     parts, delta, width = (Part("sampled", Fraction(1), 1000, Fraction(1, 100)),), Fraction(1, 10**5), Fraction(1, 500)
     with pytest.raises(AssertionError):

@@ -54,18 +54,22 @@ def _in_direction(parts: list, direction: Direction, epsilon: float) -> tuple[fl
 
 
 @pytest.mark.parametrize("name", one_in(2, LISTS))
-def test_arrays_are_above_the_list_and_near_it(name: str) -> None:
-    check_list(name, "remove")
-    check_list(name, "add")
+@pytest.mark.parametrize("direction", one_in(2, ["remove", "add"]))
+def test_arrays_are_above_the_list_and_near_it(name: str, direction: Direction) -> None:
+    check_list(name, direction)
 
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [
-        ("LossArrays", lambda f: lambda losses, *of: f(losses - 0.02, *of)),
-        ("float_up", lambda f: lambda x: 0.99 * f(x)),
-        ("_hull", lambda f: lambda points: f([(x, y * 99 / 100 if x else y) for x, y in points])),
-    ],
+    one_in(
+        2,
+        [
+            ("LossArrays", lambda f: lambda losses, *of: f(losses - 0.02, *of)),
+            ("float_up", lambda f: lambda x: 0.99 * f(x)),
+            ("_hull", lambda f: lambda points: f([(x, y * 99 / 100 if x else y) for x, y in points])),
+        ],
+        many=True,
+    ),
     ids=["losses rounded down", "masses rounded down", "bounds below the curve"],
 )
 def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., object]) -> None:

@@ -24,7 +24,7 @@ from lapwing.privacy.pairs import (
     RandomizedResponsePair,
 )
 from lapwing.privacy.running import IF_FIXED, nothing_yet
-from tests.support.effort import one_in, only
+from tests.support.effort import only
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
 from tests.support.privacy.exact_composition import Lattice
@@ -92,7 +92,7 @@ LISTS: dict[str, list[Pair]] = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(3, LISTS))
+@pytest.mark.parametrize("name", only([0], LISTS))
 @pytest.mark.parametrize("delta", only([0], [MILLIONTH, Fraction(1, 10)]), ids=str)
 def test_they_meet_the_intervals_of_the_whole_list(name: str, delta: Fraction) -> None:
     loss = nothing_yet(delta, width=WIDTH)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from mpmath import mp, mpf
@@ -13,7 +14,7 @@ from lapwing.privacy.combined_pairs import SubsampledPair
 from lapwing.privacy.discrete_pairs import DiscreteGaussianPair
 from lapwing.privacy.pairs import LaplacePair
 from lapwing.privacy.renyi import RenyiDP
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.privacy.oracle import real
 
 Atoms = list[tuple[mpf, mpf]]
@@ -82,7 +83,7 @@ def check_subset(name: str, rate: Fraction) -> None:
             assert mp.log(moment(sampled, order)) / (real(order) - 1) <= real(loss) * (1 + mpf(10) ** -15)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", only([0, 1], MECHANISMS))
 @pytest.mark.parametrize("rate", one_in(3, [Fraction(1, 1000), TENTH, Fraction(9, 10)]))
 def test_no_mechanism_loses_more(name: str, rate: Fraction) -> None:
     check_poisson(name, rate)
@@ -156,19 +157,19 @@ def test_orders_that_a_curve_does_not_have_are_read_off_its_chords() -> None:
         assert whole.subsampled(TENTH).at(order) <= loose
 
 
-def test_a_pair_makes_it_smaller_and_a_rate_of_one_leaves_it() -> None:
+@pytest.mark.parametrize("number", one_in(2, [{"rate": HUNDREDTH}, {"size": 1, "population": 100}]))
+def test_a_pair_makes_it_smaller_and_a_rate_of_one_leaves_it(number: dict[str, Any]) -> None:
     epsilon = Fraction(1, 2)
     whole = RenyiDP.laplace(scale=2, orders=[Fraction(5, 4), *range(2, 17), 64, 512])
-    for number in ({"rate": HUNDREDTH}, {"size": 1, "population": 100}):
-        alone = whole.subsampled(**number)
-        paired = whole.subsampled(**number, pair=LaplacePair(epsilon))
-        room = 1 + Fraction(1, 10**9)  # at whole orders of a Poisson sample both are the same
-        assert all(a <= b * room for (_, a), (_, b) in zip(paired.points, alone.points, strict=True))
-        assert paired.at(Fraction(5, 4)) < alone.at(Fraction(5, 4))
+    alone = whole.subsampled(**number)
+    paired = whole.subsampled(**number, pair=LaplacePair(epsilon))
+    room = 1 + Fraction(1, 10**9)  # at whole orders of a Poisson sample both are the same
+    assert all(a <= b * room for (_, a), (_, b) in zip(paired.points, alone.points, strict=True))
+    assert paired.at(Fraction(5, 4)) < alone.at(Fraction(5, 4))
     assert whole.subsampled(1) == whole == whole.subsampled(size=5, population=5)
 
 
-@pytest.mark.parametrize("order", [2, 8, 20, 30, 40, 64])
+@pytest.mark.parametrize("order", one_in(3, [2, 8, 20, 30, 40, 64]))
 def test_discrete_gaussian_noise_on_a_sample_has_its_tails(order: int) -> None:
     """Its divergence of a high order lies beyond 14 standard deviations, where its pair is cut off."""
     q = mpf(9) / 10

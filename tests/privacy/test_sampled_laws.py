@@ -82,7 +82,7 @@ def check_transform(law: Law, nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("way", one_in(2, WAYS))
-@pytest.mark.parametrize("name", only([0, 8], CASES))
+@pytest.mark.parametrize("name", only([8], CASES))
 def test_transforms_hold_what_they_say(name: str, way: Direction) -> None:
     make, nodes = CASES[name]
     check_transform(make(way), nodes)
@@ -187,7 +187,7 @@ PAIRS: dict[str, tuple[Pair, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(2, PAIRS))
+@pytest.mark.parametrize("name", only([2], PAIRS))
 def test_both_ways_to_a_curve_agree(name: str) -> None:
     """By quadrature, and by pieces: intervals of the same number."""
     pair, count = PAIRS[name]

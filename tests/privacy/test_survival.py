@@ -142,7 +142,7 @@ def example(name: str) -> tuple[LossDistribution, Chance]:
     return (LATTICES | SMOOTH)[name]()
 
 
-@pytest.mark.parametrize("name", only([0, 1, 4, 5, 7], LATTICES))
+@pytest.mark.parametrize("name", only([0, 1, 5, 7], LATTICES))
 def test_atoms(name: str) -> None:
     law, chance = example(name)
     random = Random(name)
@@ -157,7 +157,7 @@ def test_atoms(name: str) -> None:
         assert max(gaps[:5]) < 1e-14
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", only([0, 2, 3], SMOOTH))
 def test_densities(name: str, every: int) -> None:
     law, chance = example(name)
@@ -169,7 +169,7 @@ def test_densities(name: str, every: int) -> None:
         assert interval.upper - interval.lower <= 0.1 * interval.upper or abs(loss) == 2
 
 
-@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("direction", only([1], ["remove", "add"]))
 def test_both_directions_of_a_sample(direction: Direction) -> None:
     mu, rate = Fraction(1), TENTH
     law = compose([(SubsampledPair(GaussianPair(mu**2), rate), 1)], width=0.02)

@@ -299,7 +299,7 @@ def test_laplace_noise_on_a_vector_is_dominated_by_that_on_one_number(first: str
         assert product_curve < exact.laplace_delta(epsilon, x)
 
 
-@pytest.mark.parametrize(("first", "second"), only([1, 2], [(1, 1), (2, 1), (5, 2), (4, 4), (7, 1)], many=True))
+@pytest.mark.parametrize(("first", "second"), only([2], [(1, 1), (2, 1), (5, 2), (4, 4), (7, 1)], many=True))
 @pytest.mark.parametrize("rate", one_in(2, ["0.1", "1"]))
 def test_discrete_laplace_noise_on_a_vector_is_dominated_by_that_on_one_number(
     first: int, second: int, rate: str

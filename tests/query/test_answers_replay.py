@@ -96,7 +96,7 @@ def asked(name: str) -> Iterator[Question]:
     return (FORMS[name](random.Random(f"{seed} {name}")) for seed in range(12))
 
 
-@pytest.mark.parametrize("name", one_in(7, [name for name in FORMS if name != "keys alone"]))
+@pytest.mark.parametrize("name", one_in(14, [name for name in FORMS if name != "keys alone"]))
 def test_a_bound_that_is_not_applied_is_found(folders: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     question = next(asked(name))
     assert found(folders, question) == []
@@ -136,6 +136,7 @@ def test_a_true_number_in_a_condition_is_found(folders: Path, monkeypatch: pytes
 LIST = "SELECT COUNT(*) AS n FROM visits WHERE plan IN (SELECT plan FROM visits GROUP BY plan HAVING COUNT(*) > 2)"
 
 
+@pytest.mark.long
 def test_a_true_list_in_a_condition_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, LIST) == []
     exact_values, true = vars(release_module)["exact_values"], []
@@ -171,6 +172,7 @@ def test_public_rows_that_are_of_people_are_found(folders: Path, monkeypatch: py
 COMPUTED = "SELECT COUNT(*) AS n FROM visits JOIN (SELECT factor // 31 AS f FROM codes) AS c ON age // 31 = f"
 
 
+@pytest.mark.long
 def test_rows_that_a_computed_column_joins_uncounted_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three factors are alike in it, and two of themselves."""
     rows = [row(1, age=5), row(1, age=6), row(2)]

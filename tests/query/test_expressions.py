@@ -61,7 +61,7 @@ VALUES: dict[str, list[Any]] = {
     "pay": [Decimal("0.00"), Decimal("49.99"), Decimal("-5.00"), Decimal("9999999999.99"), Decimal("0.01"), None],
 }
 QUESTION = "SELECT COUNT(*) AS n FROM visits WHERE {}"
-lenient = examples(15, 1000)
+lenient = examples(10, 1000)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -229,7 +229,7 @@ def test_twin_a_condition_on_rounded_values_is_found(catalog: Catalog, engine: d
         assert not differences(text, bind(QUESTION.format(text), catalog).question.where or TRUE, engine, row_as_read)
 
 
-@examples(20, 500)
+@examples(12, 500)
 @given(text=strategies.numbers, origin=st.booleans())
 def test_summed_values_stay_inside_their_bounds(
     catalog: Catalog, engine: duckdb.DuckDBPyConnection, text: str, origin: bool
@@ -251,7 +251,7 @@ def test_summed_values_stay_inside_their_bounds(
         assert found is None or (isinstance(found, int) and low <= found + taken_off <= high)
 
 
-@examples(20, 500)
+@examples(12, 500)
 @given(text=st.one_of(strategies.conditions, strategies.numbers.map("{} > 1".format)))
 def test_the_same_question_has_one_canonical_text(catalog: Catalog, text: str) -> None:
     question = QUESTION.format(text)
@@ -314,7 +314,7 @@ def flat_text(chance: random.Random) -> str:
     return " ".join(parts)
 
 
-@pytest.mark.parametrize(("texts", "seed"), [(300, 3), pytest.param(60_000, SEED, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("texts", "seed"), [(120, 3), pytest.param(60_000, SEED, marks=pytest.mark.long)])
 def test_operators_bind_as_in_the_engine(texts: int, seed: int) -> None:
     """The parser is not the engine's: where both understand a text, they must understand the same."""
     catalog = loads(FLAT, file="flat", folder=Path())

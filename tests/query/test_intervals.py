@@ -13,6 +13,7 @@ import pytest
 from lapwing.query.expressions import arithmetic, conversion, days, logic, numeric
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Real
+from tests.support.effort import one_in
 
 Rule = Callable[..., Any]
 RANGES = [(low, high) for low in range(-3, 4) for high in range(low, 4)]
@@ -223,7 +224,7 @@ def test_units_begin_one_after_the_other(unit: str) -> None:
             assert days.INDEX[unit](start - 1) == days.INDEX[unit](at) - 1
 
 
-@pytest.mark.parametrize("months", [0, 1, -1, 12, 13, -25, 12_000])
+@pytest.mark.parametrize("months", one_in(3, [0, 1, -1, 12, 13, -25, 12_000]))
 def test_months_move_every_time_inside_their_bounds(months: int) -> None:
     query = "SELECT epoch_us(make_timestamp(?::BIGINT) + to_months(?))"
     with duckdb.connect() as connection:

@@ -13,6 +13,7 @@ import pytest
 from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
+from tests.support.effort import one_in
 from tests.support.query import linked_meetings, linked_shares, linked_stalls
 from tests.support.query.corpus import corpus as chosen
 from tests.support.query.corpus import kept
@@ -20,6 +21,8 @@ from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_
 from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
+PARTS = 3
+"""Into so many parts the corpus is cut, of which the short run asks the first."""
 MEETINGS = max(560, CASES // 20)
 NEVER = 1 << 62
 KINDS = {
@@ -78,8 +81,9 @@ def corpus(place: Place) -> list[Case]:
     return chosen("meetings", place, WORDS, range(1, 560))
 
 
-def test_questions_of_the_corpus(corpus: list[Case], worlds: Place, tmp_path: Path) -> None:
-    ask_some(corpus, worlds, tmp_path)
+@pytest.mark.parametrize("part", one_in(PARTS, range(PARTS)))
+def test_questions_of_the_corpus(part: int, corpus: list[Case], worlds: Place, tmp_path: Path) -> None:
+    ask_some(corpus[part::PARTS], worlds, tmp_path)
 
 
 @pytest.mark.long

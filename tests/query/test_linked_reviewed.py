@@ -29,7 +29,7 @@ from lapwing.query.bind import bind
 from lapwing.query.from_clause import select_list, subqueries, unit_joins
 from lapwing.query.plan import Plan, Question
 from tests.query import test_linked as shop
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.engines.tables import by_value
 from tests.support.query.asked import Tables, plain
 from tests.support.query.worlds import moved_too_far
@@ -173,7 +173,7 @@ def moved(folder: Path, questions: Sequence[str] = QUESTIONS, units: Sequence[in
     return beyond
 
 
-@pytest.mark.parametrize("units", [(1, 2), pytest.param((3,), marks=pytest.mark.long)])
+@pytest.mark.parametrize("units", only((0,), [(1,), (1, 2), (3,)]))
 def test_no_unit_moves_a_measure_by_more_than_is_claimed(tmp_path: Path, units: tuple[int, ...]) -> None:
     """The first has all rows that it may have."""
     assert not moved(tmp_path, units=units)
@@ -189,6 +189,7 @@ def test_a_unit_holds_as_many_keys_as_is_said(tmp_path: Path) -> None:
         assert max(max(d) for d in by_value(whole.exact(whole.plan(QUESTIONS[0]).question).holders).values()) == 64
 
 
+@pytest.mark.long
 def test_twin_keys_that_are_believed_fewer_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unit_joins, "at_most_one", lambda *_: True)
     assert any("a unit holds" in what for what in moved(tmp_path, QUESTIONS[:1]))
@@ -222,10 +223,12 @@ def _added(leaves: dict[Any, list[tuple[int, int]]]) -> dict[Any, int]:
     return together
 
 
-def differing(folder: Path, monkeypatch: pytest.MonkeyPatch, indexed: Sequence[str]) -> list[str]:
+def differing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, indexed: Sequence[str], questions: Sequence[str] = QUESTIONS
+) -> list[str]:
     """Return the questions that find something else in indexes, or in three passes."""
     with world(folder / "files", crowded()) as files:
-        plans = {text: files.plan(text).question for text in QUESTIONS}
+        plans = {text: files.plan(text).question for text in questions}
         plain = {text: found_in(files.exact(question)) for text, question in plans.items()}
     with world(folder / "indexed", crowded(), indexed=indexed) as kept:
         other = [text for text, question in plans.items() if found_in(kept.exact(question)) != plain[text]]
@@ -245,7 +248,7 @@ def test_twin_an_index_that_gives_a_pass_all_units_is_found(tmp_path: Path, monk
         return stored(table, relation, WHOLE, within)
 
     monkeypatch.setattr(stored_rows, "stored", whole)
-    assert differing(tmp_path, monkeypatch, ("orders",))
+    assert differing(tmp_path, monkeypatch, ("orders",), QUESTIONS[2:4])
 
 
 # ---- the unit's place in SELECT * ------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ def test_no_cell_that_can_have_rows_is_left_out(
     assert left_out(text, folder, facts, contents) == set()
 
 
-@pytest.mark.parametrize("text", TIGHT)
+@pytest.mark.parametrize("text", one_in(3, TIGHT))
 def test_no_cell_is_kept_that_can_have_none(
     text: str, folder: Path, facts: PublicData, contents: duckdb.DuckDBPyConnection
 ) -> None:
@@ -423,13 +423,14 @@ def test_a_planted_bug_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(place, name, bug)
-    found = set()
-    for text in [*TIGHT, *SOUND]:
+
+    def is_found(text: str) -> bool:
         try:
-            found |= left_out(text, folder, facts, contents)
+            return bool(left_out(text, folder, facts, contents))
         except lw.LapwingError:
-            continue
-    assert found
+            return False
+
+    assert any(map(is_found, [*TIGHT, *SOUND]))
 
 
 def test_no_text_is_searched_often_before_a_price_is_known(folder: Path, facts: PublicData) -> None:

@@ -14,6 +14,7 @@ from lapwing.query.aggregates import public_answers
 from lapwing.query.composition import plans_asked
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.relations.public_rows import PublicRows
+from tests.support.effort import one_in
 
 CATALOG = """
 [dataset]
@@ -98,7 +99,7 @@ def answered(session: lw.Session, over: str) -> list[tuple[object, ...]]:
     return [tuple(map(plain, row.values())) for row in answer.rows()]
 
 
-@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("over", one_in(3, OVER))
 def test_it_is_what_sql_makes_of_released_and_public_rows(over: str, session: lw.Session) -> None:
     expected = of_sql(session, over)
     assert len(expected) > 1

@@ -28,7 +28,7 @@ from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from tests.support.effort import is_long, only
+from tests.support.effort import is_long, one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 
 LEAST_P_VALUE = 1e-8
@@ -253,9 +253,7 @@ def check_coverage(noise: Mechanism, chance: Fraction) -> None:
                     assert not too_many(misses(found, cell, q, kind, chance), chance), (number, q, kind)
 
 
-@pytest.mark.parametrize(
-    ("chance", "noise"), only([0, 3], product([Fraction(1, 20), Fraction(1, 2)], NOISES), many=True)
-)
+@pytest.mark.parametrize(("chance", "noise"), only([3], product([Fraction(1, 20), Fraction(1, 2)], NOISES), many=True))
 def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
     check_coverage(noise, chance)
 
@@ -278,7 +276,7 @@ def check_extremes(noise: Mechanism) -> None:
             assert not too_many(above, Fraction(1, 20)), number
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", one_in(2, NOISES), ids=["gaussian", "laplace"])
 def test_extremes_are_inside_the_data(noise: Mechanism) -> None:
     check_extremes(noise)
 
@@ -291,7 +289,7 @@ def test_twin_extremes_of_the_first_row_are_caught(monkeypatch: pytest.MonkeyPat
         check_extremes(NOISES[0])
 
 
-@pytest.mark.parametrize("noise", NOISES, ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", one_in(2, NOISES), ids=["gaussian", "laplace"])
 def test_the_error_of_a_rank_has_the_variance_of_its_weight(noise: Mechanism) -> None:
     """For every q the squared error of F̂ − q·n̂ averages to the weight: no bound is needlessly wide."""
     cell = data()[0]

@@ -251,7 +251,7 @@ def moves_and_claims(
 
 
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", one_in(3, QUESTIONS))
 def test_units_move_the_engine_s_sums_by_what_is_claimed(
     text: str, neighbouring: str, units: duckdb.DuckDBPyConnection
 ) -> None:
@@ -262,7 +262,7 @@ def test_units_move_the_engine_s_sums_by_what_is_claimed(
 
 
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("text", one_in(2, RELATIONS))
+@pytest.mark.parametrize("text", one_in(4, RELATIONS))
 def test_units_move_sums_over_relations_by_what_is_claimed(
     text: str, neighbouring: str, units: duckdb.DuckDBPyConnection, facts: PublicData
 ) -> None:
@@ -273,7 +273,7 @@ def test_units_move_sums_over_relations_by_what_is_claimed(
 
 
 @pytest.mark.parametrize("neighbouring", one_in(3, ["add_remove", "replace_one"]))
-@pytest.mark.parametrize("text", one_in(2, LOOSE))
+@pytest.mark.parametrize("text", one_in(4, LOOSE))
 def test_units_move_sums_over_relations_by_no_more(
     text: str, neighbouring: str, units: duckdb.DuckDBPyConnection, facts: PublicData
 ) -> None:

@@ -303,7 +303,7 @@ def test_a_part_of_a_date_that_is_null_is_no_double(catalog: Catalog, engine: du
     ]
 
 
-TRIED = [(150, 11), pytest.param(25_000, SEED, marks=pytest.mark.long)]
+TRIED = [(80, 11), pytest.param(25_000, SEED, marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize(("tries", "seed"), TRIED)

@@ -18,6 +18,7 @@ from lapwing.query.bind import bind
 from lapwing.query.calibrate import calibrate
 from lapwing.query.quote import CONFIDENCE, Quote
 from lapwing.query.text.first_above import first_above_text
+from tests.support.effort import one_in
 from tests.support.release.small import BUDGETS, PURE, catalog, opened, row
 
 FOUR = (
@@ -114,7 +115,7 @@ def test_it_is_written_and_read() -> None:
 # ---- when it is taken ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("budget", one_in(3, BUDGETS))
 def test_the_surer_of_both_is_taken_at_no_higher_price(
     tmp_path: Path, budget: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

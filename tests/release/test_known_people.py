@@ -20,6 +20,7 @@ from lapwing.query.bind import bind
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.measures import Sum
 from lapwing.release.notes import PUBLIC_PEOPLE
+from tests.support.effort import one_in
 from tests.support.engines.tables import run
 
 PEOPLE = 1000
@@ -130,7 +131,7 @@ def sensitivity(folder: Path, people: int, neighbouring: str = "replace_one") ->
     return bound.sensitivity.l1, abs(after - before)
 
 
-@pytest.mark.parametrize("people", [1, 3, 10**6])
+@pytest.mark.parametrize("people", one_in(3, [1, 3, 10**6]))
 def test_a_wrong_number_changes_neither_sum_nor_price(tmp_path: Path, people: int) -> None:
     """What is released does not depend on it: the number is met after the noise."""
     assert sensitivity(tmp_path, people) == (100, 100)
@@ -189,7 +190,8 @@ def public_people(folder: Path, text: str, question: str, **asked: Any) -> list[
 
 
 @pytest.mark.parametrize(
-    ("measure", "assumed", "wanted"), [("pure", None, 3 / 1000), ("gdp", 1000, 3 / 1000), ("gdp", 500, 3 / 500)]
+    ("measure", "assumed", "wanted"),
+    one_in(2, [("pure", None, 3 / 1000), ("gdp", 1000, 3 / 1000), ("gdp", 500, 3 / 500)], many=True),
 )
 def test_a_price_says_what_a_public_number_would_give(
     tmp_path: Path, measure: str, assumed: int | None, wanted: float
@@ -213,17 +215,21 @@ def test_a_price_says_what_a_public_number_would_give(
 
 @pytest.mark.parametrize(
     ("text", "question", "said"),
-    [
-        (ADD_REMOVE, "SELECT AVG(age) FROM poll", True),
-        (UNKNOWN, "SELECT AVG(cost), COUNT(*) FROM poll", True),
-        (CATALOG, "SELECT AVG(cost) FROM poll", False),
-        (CATALOG, "SELECT AVG(age) FROM poll", True),
-        (ADD_REMOVE, "SELECT AVG(cost) FROM poll WHERE agrees", False),
-        (ADD_REMOVE, "SELECT AVG(cost) FILTER (WHERE agrees) FROM poll", False),
-        (ADD_REMOVE, "SELECT agrees, AVG(cost) FROM poll GROUP BY agrees", False),
-        (ADD_REMOVE, "SELECT COUNT(*) FROM poll", False),
-        (ADD_REMOVE.replace("max_rows_per_unit = 1", "max_rows_per_unit = 2"), "SELECT AVG(cost) FROM poll", False),
-    ],
+    one_in(
+        4,
+        [
+            (ADD_REMOVE, "SELECT AVG(age) FROM poll", True),
+            (UNKNOWN, "SELECT AVG(cost), COUNT(*) FROM poll", True),
+            (CATALOG, "SELECT AVG(cost) FROM poll", False),
+            (CATALOG, "SELECT AVG(age) FROM poll", True),
+            (ADD_REMOVE, "SELECT AVG(cost) FROM poll WHERE agrees", False),
+            (ADD_REMOVE, "SELECT AVG(cost) FILTER (WHERE agrees) FROM poll", False),
+            (ADD_REMOVE, "SELECT agrees, AVG(cost) FROM poll GROUP BY agrees", False),
+            (ADD_REMOVE, "SELECT COUNT(*) FROM poll", False),
+            (ADD_REMOVE.replace("max_rows_per_unit = 1", "max_rows_per_unit = 2"), "SELECT AVG(cost) FROM poll", False),
+        ],
+        many=True,
+    ),
 )
 def test_it_speaks_of_means_over_everybody_alone(tmp_path: Path, text: str, question: str, said: bool) -> None:
     assert bool(public_people(tmp_path, text, question)) is said

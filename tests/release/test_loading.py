@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.docs.pages import ROOT
 
 CATALOG = """
@@ -80,6 +82,7 @@ def test_nothing_is_loaded_once_a_question_is_paid(tmp_path: Path) -> None:
     assert loaded_late(tmp_path) == []
 
 
+@pytest.mark.long
 def test_what_is_not_loaded_before_is_noticed(tmp_path: Path) -> None:
     """The planted bug: an engine that prepares nothing."""
     assert "lapwing.engines.holders" in loaded_late(tmp_path, "unprepared")

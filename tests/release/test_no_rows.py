@@ -88,7 +88,7 @@ def question(template: str, columns: Sequence[str]) -> str:
     return template.format(", ".join(f"{column} AS c{place}" for place, column in enumerate(columns)))
 
 
-@pytest.mark.parametrize("ledger", one_in(2, LEDGERS))
+@pytest.mark.parametrize("ledger", one_in(3, LEDGERS))
 @pytest.mark.parametrize("template", one_in(8, WITHOUT_ROWS))
 def test_no_rows_of_all_aggregates_are_shown_in_every_way(tmp_path: Path, template: str, ledger: str) -> None:
     with protected(visits(tmp_path), epsilon=10**6, **LEDGERS[ledger]) as session:
@@ -110,7 +110,7 @@ COMPOSED: Final = (
 )
 
 
-@pytest.mark.parametrize("ledger", one_in(2, LEDGERS))
+@pytest.mark.parametrize("ledger", one_in(3, LEDGERS))
 def test_no_rows_of_an_answer_made_of_others(tmp_path: Path, ledger: str) -> None:
     with protected(visits(tmp_path), epsilon=10**6, **LEDGERS[ledger]) as session:
         shown(session, question(COMPOSED, AGGREGATED[:8]))

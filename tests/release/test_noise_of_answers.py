@@ -15,7 +15,7 @@ from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.query.measures import Count
 from tests.support.effort import only
 
-CELLS = 60_000
+CELLS = 24_000
 QUESTION = "SELECT town, COUNT(pay) AS n, AVG(pay) AS m FROM staff GROUP BY town"
 # A fair release leaves the bands of all numbers below with probability under 1e-9, by their exact binomial laws. Beyond
 # three standard deviations of the noise there are so few draws that theirs would be skewed.

@@ -94,24 +94,22 @@ def test_the_order_is_the_catalog_s(connection: duckdb.DuckDBPyConnection) -> No
 
 def test_nobody_changes_the_rows_of_others(connection: duckdb.DuckDBPyConnection) -> None:
     """Adding a unit, whatever its rows, adds that unit's rows and no more."""
-    assert changes(connection) == []
+    assert list(changes(connection)) == []
 
 
-def changes(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def changes(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     table = catalog(Path(), part="plan", most=2).tables[0]
     others = [row(n, plan=plan, age=age) for n, (plan, age) in enumerate(product(PLANS, (0, 3)), 1)]
     others += [row(n, plan="b") for n in (1, 2, 3)]
     before = kept(connection, table, others)
-    wrong = []
     for plans in [p for size in (1, 2, 3) for p in combinations_with_replacement(PLANS, size)]:
         own = [row(99, plan=plan) for plan in plans]
         after = kept(connection, table, [*own, *others])
         added = after.pop(99, Counter())
         if after != before:
-            wrong.append(f"{plans} changed others")
+            yield f"{plans} changed others"
         if sum(added.values()) > 2 or added != kept(connection, table, own).get(99, Counter()):
-            wrong.append(f"{plans} depends on others")
-    return wrong
+            yield f"{plans} depends on others"
 
 
 def test_a_part_that_others_decide_is_found(
@@ -119,7 +117,7 @@ def test_a_part_that_others_decide_is_found(
 ) -> None:
     original = cleaned.cleaned
     monkeypatch.setattr(cleaned, "cleaned", lambda *facts: original(*facts).replace("(PARTITION BY unit)", "()"))
-    assert changes(connection)
+    assert next(changes(connection), None)
 
 
 def test_parts_after_the_bound_are_found(
@@ -148,15 +146,15 @@ def test_a_row_is_in_its_own_part(connection: duckdb.DuckDBPyConnection) -> None
     assert kept(connection, table, rows) == {0: Counter({("a", 1, 1): 2, ("b", 1, 1): 1})}
 
 
-@pytest.mark.parametrize("budget", one_in(2, [GDP, PURE]))
-def test_a_unit_moves_a_question_by_no_more_than_its_bound(tmp_path: Path, budget: str) -> None:
+@pytest.mark.parametrize(("budget", "every"), one_in(3, [(GDP, 3), (GDP, 1), (PURE, 1)], many=True))
+def test_a_unit_moves_a_question_by_no_more_than_its_bound(tmp_path: Path, budget: str, every: int) -> None:
     facts: dict[str, Any] = {"part": "plan", "most": 2, "budget": budget}
     text = "SELECT plan, COUNT(*) AS n, SUM(age) AS s FROM visits GROUP BY plan"
     question = priced(_with(text, tmp_path, facts), catalog(tmp_path, **facts), epsilon=1).question
     others = [row(n, plan="ab"[n % 2]) for n in range(6)]
     nobody = exact(question, catalog(tmp_path, **facts), others).cells
     claims = [min(c.sensitivity.l1 for c in found) for found in stability.of_question(question, "add_remove")]
-    for plans in combinations_with_replacement(PLANS, 3):
+    for plans in [*combinations_with_replacement(PLANS, 3)][::every]:
         rows = [*others, *(row(99, plan=plan, age=3) for plan in plans)]
         cells = exact(question, catalog(tmp_path, **facts), rows).cells
         for i, claim in enumerate(claims):

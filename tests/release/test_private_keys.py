@@ -100,7 +100,7 @@ def asked(folder: Path, text: str = BY_TOWN, **facts: Any) -> Quote:
 TABLES = [("u",), ("uv", "u", "v"), ("u", "u", "u", "v"), ("uu", "uv", "."), ("uv", "vw")]
 
 
-@pytest.mark.parametrize("held", one_in(3, TABLES), ids="-".join)
+@pytest.mark.parametrize("held", one_in(5, TABLES), ids="-".join)
 def test_the_law_is_the_mechanism_s(tmp_path: Path, held: tuple[str, ...]) -> None:
     check_law(tmp_path, held, BY_TOWN)
 
@@ -121,7 +121,7 @@ ALONE = ["SELECT town FROM visits GROUP BY town", "SELECT DISTINCT town FROM vis
 
 
 @pytest.mark.parametrize("text", one_in(2, ALONE))
-@pytest.mark.parametrize("held", TABLES[1:3], ids="-".join)
+@pytest.mark.parametrize("held", one_in(2, TABLES[1:3]), ids="-".join)
 def test_keys_alone_have_the_same_law(tmp_path: Path, held: tuple[str, ...], text: str) -> None:
     check_law(tmp_path, held, text)
 
@@ -172,8 +172,8 @@ UNITS = ["u", "uv", "uu", "v."]
 
 def worst(
     folder: Path, found: Quote, epsilons: Sequence[Fraction], allowed: Callable[[Fraction], mpf], **facts: Any
-) -> list[str]:
-    """Return where the laws on neighbouring tables are further apart than allowed: all units added to small tables."""
+) -> Iterator[str]:
+    """Yield where the laws on neighbouring tables are further apart than allowed: all units added to small tables."""
     laws: dict[tuple[str, ...], Law] = {}
 
     def law(held: tuple[str, ...]) -> Law:
@@ -181,46 +181,44 @@ def worst(
             laws[held] = selection_law(found, towns(*held), folder, **facts)
         return laws[held]
 
-    wrong = []
     for held in [(), ("u",), ("uv",)]:
         for unit in UNITS:
             for one, other in ((held, (*held, unit)), ((*held, unit), held)):
                 for epsilon in epsilons:
                     found_delta = hockey_stick(law(one), law(other), epsilon)
                     if found_delta > allowed(epsilon) + CLOSE:
-                        wrong.append(f"{one} against {other}: {mp.nstr(found_delta)} at {epsilon}")
-    return wrong
+                        yield f"{one} against {other}: {mp.nstr(found_delta)} at {epsilon}"
 
 
-def worst_coins(folder: Path) -> list[str]:
+def worst_coins(folder: Path) -> Iterator[str]:
     found = coins(asked(folder, budget=PURE), Fraction(1))
     return worst(folder, found, [Fraction(1)], lambda _: real(DELTA), budget=PURE)
 
 
-def worst_weights(folder: Path) -> list[str]:
+def worst_weights(folder: Path) -> Iterator[str]:
     found, epsilons = noisy(asked(folder), Fraction(1, 4)), [Fraction(x) for x in (0, 1, 4)]
     loss = ApproximateGaussianDP.of(GaussianDP(4), DELTA)
     return worst(folder, found, epsilons, lambda epsilon: mpf(loss.to_delta(epsilon=epsilon)))
 
 
 def test_neighbours_differ_by_no_more_than_is_charged(tmp_path: Path) -> None:
-    assert worst_coins(tmp_path) == []
-    assert worst_weights(tmp_path) == []
+    assert list(worst_coins(tmp_path)) == []
+    assert list(worst_weights(tmp_path)) == []
 
 
 def test_units_of_more_keys_than_counted_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan.Question, "keys_per_unit", property(lambda question: 1))
-    assert worst_coins(tmp_path)
+    assert next(worst_coins(tmp_path), None)
 
 
 def test_weights_that_forget_the_degree_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget_degrees(monkeypatch)
-    assert worst_weights(tmp_path)
+    assert next(worst_weights(tmp_path), None)
 
 
 def test_rows_counted_for_units_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holders, "_distinct", np.sort)
-    assert worst_coins(tmp_path)
+    assert next(worst_coins(tmp_path), None)
 
 
 BY_AGES = BY_TOWN.replace("*", "age")
@@ -287,8 +285,8 @@ def test_keys_of_fewer_units_never_appear_and_neighbours_are_as_close(tmp_path: 
     for found, budget in ((flipped, PURE), (weighed, GDP)):
         law = selection_law(found, towns("uu", "v", "v"), tmp_path, budget=budget)
         assert set(law) == {(), ("v",)}
-    assert worst(tmp_path, flipped, [Fraction(1)], lambda _: real(DELTA), budget=PURE) == []
-    assert worst(tmp_path, weighed, [Fraction(0), Fraction(8)], lambda e: mpf(loss.to_delta(epsilon=e))) == []
+    assert list(worst(tmp_path, flipped, [Fraction(1)], lambda _: real(DELTA), budget=PURE)) == []
+    assert list(worst(tmp_path, weighed, [Fraction(0), Fraction(8)], lambda e: mpf(loss.to_delta(epsilon=e)))) == []
 
 
 def test_a_minimum_that_only_drops_keys_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +297,7 @@ def test_a_minimum_that_only_drops_keys_is_found(tmp_path: Path, monkeypatch: py
         WeightedGaussian, "threshold", property(lambda self: lower(self) - (self.minimum - 1) * self.weight(1))
     )
     loss = ApproximateGaussianDP.of(GaussianDP(4), DELTA)
-    assert worst(tmp_path, weighed, [Fraction(8)], lambda e: mpf(loss.to_delta(epsilon=e)))
+    assert next(worst(tmp_path, weighed, [Fraction(8)], lambda e: mpf(loss.to_delta(epsilon=e))), None)
 
 
 # ---- rows as units ---------------------------------------------------------------------------------------------------
@@ -382,7 +380,7 @@ def test_noise_falls_on_values_and_not_on_places(tmp_path: Path, monkeypatch: py
     assert chosen(held) != chosen(turned), "the twin"
 
 
-@pytest.mark.parametrize("key", one_in(3, ["town", "day", "seen", "code", "day, town", "code, plan", "UPPER(town)"]))
+@pytest.mark.parametrize("key", one_in(7, ["town", "day", "seen", "code", "day, town", "code, plan", "UPPER(town)"]))
 def test_a_stored_answer_is_the_same_to_the_last_bit(session: Session, key: str) -> None:
     text = f"SELECT {key}, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY {key}"
     first = session.sql(text, epsilon=20, delta=1e-5)
@@ -619,7 +617,7 @@ def test_groups_bound_the_keys_of_a_unit(tmp_path: Path) -> None:
     assert max(len(cast(tuple[str, ...], keys)) for keys in laws) == 3, "the other keys are not held"
 
 
-@pytest.mark.parametrize("delta", [0, -1e-9, 1, 2, float("nan"), "x", True])
+@pytest.mark.parametrize("delta", one_in(3, [0, -1e-9, 1, 2, float("nan"), "x", True]))
 def test_a_delta_that_is_none_is_refused(session: Session, delta: Any) -> None:
     with pytest.raises(InvalidParameter, match="delta"):
         session.sql(BY_TOWN, epsilon=1, delta=delta)

@@ -15,6 +15,7 @@ from lapwing.query.aggregates import race_to_the_top
 from lapwing.query.bind import bind
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.measures import Sum
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.release.tables import protected
 
@@ -80,11 +81,15 @@ def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
 
 @pytest.mark.parametrize(
     ("aggregate", "reason"),
-    [
-        (f"SUM(cost - 50, {RACE})", "not negative"),
-        (f"AVG(cost, {RACE})", "needs numbers for contribution_bounds_per_group"),
-        ("MEDIAN(cost, contribution_bounds_per_row => AUTO)", "needs numbers"),
-    ],
+    one_in(
+        3,
+        [
+            (f"SUM(cost - 50, {RACE})", "not negative"),
+            (f"AVG(cost, {RACE})", "needs numbers for contribution_bounds_per_group"),
+            ("MEDIAN(cost, contribution_bounds_per_row => AUTO)", "needs numbers"),
+        ],
+        many=True,
+    ),
 )
 def test_what_has_no_race_is_refused(aggregate: str, reason: str, session: lw.Session) -> None:
     with pytest.raises(lw.QueryRefused, match=reason):
@@ -97,7 +102,7 @@ def test_it_is_one_sided(tmp_path: Path) -> None:
     pq.write_table(pa.table({"person_id": list(range(400)), "plan": ["a"] * 400, "cost": [1.0] * 400}), path)
     over = 0
     with protected(path, max_rows_per_unit=64, epsilon=100) as session:
-        for number in range(60):
+        for number in range(20):
             question = f"SELECT COUNT(*, {RACE}) AS n FROM visits WHERE cost < {2 + number}"
             over += session.sql(question, epsilon=1).rows()[0]["n"] > 400  # type: ignore[operator]
-    assert over <= 20  # a binomial of 60 at 5 % exceeds 20 with probability below 1e-11
+    assert over <= 9  # a binomial of 20 at 5 % exceeds 9 with probability below 2e-8

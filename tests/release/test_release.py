@@ -452,7 +452,7 @@ CRASH = """
 @pytest.mark.parametrize(
     ("where", "charged", "stored"),
     [
-        ("before the charge", 0, False),
+        pytest.param("before the charge", 0, False, marks=pytest.mark.long),
         pytest.param("after the charge", 1, False, marks=pytest.mark.long),
         pytest.param("after the run", 1, False, marks=pytest.mark.long),
         pytest.param("after the noise", 1, False, marks=pytest.mark.long),

@@ -95,7 +95,7 @@ def test_means_of_groups(session: Session) -> None:
 @pytest.mark.parametrize(
     "aggregate",
     one_in(
-        2,
+        4,
         [
             f"STDDEV(code, {AUTO})",
             f"VAR_POP(code, {AUTO})",
@@ -295,14 +295,18 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
 
 @pytest.mark.parametrize(
     ("question", "reason"),
-    [
-        (f"SELECT COUNT(*, {AUTO}) AS n FROM visits", "takes no contribution_bounds_per_row"),
-        (f"SELECT SUM(town, {AUTO}) AS n FROM visits", "needs a number"),
-        (f"SELECT MEDIAN(code, {AUTO}) AS n FROM visits", "needs numbers"),
-        (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => RACE) AS n FROM visits", "not negative"),
-        (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => AUTO) AS n FROM visits", "and not both"),
-        (f"SELECT SUM(code, {AUTO}, epsilon => 1) AS n FROM visits", "more than its price"),
-    ],
+    one_in(
+        2,
+        [
+            (f"SELECT COUNT(*, {AUTO}) AS n FROM visits", "takes no contribution_bounds_per_row"),
+            (f"SELECT SUM(town, {AUTO}) AS n FROM visits", "needs a number"),
+            (f"SELECT MEDIAN(code, {AUTO}) AS n FROM visits", "needs numbers"),
+            (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => RACE) AS n FROM visits", "not negative"),
+            (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => AUTO) AS n FROM visits", "and not both"),
+            (f"SELECT SUM(code, {AUTO}, epsilon => 1) AS n FROM visits", "more than its price"),
+        ],
+        many=True,
+    ),
 )
 def test_what_finds_no_bounds_is_refused(question: str, reason: str, tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE[:4]) as session, pytest.raises(lw.QueryRefused, match=reason):
@@ -317,7 +321,7 @@ def test_an_error_has_no_price(tmp_path: Path) -> None:
 # ---- beside everything else ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", BUDGETS.values())
+@pytest.mark.parametrize("budget", one_in(3, BUDGETS.values()))
 def test_private_keys(tmp_path: Path, budget: str) -> None:
     with opened(tmp_path, PEOPLE, budget=budget) as session:
         answer = session.sql(f"SELECT town, SUM(code, {AUTO}) AS s FROM visits GROUP BY town", epsilon=20, delta=1e-4)
@@ -388,7 +392,7 @@ def test_candidates_ascend_through_nothing_to_the_declared_bounds(kind: Fixed | 
 @pytest.mark.parametrize(
     ("value", "aggregate"),
     one_in(
-        3,
+        5,
         product(
             ["code", "cost", "cost / age", "age - 1", "TRY_CAST(town AS DOUBLE)", "age * 0.0001"],
             ["SUM({})", "AVG({})", "STDDEV({})", "CORR({}, {})"],
@@ -468,6 +472,7 @@ def test_bounds_from_exact_counts_are_found(tmp_path: Path) -> None:
     assert loss(one, other) > EPSILON + 1
 
 
+@pytest.mark.long
 def test_noise_of_a_smaller_bound_than_found_is_found(tmp_path: Path) -> None:
     one, other = laws(tmp_path, AUTO, bounds_from_counts, noise_of=1)
     assert loss(one, other) > EPSILON + 1

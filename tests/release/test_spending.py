@@ -11,6 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
+from tests.support.effort import one_in
 
 KINDS = {"pure": 0.0, "gdp": 1e-6, "zcdp": 1e-6}
 
@@ -33,7 +34,7 @@ def session(file: Path) -> Iterator[lw.Session]:
         yield session
 
 
-@pytest.mark.parametrize("measure", KINDS)
+@pytest.mark.parametrize("measure", one_in(3, KINDS))
 def test_it_is_charged_in_the_measure_of_the_ledger(file: Path, measure: str) -> None:
     with opened(file, measure) as session:
         charged = session.spend(PureDP(Fraction(1, 10)), "one tenth")

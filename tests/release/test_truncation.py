@@ -205,6 +205,7 @@ def test_a_choice_without_noise_is_found(tmp_path: Path) -> None:
     assert loss(*laws_of(tmp_path, MEETINGS, hubs(3), best)) > EPSILON + 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("low")
 def test_noise_of_a_lower_level_than_found_is_found(tmp_path: Path) -> None:
     assert loss(*laws_of(tmp_path, MEETINGS, hubs(3), chosen, noise_of=1)) > EPSILON + 1

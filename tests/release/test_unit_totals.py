@@ -26,7 +26,7 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.release.found_laws import EPSILON, laws, loss
 from tests.support.release.small import BUDGETS, GDP, catalog, exact, opened, row, shown
 
@@ -203,13 +203,13 @@ HEAVY = [*PEOPLE[:30], *(row(99, plan="ab"[n % 2], size=5 * (n % 3), age=n % 4 -
 
 @pytest.mark.parametrize(
     ("question", "far"),
-    [
+    only((1, 2), [
         (COUNT, 1),
         (BY_PLAN, 2),
         (f"SELECT plan, size, COUNT(*, {AUTO}) AS n FROM visits GROUP BY plan, size", 6),
         (f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2) plan, size, COUNT(*, {AUTO}) AS n "
          "FROM visits GROUP BY plan, size", 2),
-    ],
+    ], many=True),
 )  # fmt: skip
 def test_nobody_moves_the_histogram_further_than_is_paid_for(question: str, far: int, tmp_path: Path) -> None:
     assert moved(question, tmp_path, HEAVY, 99, most=6) == (far, far)
@@ -281,12 +281,15 @@ def test_bound_and_sum_together_lose_the_price(tmp_path: Path) -> None:
     assert EPSILON / 2 < loss(one, other) <= EPSILON + 1e-6
 
 
-@pytest.mark.parametrize("bug", [{"counted": False}, {"noise_of": 1}], ids=["no noise in the search", "too little"])
+@pytest.mark.parametrize(
+    "bug", one_in(2, [{"counted": False}, {"noise_of": 1}]), ids=["no noise in the search", "too little"]
+)
 def test_bugs_are_found(bug: dict[str, Any], tmp_path: Path) -> None:
     one, other = laws(tmp_path, AUTO, bound_from_counts, **bug)
     assert loss(one, other) > EPSILON + 1
 
 
+@pytest.mark.long
 def test_a_clamp_that_is_missing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for the bound that was found, and a sum without it."""
     monkeypatch.setattr("lapwing.engines.duckdb.clamped_sums.clamp", lambda value, *_: value)

@@ -15,6 +15,7 @@ from lapwing.ledger.entries import Charge
 from lapwing.ledger.wording import LONGEST_LABEL, Wording
 from lapwing.release import stored
 from lapwing.session import Session
+from tests.support.effort import one_in
 from tests.support.release.small import GDP, opened, row
 
 PEOPLE = [row(n, plan="ab"[n % 2], age=n % 3, code=n % 60) for n in range(60)]
@@ -115,7 +116,7 @@ def test_charges_without_words_show_their_plan(session: Session, monkeypatch: py
     assert "wording" not in json.loads(entry.body)
 
 
-@pytest.mark.parametrize("label", ["", "two\nlines", "x" * (LONGEST_LABEL + 1), "\x1b[31mred", 7])
+@pytest.mark.parametrize("label", one_in(2, ["", "two\nlines", "x" * (LONGEST_LABEL + 1), "\x1b[31mred", 7]))
 def test_a_label_that_no_line_can_show_is_refused(session: Session, label: Any) -> None:
     for asked in (
         lambda: session.sql(TEXT, epsilon=0.1, label=label),
