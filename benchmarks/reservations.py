@@ -53,11 +53,15 @@ m = {{ type = "float", lower = 0, upper = 1000, step = 0.01 }}
 d = {{ type = "date", lower = 2000-01-01, upper = 2030-01-01 }}
 ts = {{ type = "timestamp" }}
 plan = {{ type = "string", values = ["a", "b", "c"] }}
+code = {{ type = "string", values = [{codes}] }}
 ab = {{ type = "string" }}
 aa = {{ type = "string" }}
 ua = {{ type = "string" }}
 name = {{ type = "string" }}
 """
+CODES: Final = 200
+SAME: Final = "z" * 80
+"""All codes begin so: most of each is read to tell it from another. Half of the rows have one that is not listed."""
 ROWS: Final = """
 COPY (
     SELECT i // 8 AS uid, true AS flag, i % 8 AS r, hash(i) % 1000 AS x, (hash(i + 1) % 2001) / 1000.0 - 1 AS f,
@@ -65,6 +69,7 @@ COPY (
         DATE '2001-01-01' + CAST(hash(i) % 9000 AS INTEGER) AS d,
         TIMESTAMP '2001-01-01' + to_microseconds(CAST(hash(i) % 700000000000000 AS BIGINT)) AS ts,
         ['a', 'b', 'c'][1 + CAST(hash(i) % 3 AS INTEGER)] AS plan,
+        '{same}' || printf('%07d', CASE WHEN hash(i) % 2 = 0 THEN hash(i + 7) % {codes} ELSE i + {codes} END) AS code,
         translate({digits}, '0123456789abcdef', 'abababababababab') AS ab,
         printf('%07d', i) || repeat('a', 249) AS aa, printf('%07d', i) || repeat('ä', 124) AS ua,
         left(md5('' || i), 12) AS name
@@ -156,7 +161,7 @@ MEASURES: Final = (
     "SUM(x, contribution_bounds_per_group => AUTO)",
 )  # fmt: skip
 PRIVATE: Final = ("name", "ab", "UPPER(ab)")
-KEYS: Final = ("plan", "plan, flag", "EXTRACT(YEAR FROM d)", "CUBE (plan, flag)", *PRIVATE)
+KEYS: Final = ("plan", "code", "plan, flag", "code, plan", "EXTRACT(YEAR FROM d)", "CUBE (plan, flag)", *PRIVATE)
 WINDOWS: Final = (
     "ROW_NUMBER()", "RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()", "NTILE(3)", "LAG(x)", "LEAD(x, 3)",
     "FIRST_VALUE(x)", "LAST_VALUE(x)", "SUM(x)", "COUNT(*)", "COUNT(DISTINCT ab)", "AVG(x)",
@@ -227,6 +232,7 @@ class Measured:
     ratio: float
     seconds: float
     reserved: float
+    times: int
     text: str
 
     def __str__(self) -> str:
@@ -237,9 +243,10 @@ def written(folder: Path, rows: int) -> Path:
     """Write the rows and their catalog, and return the catalog's path."""
     digits = " || ".join(f"md5(i || ' {place}')" for place in range(8))
     with duckdb.connect() as connection:
-        connection.execute(ROWS.format(rows=rows, digits=digits, path=folder / "t.parquet"))
+        connection.execute(ROWS.format(rows=rows, digits=digits, path=folder / "t.parquet", codes=CODES, same=SAME))
     path = folder / "lapwing.toml"
-    path.write_text(CATALOG.format(rows=rows))
+    codes = ", ".join(f'"{SAME}{number:07}"' for number in range(CODES))
+    path.write_text(CATALOG.format(rows=rows, codes=codes))
     return path
 
 
@@ -264,7 +271,8 @@ def measured(service: MadeUpService, text: str, number: int, speed: Speed) -> tu
         if times[-1] <= reserved:
             break
     took = min(times)
-    return Measured(ratio=took / reserved, seconds=took, reserved=reserved, text=text), functions_of(plans)
+    one = Measured(ratio=took / reserved, seconds=took, reserved=reserved, times=len(times), text=text)
+    return one, functions_of(plans)
 
 
 def run(questions: int, rows: int, seed: int, speed: Speed) -> tuple[list[Measured], set[str], int]:
@@ -311,7 +319,9 @@ def main() -> int:
     half = found[len(found) // 2].ratio
     took = time.monotonic() - begun
     print(f"{len(found):,} questions, {len(functions)} functions: {took:.0f} s, {refused:,} refused")
-    print(f"{above} took more than was reserved. Half took less than {half:.2f} of it. The most:")
+    again = sum(one.times > 1 for one in found)
+    print(f"{above} took more than was reserved each time, and {again} the first time.", end=" ")
+    print(f"Half took less than {half:.2f} of it. The most:")
     for one in found[-20:]:
         print(one)
     return 1 if above else 0

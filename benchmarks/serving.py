@@ -145,16 +145,16 @@ def asked(made: socket.socket, request: bytes) -> int:
     return 0
 
 
-def drive(port: int, requests: Sequence[bytes], seconds: float, idle: int = 0) -> Load:
+def drive(port: int, requests: Sequence[bytes], seconds: float, idle: int = 0, clients: int = CLIENTS) -> Load:
     """Send requests from several connections, the next of each when the last one is answered.
 
-    Each takes every sixteenth request, so that it sends those of one analyst, if analysts take turns in them.
+    Each of sixteen takes every sixteenth request, so that it sends those of one analyst, if they take turns in them.
     """
     resting = [connected(port) for _ in range(idle)]
     for made in resting:
         asked(made, requests[0])
     began, processor = time.perf_counter(), time.process_time()
-    statuses, waited = _loop(port, requests[1:], began + seconds)
+    statuses, waited = _loop(port, requests[1:], began + seconds, clients)
     took, worked = time.perf_counter() - began, time.process_time() - processor
     still = sum(asked(made, requests[0]) == 200 for made in resting)
     for made in resting:
@@ -163,7 +163,7 @@ def drive(port: int, requests: Sequence[bytes], seconds: float, idle: int = 0) -
     return Load(well=well, ill=len(statuses) - well, seconds=took, waited=waited, client=worked, idle_well=still)
 
 
-def _loop(port: int, requests: Sequence[bytes], deadline: float) -> tuple[list[int], list[float]]:
+def _loop(port: int, requests: Sequence[bytes], deadline: float, clients: int) -> tuple[list[int], list[float]]:
     statuses: list[int] = []
     waited: list[float] = []
     with selectors.DefaultSelector() as selector:
@@ -180,9 +180,9 @@ def _loop(port: int, requests: Sequence[bytes], deadline: float) -> tuple[list[i
             sent[made] = time.perf_counter(), b""
             made.sendall(request)
 
-        for client in range(CLIENTS):
+        for client in range(clients):
             made = connected(port)
-            coming[made] = iter(requests[client::CLIENTS])
+            coming[made] = iter(requests[client::clients])
             selector.register(made, selectors.EVENT_READ, made)
             send(made)
         while sent:
@@ -332,15 +332,17 @@ def replied(port: int, method: str, path: str, token: str | None, body: object) 
         return response.status, response.read()
 
 
-def analysts(port: int) -> list[str]:
-    """Make an analyst for each client, who may ask and is trusted with time, and return a token of each."""
+def analysts(port: int, *, trusted: bool = True) -> list[str]:
+    """Make an analyst for each client, who may ask and is trusted with time or not, and return a token of each."""
     curator = told(port, "POST", "/v1/login", body={"name": "curator", "password": PASSWORD})["token"]
+    if not trusted:
+        told(port, "PUT", "/v1/datasets/visits/policy", curator, {"division": "share", "least_share": "0"})
     tokens = []
     for number in range(CLIENTS):
         name = f"analyst{number}"
         told(port, "POST", "/v1/people", curator, {"name": name, "role": "analyst"})
         path = f"/v1/datasets/visits/grants/{name}"
-        status, _ = replied(port, "PUT", path, curator, {"share": None, "trusted_with_time": True})
+        status, _ = replied(port, "PUT", path, curator, {"share": None, "trusted_with_time": trusted})
         if status >= 300:  # an older Lapwing, which trusts everybody with it
             told(port, "PUT", path, curator, {"share": None})
         tokens.append(told(port, "POST", f"/v1/people/{name}/tokens", curator, {"scopes": ["read", "ask"]})["token"])

@@ -12,7 +12,7 @@ proof: engines reorder and cache, machines differ. What stands behind it is a de
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import log2
+from math import inf, log2, prod
 from typing import Final, cast
 
 from lapwing.catalog.table import Column
@@ -153,6 +153,12 @@ def _compared(_node: Operation, sizes: Bytes) -> float:
     return 25 + 0.5 * texts if texts else 1.0 + 0.5 * len(sizes)
 
 
+def _matched(_node: Operation, sizes: Bytes) -> float:
+    """Count the bytes of the shorter of two texts: no comparison reads on where that one has ended."""
+    shorter = min(sizes[0], sizes[1])
+    return 25 + shorter if shorter else _compared(_node, sizes)
+
+
 def _member(_node: Operation, sizes: Bytes) -> float:
     """Count a hash of the value, which is looked up among the constants of a longer list, and the bytes compared."""
     return 60 + sizes[0] + 0.5 * max(sizes[1:-1])
@@ -165,10 +171,10 @@ _CHEAP = (
     "sign", "day_number", "microsecond_number", "to_date", "to_timestamp", "shift_days", "add_days",
     "add_microseconds", "square_root", "inside", "exact_steps", "floor_real", "round_real", "truncate_real",
 )  # fmt: skip
-_COMPARING = (
-    "least", "greatest", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "between", "distinct",
-    "coalesce", "case", "null_if", "starts_with", "ends_with",
+_MATCHING = (
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "distinct", "starts_with", "ends_with",
 )  # fmt: skip
+_COMPARING = ("least", "greatest", "between", "coalesce", "case", "null_if")
 _CALENDAR = ("part", "truncate", "last_day", "difference", "add_months", "month_name", "day_name", "in_calendar")
 _ELEMENTARY = (
     "logarithm", "logarithm_2", "logarithm_10", "exponential", "power", "sine", "cosine", "arc_tangent", "magnitude",
@@ -178,6 +184,7 @@ _ELEMENTARY = (
 COSTS: Final[Mapping[str, Cost]] = {
     **dict.fromkeys(_CHEAP, _flat(25)),
     **dict.fromkeys(_CONDITIONS, _flat(1)),
+    **dict.fromkeys(_MATCHING, _matched),
     **dict.fromkeys(_COMPARING, _compared),
     "member": _member,
     **dict.fromkeys(_CALENDAR, _flat(80)),
@@ -231,6 +238,18 @@ PAIRED: Final = 80
 WINDOWED: Final = 2000
 CARRIED: Final = 12
 CARRIED_NUMBER: Final = 1
+CARRIED_BYTE: Final = 1.5
+"""What each byte of a text takes that goes with a row through a join or a union, which may hold it, or write it out."""
+READ_TEXT: Final = 26
+READ_BYTE: Final = 0.4
+"""What a text takes to be read that is like no other, and each byte that it may have."""
+GROUPED: Final = 60
+FEW_GROUPS: Final = 4096
+"""So many groups at most stay in the caches of a processor: a row finds its own for `GROUPED` and not for `HASHED`."""
+LOOKED_THROUGH: Final = 256
+"""Up to so many values of a key are looked through one by one; more are hashed once."""
+INLINE: Final = 12
+"""Texts of so many bytes at most are compared at once."""
 A_TEXT_BYTE: Final = 1.0
 HELD: Final = 1200
 
@@ -326,11 +345,25 @@ class _Estimate:
         return total
 
     def _keys(self, keys: Iterable[Key], rows: int) -> float:
-        total = 0.0
+        """Return the work of finding a row's group.
+
+        Rows that have none of a key's public values are left out before, so that there are as many groups at most as
+        the values make, and no text that is hashed is longer than the longest of them.
+        """
+        keys, total = list(keys), 0.0
+        few = prod(len(key.values) + 1 if key.values else inf for key in keys) <= FEW_GROUPS
         for key in keys:
             total += PRINTED * self._computed(key.expression, rows)
-            total += rows * (HASHED + self._texts([key.expression]) + 5 * min(256, len(key.values or ())))
+            total += rows * ((GROUPED if few else HASHED) + self._listed(key))
         return total
+
+    def _listed(self, key: Key) -> float:
+        """Return the work of looking for a value among those of a key, and of hashing its text."""
+        if not key.values:
+            return self._texts([key.expression])
+        longest = max(len(str(value).encode()) for value in key.values) if key.expression.type == TEXT else 0
+        each = 1.5 if longest <= INLINE else 3 + longest / 25
+        return max(longest, len((key.other or "").encode())) * A_TEXT_BYTE + each * min(LOOKED_THROUGH, len(key.values))
 
     def _selected(self, selection: Selection) -> float:
         """Return the work of the rows of a selection: the condition is asked of all rows of the relation."""
@@ -354,9 +387,9 @@ class _Estimate:
                 pairs = relation.rows_per_unit
                 keys = self._texts(left for left, _ in relation.on)
                 total += rows[0] * (2 * HASHED + 2 * keys)
-                return total + pairs * (PAIRED + keys + CARRIED * self._width(relation))
+                return total + pairs * (PAIRED + keys + self._carried(relation))
             case Union():
-                return total + sum(rows) * CARRIED * self._width(relation)
+                return total + sum(rows) * self._carried(relation)
             case DistinctRows():
                 return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.expressions))
             case PerUnit():
@@ -379,21 +412,24 @@ class _Estimate:
         total += COLUMN * sum(self._computed(value, other) for value in join.shown)
         keys = self._texts(side for pair in join.on for side in pair)
         pairs = min(own * max(1, join.matches), other * max(1, join.matched))
-        total += (own + other) * (3 * HASHED + 2 * keys) + pairs * (PAIRED + keys + CARRIED * self._width(join))
+        total += (own + other) * (3 * HASHED + 2 * keys) + pairs * (PAIRED + keys + self._carried(join))
         return total + (0.0 if join.condition is None else self._computed(join.condition, pairs))
 
-    def _width(self, relation: Relation) -> int:
-        """Return how many columns of a relation anything reads: engines carry no others."""
-        return sum(column.name in self._read for column in relation.columns)
+    def _carried(self, relation: Relation) -> float:
+        """Return what a row costs to be made, of the columns that anything reads: engines carry no others."""
+        read = [column for column in relation.columns if column.name in self._read]
+        return sum(CARRIED + (CARRIED_BYTE * self.longest if column.type == TEXT else 0) for column in read)
 
     def _read_of(self, rows: ProtectedRows) -> float:
         """Return what reading the columns of a row costs that anything asks for."""
         read = [column for column in rows.columns if column.name in self._read]
-        return sum(CARRIED if column.type == TEXT else CARRIED_NUMBER for column in read)
+        a_text = READ_TEXT + READ_BYTE * self.longest
+        return sum(a_text if column.type == TEXT else CARRIED_NUMBER for column in read)
 
     def _aggregate(self, aggregate: UnitAggregate) -> float:
         text = [] if aggregate.argument is None else [aggregate.argument]
-        return AGGREGATES[aggregate.function] + self._texts(text)
+        times = 3 if aggregate.function == "count_distinct" else 1  # those of each group are held apart
+        return AGGREGATES[aggregate.function] + times * self._texts(text)
 
     def _window(self, window: Window, relation: Windowed, rows: int) -> float:
         """Return the work of a window: a sort, and its function over the rows of a frame."""

@@ -1,0 +1,110 @@
+"""What answers at deadlines cost: plain counts a second of a service that holds answers back, beside one that does not.
+
+Sixty-four connections of sixteen analysts, who are not trusted with time, ask `COUNT(*)` with a condition on a number,
+each time with another constant, so that each is charged and answered anew. Both services have an index of the table. A
+service with deadlines measures its speed when it starts, and once more before anything is asked here.
+
+    python benchmarks/padded.py [--rows N …] [--seconds X] [--rounds N]
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from serving import Load, Setup, analysts, drive, listening, processors_of, replied, request_bytes
+
+CONNECTIONS: Final = 64
+EACH: Final = 10
+"""Rows of a unit."""
+MEASURED_AGAIN: Final = 18.0
+"""Seconds until the speed has been measured twice, if the machine was quiet."""
+
+
+def made(folder: Path, rows: int) -> Path:
+    """Write rows, their catalog and their index; return the catalog's path."""
+    path, catalog, setup = folder / "visits.parquet", folder / "visits.lapwing.toml", Setup()
+    with duckdb.connect() as connection:
+        chosen = f"SELECT i // {EACH} AS person, hash(i) % 100000 AS cost FROM range({rows}) rows(i) ORDER BY hash(i)"
+        connection.execute(f"COPY ({chosen}) TO '{path}'")
+    bounded = ("--max-rows", EACH, "--bounds", "cost=0:100000", "--rows-at-most", rows)
+    run = partial(subprocess.run, check=True, cwd=folder, env=setup.environment, capture_output=True)
+    budget = ("--privacy-unit", "person", "--epsilon", 10**6, "--delta", "1e-6")
+    run(setup.command("init", path, *budget, *bounded, "--output", catalog))
+    run(setup.command("index", "build", "--catalog", catalog))
+    return catalog
+
+
+@contextmanager
+def service(folder: Path, catalog: Path, *options: str) -> Iterator[tuple[int, int]]:
+    """Run the service without anything that an earlier one kept; give its process and port."""
+    setup = Setup()
+    for old in folder.glob("*.db*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    with (folder / "log").open("w+b") as log:
+        command = setup.command("serve", catalog, "--port", "0", "--rate", "0", "--parallel", "0", *options)
+        process = subprocess.Popen(command, cwd=folder, env=setup.environment, stderr=log)
+        try:
+            yield process.pid, listening(process, folder / "log")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def asked(number: int) -> dict[str, object]:
+    """Return a question that is like no other."""
+    return {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE cost >= {number}", "epsilon": 0.5}
+
+
+def measure(folder: Path, catalog: Path, seconds: float, *options: str) -> tuple[Load, str]:
+    """Return what came of the questions, with what processors took, and what a preview says of one."""
+    with service(folder, catalog, *options) as (process, port):
+        tokens = analysts(port, trusted=False)
+
+        def requests(first: int, count: int) -> list[bytes]:
+            path, of = "/v1/datasets/visits/query", len(tokens)
+            return [request_bytes("POST", path, tokens[n % of], asked(first + n)) for n in range(count)]
+
+        drive(port, requests(1, 100), 10.0)
+        time.sleep(0.0 if options else MEASURED_AGAIN)
+        status, content = replied(port, "POST", "/v1/datasets/visits/explain", tokens[0], asked(999_999))
+        deadline = json.loads(content).get("deadline") if status == 200 else None
+        before = processors_of(process)
+        load = drive(port, requests(1000, int(400 * seconds)), seconds, clients=CONNECTIONS)
+        worked = (processors_of(process) - before) * 1000 / max(load.well, 1)
+        told = "answered at once" if options else f"deadline {deadline} s"
+        return load, f"{worked:6.1f} ms of processors each, p50 {load.waited_at_most(0.5):5.0f} ms, {told}"
+
+
+def main() -> None:
+    """Print a line for each number of rows and way of serving, and their ratio."""
+    parser = argparse.ArgumentParser(description="Measure what deadlines cost.")
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 200_000, 1_000_000])
+    parser.add_argument("--seconds", type=float, default=15.0, help="for each way of serving")
+    parser.add_argument("--rounds", type=int, default=1, help="how often both are measured in turn")
+    arguments = parser.parse_args()
+    for rows in arguments.rows:
+        ratios = []
+        with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name:
+            catalog = made(Path(name), rows)
+            for _ in range(arguments.rounds):
+                rates = []
+                for options in ((), ("--no-padding",)):
+                    load, text = measure(Path(name), catalog, arguments.seconds, *options)
+                    rates.append(load.rate)
+                    print(f"{rows:>11,} rows {load.rate:7.1f} a second, {load.ill} failed, {text}", flush=True)
+                ratios.append(rates[0] / rates[1])
+        print(f"{rows:>11,} rows: {statistics.median(ratios):.2f} times as many with deadlines", flush=True)
+
+
+if __name__ == "__main__":
+    main()
