@@ -122,6 +122,7 @@ def test_a_line_is_no_program(folder: Path) -> None:
     assert not (folder / "stolen").exists()
 
 
+@pytest.mark.long
 def test_a_server_is_asked_like_a_file(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address, token = world.address, world.tokens["carol"]
     monkeypatch.setenv("LAPWING_TOKEN", token)

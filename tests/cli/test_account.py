@@ -133,6 +133,7 @@ def test_the_law_of_a_loss_runs_inside_its_band() -> None:
         assert one["upper"] >= other["upper"]
 
 
+@pytest.mark.long
 def test_both_directions_are_drawn_where_they_differ() -> None:
     cells = panels(listed("laplace", 1, epsilon=1, rate=0.1))[1]["data"]["values"]
     assert {cell["direction"] for cell in cells} == {"remove", "add"}

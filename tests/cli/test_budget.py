@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli.figures import size
 from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Odometer, Reading
 from tests.support.cli.command import BY_PLAN, INIT, Run
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 DELTA = Fraction(1, 10**6)
@@ -40,7 +40,7 @@ def check_holds_whenever(view: lw.BudgetView, reading: Reading) -> None:
 
 
 @pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
-@pytest.mark.parametrize("asked", range(1, len(PRICES) + 1))
+@pytest.mark.parametrize("asked", only([0, 2], range(1, len(PRICES) + 1)))
 def test_the_odometer_is_the_one_of_the_library_and_wider(folder: Path, run: Run, measure: str, asked: int) -> None:
     spend(run, measure, PRICES[:asked])
     view = read()
@@ -94,7 +94,7 @@ def test_a_pure_sum_holds_whenever(folder: Path, run: Run) -> None:
     assert document["spent_delta"] == "0"
 
 
-@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(3, ["pure", "gdp", "zcdp"]))
 def test_nothing_is_nothing_at_any_moment(folder: Path, run: Run, measure: str) -> None:
     spend(run, measure, ())
     view = read()
@@ -102,7 +102,7 @@ def test_nothing_is_nothing_at_any_moment(folder: Path, run: Run, measure: str) 
     assert re.search(r"^spent +nothing$", run("budget").out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
 def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measure: str) -> None:
     spend(run, measure, ("0.5",))
     view, said = read(), " ".join(run("budget").out.split())
@@ -129,7 +129,7 @@ def check_labelled(page: str) -> None:
             assert AS_IF_CAP in line or WHENEVER in line, line
 
 
-@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("measure", only([1], ["pure", "gdp", "zcdp"]))
 def test_no_epsilon_stands_alone(folder: Path, run: Run, measure: str) -> None:
     for prices in ((), ("0.5",), ("0.5", "1.5")):
         spend(run, measure, prices)

@@ -16,7 +16,7 @@ from lapwing.cli import answer_formats, console, main
 from lapwing.cli.characters import in_json, visible
 from lapwing.engines import FAILED, DuckDB
 from tests.support.cli.command import INIT, Run, write_visits
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 
 CLEAR = "\x1b[2J\x1b]0;owned\x07"
 FORGED = "a\n2026-01-01 00:00   ana   failed   SELECT forged"
@@ -29,11 +29,11 @@ def is_harmless(page: str) -> bool:
     return all(c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") for c in set(page))
 
 
-PLANES = [*range(5), 14, 15]
+PLANES = [0, 1, 14]
 """Those with characters, one of which none is assigned, and one of which all are private."""
 
 
-@pytest.mark.parametrize("plane", [*PLANES, *(pytest.param(n, marks=pytest.mark.long) for n in (*range(5, 14), 16))])
+@pytest.mark.parametrize("plane", only(PLANES, range(17)))
 def test_all_characters_of_these_classes_are_escapes_and_no_others(plane: int) -> None:
     for first in range(plane << 16, (plane + 1) << 16, 0x1000):
         characters = [chr(code) for code in range(first, first + 0x1000)]
@@ -86,6 +86,7 @@ def test_what_was_asked_cannot_paint_over_the_curators_page(
         assert all(json.dumps(text, ensure_ascii=False)[1:-1] in questions for text in HOSTILE), "programs get it whole"
 
 
+@pytest.mark.long
 def test_twin_a_page_of_the_text_as_it_is(asked: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "visible", lambda text: text)
     said = run("data", "faults")

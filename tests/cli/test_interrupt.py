@@ -1,16 +1,14 @@
 """Ctrl-C: exit status 130, and a message that says truly whether the price was paid."""
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import lapwing as lw
+from tests.support.processes import Process, started
 
-ROOT = Path(__file__).resolve().parents[2]
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 # A process begins within two seconds where it is alone on the machine.
 MOST_SECONDS = 120
@@ -18,11 +16,8 @@ MOST_SECONDS = 120
 
 def stop_at(place: str, folder: Path) -> tuple[int, str, str]:
     """Run a question that hangs at a place, press Ctrl-C there and once more, and return status and what was said."""
-    command = [sys.executable, "-m", "tests.support.cli.stopped", place, "query", COUNT, "--epsilon", "0.5"]
-    environment = {"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = ("tests.support.cli.stopped", place, "query", COUNT, "--epsilon", "0.5")
+    process = started(*command, cwd=folder, env={"LANG": "C.UTF-8"})
     try:
         wait_for(folder / "reached", process)
         process.send_signal(signal.SIGINT)
@@ -36,7 +31,7 @@ def stop_at(place: str, folder: Path) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def wait_for(sign: Path, process: subprocess.Popen[str]) -> None:
+def wait_for(sign: Path, process: Process) -> None:
     """Wait for a file that a process makes."""
     deadline = time.monotonic() + MOST_SECONDS
     while not sign.exists():

@@ -55,6 +55,7 @@ def test_budget_shows_every_part(wards: Path, run: Run) -> None:
     assert document["more_like_the_last"] == 2
 
 
+@pytest.mark.long
 def test_many_parts_are_not_all_in_the_table(wards: Path, run: Run) -> None:
     sites = ", ".join(map(str, range(1, 31)))
     (wards / "lapwing.toml").write_text((wards / "lapwing.toml").read_text().replace("[1, 2, 3]", f"[{sites}]"))

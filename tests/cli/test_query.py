@@ -122,7 +122,9 @@ def test_a_file_is_written_by_its_name(visits: Path, run: Run) -> None:
 
 @pytest.mark.parametrize(
     "output",
-    ["none/answer.csv", ".", "lapwing.toml", "visits.parquet", "visits.lapwing.db", "visits.lapwing.db.mark"],
+    one_in(
+        2, ["none/answer.csv", ".", "lapwing.toml", "visits.parquet", "visits.lapwing.db", "visits.lapwing.db.mark"]
+    ),
 )
 def test_a_file_that_cannot_be_meant_costs_nothing(visits: Path, run: Run, output: str) -> None:
     before = (visits / "visits.parquet").read_bytes()
@@ -137,7 +139,7 @@ def test_a_wanted_error(visits: Path, run: Run) -> None:
     assert float(row["n_high"]) - float(row["n"]) <= 20
 
 
-@pytest.mark.parametrize("text", ["0.1", "1/10", "1e-1", " 0.1"])
+@pytest.mark.parametrize("text", one_in(2, ["0.1", "1/10", "1e-1", " 0.1"]))
 def test_epsilon_is_exact(visits: Path, run: Run, text: str) -> None:
     document = json.loads(run("query", COUNT, "--epsilon", text, "--format", "json").out)
     with lw.connect() as session:
@@ -191,6 +193,7 @@ def test_a_reader_that_has_enough_is_no_error(visits: Path) -> None:
     assert b"rror" not in ended.stderr
 
 
+@pytest.mark.long
 def test_a_process_that_ends_leaves_nothing_to_complain_of(visits: Path) -> None:
     """What libraries find left over when the interpreter ends, they write to standard error.
 
@@ -215,7 +218,7 @@ def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     assert b"free" in ended.stderr
 
 
-@pytest.mark.parametrize("name", ["answer.feather", "answer.xls", "answer.txt", "answer.v1"])
+@pytest.mark.parametrize("name", one_in(2, ["answer.feather", "answer.xls", "answer.txt", "answer.v1"]))
 def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, name: str) -> None:
     outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
     assert outcome.status == 2
@@ -226,6 +229,7 @@ def test_an_ending_that_names_no_format_costs_nothing(visits: Path, run: Run, na
     assert run("query", COUNT, "--epsilon", "1", "-o", name, "--format", "csv").status == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", one_in(4, [40, 60, 80, 100]))
 def test_no_number_is_cut_on_a_terminal(visits: Path, run: Run, columns: int) -> None:
     wide = (

@@ -49,6 +49,7 @@ def test_from_a_database_to_an_answer(folder: Path, run: Run) -> None:
     assert run(*QUESTION).status == 0
 
 
+@pytest.mark.long
 def test_what_was_looked_at_is_what_is_accepted(folder: Path, run: Run) -> None:
     run(*INIT)
     assert run("data", "refresh").out == "Version 1 is current from now on.\n"

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines import FAILED, DuckDB
-from tests.cli.test_interrupt import MOST_SECONDS, ROOT, wait_for
+from tests.cli.test_interrupt import MOST_SECONDS, wait_for
 from tests.support.cli.command import Run, write_visits
+from tests.support.processes import started
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 ASK = ("query", f"{COUNT} WHERE cost < 50", "--epsilon", "0.1")
@@ -31,14 +30,7 @@ def fail(run: Run, times: int, patch: pytest.MonkeyPatch) -> None:
 def kill(folder: Path) -> None:
     """Kill a question while it runs, as a system does that is short of memory."""
     (folder / "reached").unlink(missing_ok=True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.cli.stopped", "running", *ASK],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started("tests.support.cli.stopped", "running", *ASK, cwd=folder, env={"LANG": "C.UTF-8"})
     try:
         wait_for(folder / "reached", process)
     finally:
@@ -99,6 +91,7 @@ def test_killed_processes_stop_the_data_set(visits: Path, run: Run) -> None:
     assert list(visits.glob("*asker*")) == []
 
 
+@pytest.mark.long
 def test_late_answers_of_a_service_are_shown_and_looked_at(visits: Path, run: Run) -> None:
     with lw.connect(visits / "lapwing.toml") as session:
         for who in ("alice", "bob"):

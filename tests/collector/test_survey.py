@@ -13,7 +13,7 @@ from lapwing.collector.collector import Collector
 from tests.collector.tasks import CLOSED, COIN, IN_TIME, MINUTES, RECORD, WAYS, body, reports
 from tests.local.test_module import needs_chromium
 from tests.support.browser.accessibility import findings
-from tests.support.browser.chromium import Browser, Page, find_chromium, running
+from tests.support.browser.chromium import Browser, Page, shared
 from tests.support.browser.collectors import collecting
 from tests.support.effort import one_in, only
 
@@ -24,7 +24,7 @@ TASKS = (COIN, WAYS, MINUTES, RECORD, CLOSED)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running(find_chromium() or "") as found:
+    with shared() as found:
         yield found
 
 
@@ -142,6 +142,7 @@ def test_a_budget_that_is_used_up(browser: Browser, served: Any) -> None:
     assert not page.run("return document.querySelector('#send')")
 
 
+@pytest.mark.long
 def test_a_number_and_several_questions(browser: Browser, served: Any) -> None:
     for task, script in (
         (MINUTES, "document.querySelector('input[type=text]').value = '35.5'"),
@@ -226,7 +227,7 @@ def test_the_policy_stops_what_is_not_ours(browser: Browser, served: Any) -> Non
 # For everybody
 
 
-@pytest.mark.parametrize("width", [320, 768, 1280])
+@pytest.mark.parametrize("width", one_in(3, [320, 768, 1280]))
 @pytest.mark.parametrize("dark", one_in(2, [False, True]), ids=["light", "dark"])
 def test_it_fits_and_can_be_read(browser: Browser, served: Any, width: int, dark: bool) -> None:
     """No sideways scrolling, contrast of 4.5 or more, every field has a label, every section a heading."""
@@ -265,7 +266,7 @@ performance.now() - window.since > 300
 """Nothing was written into the page for a while: what an answer costs is told after it was drawn."""
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", only([0, 4], STEPS))
 @pytest.mark.parametrize("dark", one_in(2, [False, True]), ids=["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, served: Any, step: str, dark: bool) -> None:
     """All rules of axe-core, at each step of the page, with all that can be folded open."""

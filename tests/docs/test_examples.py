@@ -45,6 +45,15 @@ SLOW = {
         "how-to/graphs.md",
         "how-to/secure.md",
         "how-to/watch-over-time.md",
+        "how-to/local.md",
+        "how-to/ask-across-tables.md",
+        "how-to/train.md",
+        "how-to/adaptive.md",
+        "how-to/choose-bounds.md",
+        "how-to/private-keys.md",
+        "mechanisms/continual.md",
+        "course/selection.md",
+        "local/over-time.md",
     ),
 }
 """Pages whose examples draw millions, compose thousands, or ask several data sets: the long run is for them."""

@@ -1,10 +1,7 @@
 """A ledger whose process is killed at each fault point: what was reported is charged, and nothing is refunded."""
 
 import signal
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +10,8 @@ from tests.support.effort import one_in, only
 from tests.support.ledger.ledgers import charged, opened, survey
 from tests.support.ledger.places import IN_A_DATABASE, IN_A_FILE, Place
 from tests.support.ledger.worker import CREATION_POINTS
+from tests.support.processes import ended
 
-ROOT = Path(__file__).parents[2]
 TENTH = Fraction(1, 10)
 SPENT = {  # in tenths; three were bought and answered before
     "before insert": 3,
@@ -28,16 +25,10 @@ SPENT = {  # in tenths; three were bought and answered before
 
 def killed(what: str, place: Place, *more: str) -> set[int]:
     """Run a worker that kills itself, and return the charges that it reported."""
-    worker = subprocess.run(
-        [sys.executable, "-m", "tests.support.ledger.worker", what, str(place), *more],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=600,
-        check=False,
-    )
-    assert worker.returncode == -signal.SIGKILL, worker.stderr.decode()
+    status, out, err = ended("tests.support.ledger.worker", what, str(place), *more)
+    assert status == -signal.SIGKILL, err
     place.bury()
-    return {int(line) for line in worker.stdout.split()}
+    return {int(line) for line in out.split()}
 
 
 @pytest.mark.parametrize("point", only([1], SPENT))

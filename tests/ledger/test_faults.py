@@ -4,8 +4,6 @@ import fcntl
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +21,8 @@ from lapwing.privacy.measures import PureDP
 from tests.support.effort import one_in, only
 from tests.support.ledger.ledgers import NAME, charged, opened, registration, spend
 from tests.support.ledger.places import Place
+from tests.support.processes import ended
 
-ROOT = Path(__file__).parents[2]
 COLUMNS = ("sequence", "time", "kind", "subject", "body", "previous", "hash")
 
 
@@ -427,8 +425,7 @@ def test_a_read_only_ledger_is_a_fault(suffixes: tuple[str, ...]) -> None:
             target = folder if suffix == "folder" else path.with_name(NAME + suffix)
             target.chmod(0o555 if suffix == "folder" else 0o444)
         before = files(path)
-        command = [sys.executable, "-m", "tests.support.ledger.worker", "unprivileged", str(Place.of_file(path))]
-        output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=True).stdout
+        _, output, _ = ended("tests.support.ledger.worker", "unprivileged", str(Place.of_file(path)))
         folder.chmod(0o777)
         assert output.startswith("ledger_fault: "), output
         assert "writable" in output

@@ -3,9 +3,10 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.support.effort import is_long
 from tests.support.ledger.ledgers import opened, survey
 from tests.support.ledger.places import IN_A_FILE, Place
 from tests.support.ledger.worker import CHARGES, PATIENCE
+from tests.support.processes import started
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 4 if is_long() else 2
@@ -27,14 +29,23 @@ AT_LENGTHS = pytest.mark.parametrize(
 """How many charges a race is about: in each, all threads of all workers meet again, and once more at the limit."""
 
 
-def race(what: str, place: Place, charges: Mapping[str, int], processes: int = PROCESSES) -> list[int]:
+def interpreter(program: str, *arguments: str, env: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """Start an interpreter of its own: a copy has more locks that a fork among threads may leave held."""
+    command = [sys.executable, "-m", program, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def race(
+    what: str,
+    place: Place,
+    charges: Mapping[str, int],
+    processes: int = PROCESSES,
+    start: Callable[..., Any] = started,
+) -> list[int]:
     """Let workers use the ledger at once, and return the charges that were reported, in any order."""
-    command = [sys.executable, "-m", "tests.support.ledger.worker", what, str(place), str(processes)]
+    command = ("tests.support.ledger.worker", what, str(place), str(processes))
     env = os.environ | {CHARGES: str(charges[place.at.store])}
-    workers = [
-        subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(processes)
-    ]
+    workers = [start(*command, env=env) for _ in range(processes)]
     try:
         outputs = [worker.communicate(timeout=PATIENCE) for worker in workers]
     finally:
@@ -73,7 +84,7 @@ def test_checking_in_one_transaction_and_charging_in_another_overspends(
 
 @AT_LENGTHS
 def test_a_fork_in_the_middle_of_charging_is_safe(place: Place, charges: Mapping[str, int]) -> None:
-    reported = race("fork", place, charges, processes=1)
+    reported = race("fork", place, charges, processes=1, start=interpreter)
     price = Fraction(-(-(10**24) // charges[place.at.store]), 10**24)
     assert len(reported) == len(set(reported)) == 1 // price
     assert survey(place, set(reported)) == len(reported) * price

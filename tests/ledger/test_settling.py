@@ -1,7 +1,5 @@
 """What a ledger could not write when it happened is written as soon as it can be, so that nobody waits for it."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,9 +18,10 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Transaction
 from lapwing.ledger.waiting import UnderWay
 from lapwing.release import waiting
-from tests.ledger.test_waiting import CATALOG, ROOT, paid, request
+from tests.ledger.test_waiting import CATALOG, paid, request
 from tests.support.ledger.ledgers import opened
 from tests.support.ledger.places import IN_A_DATABASE, Place
+from tests.support.processes import started
 
 COUNT: Final = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 IDLE: Final = """
@@ -195,12 +194,8 @@ def asked_elsewhere(place: Place, bug: str = "none") -> lw.Answer:
     folder = place.folder
     pq.write_table(pa.table({"person": [1, 2, 3, 4], "plan": ["a", "b", "a", "a"]}), folder / "visits.parquet")
     (folder / "lapwing.toml").write_text(CATALOG.format(ledger=place.name), encoding="utf-8")
-    idle = subprocess.Popen(
-        [sys.executable, "-c", IDLE, str(folder), str(place), bug], cwd=ROOT, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    idle = started(IDLE, str(folder), str(place), bug)
     try:
-        assert idle.stdout is not None
         assert idle.stdout.readline() == "fault\n"
         with lw.connect(Path(folder) / "lapwing.toml") as session:
             answer = session.sql(COUNT, epsilon=0.3)

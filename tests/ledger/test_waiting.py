@@ -1,8 +1,6 @@
 """Identical questions at the same moment, of several processes: one pays, and the others have its answer free."""
 
 import fcntl
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,8 +22,8 @@ from lapwing.privacy.measures import PureDP
 from lapwing.release import waiting
 from tests.support.ledger.ledgers import opened
 from tests.support.ledger.places import IN_A_FILE, Place
+from tests.support.processes import started
 
-ROOT: Final = Path(__file__).parents[2]
 ASKERS: Final = 3
 CATALOG: Final = """
 [dataset]
@@ -166,13 +164,7 @@ def ask_at_once(place: Place, bug: str = "none") -> list[str]:
     folder = place.folder
     pq.write_table(pa.table({"person": [1, 2, 3, 4], "plan": ["a", "b", "a", "a"]}), folder / "visits.parquet")
     (folder / "lapwing.toml").write_text(CATALOG.format(ledger=place.name), encoding="utf-8")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", ASK, str(folder), str(ASKERS), bug, str(number)], cwd=ROOT, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for number in range(ASKERS)
-    ]  # fmt: skip
+    processes = [started(ASK, str(folder), str(ASKERS), bug, str(number)) for number in range(ASKERS)]
     try:
         told = [process.communicate(timeout=600) for process in processes]
     finally:

@@ -96,6 +96,7 @@ class TestTwinsOfSets:
         with pytest.raises(AssertionError):
             check_sets(8, 2)
 
+    @pytest.mark.long
     def test_the_next_place_if_one_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def next_place(marks: Any, starts: Any, given: Any, k: int, wanted: Any, entropy: Any) -> None:
             drawing: Any = vars(subset)["samplers"]
@@ -184,6 +185,7 @@ def peak(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", only([1], ["unary", "subset"]))
 def test_memory_does_not_grow_with_the_respondents(name: str) -> None:
     """Of 8,000 reports of 4,000 values, 32 million cells, no more is held than a block."""

@@ -3,7 +3,6 @@
 import decimal
 import fcntl
 import json
-import multiprocessing
 import os
 import threading
 from contextlib import suppress
@@ -21,6 +20,7 @@ from lapwing.local.client import device as devices
 from lapwing.local.client import private_file
 from tests.local.test_client import VECTORS, alone
 from tests.support.fixed_entropy import StreamEntropy
+from tests.support.processes import CONTEXT
 
 DAY = date(2027, 1, 4)
 OPEN: dict[str, Any] = {"opens": DAY, "closes": date(2027, 12, 31)}
@@ -390,8 +390,7 @@ def report_many(path: str, times: int) -> None:
 
 
 def test_two_processes_add_up(path: str) -> None:
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=report_many, args=(path, 20)) for _ in range(2)]
+    workers = [CONTEXT.Process(target=report_many, args=(path, 20)) for _ in range(2)]
     for worker in workers:
         worker.start()
     report_many(path, 20)

@@ -39,6 +39,7 @@ from tests.collector.tasks import OPEN
 from tests.local.test_attributes import HALVES, Laws, check_record, law_of_task
 from tests.local.test_client import DAYS
 from tests.support.cli.command import Run, run
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
@@ -143,7 +144,7 @@ def test_tables_are_right_on_average(kind: int) -> None:
     assert not (np.abs(mean - wrong) < 6 * each[0].standard_error / 30**0.5).all()
 
 
-@pytest.mark.parametrize(("epsilon", "people"), [(1, 300), (1, 3000), (6, 1000)])
+@pytest.mark.parametrize(("epsilon", "people"), one_in(2, [(1, 300), (1, 3000), (6, 1000)], many=True))
 def test_intervals_of_pairs_cover(epsilon: int, people: int) -> None:
     """A sample of a population each time; 95 %, within what 200 tables of six can tell, where one is given."""
     first, second = KaryResponse.for_epsilon(epsilon, 3), BinaryResponse.for_epsilon(epsilon)

@@ -163,6 +163,7 @@ def test_published_claims_fail_on_change(claim: Claim) -> None:
     check_claim(Memoised.changing_ratio, LASTING, alternating([2, 4, 8, 16]))
 
 
+@pytest.mark.long
 def test_by_how_much_they_fail() -> None:
     loss = log(LASTING.ratio_between([0, 1] * 8, [0] * 16))
     assert (round(loss, 2), round(16 * log(LASTING.ratio), 2), round(2 * log(LASTING.first.ratio), 2)) == (

@@ -186,6 +186,7 @@ def chosen_shares(checking: int) -> list[float]:
     return off
 
 
+@pytest.mark.long
 def test_words_look_larger_in_the_reports_that_chose_them() -> None:
     """With groups that check, shares are right on average; without, they are those of the luckiest words."""
     checked, unchecked = chosen_shares(1), chosen_shares(0)
@@ -208,6 +209,7 @@ def recall(epsilon: int, label: str) -> float:
     return len(set(words[:10]) & set(best)) / 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "label", "least", "most"), only([0], [(2, "two", 0.8, 1), (1, "one", 0.3, 0.9)], many=True)
 )

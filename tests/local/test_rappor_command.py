@@ -150,6 +150,7 @@ def test_errors_name_the_option(run: Run, more: tuple[str, ...], said: str) -> N
     assert said in outcome.err
 
 
+@pytest.mark.long
 def test_many_candidates_are_chosen_first(folder: Path, run: Run) -> None:
     asked(folder, made(run))
     (folder / "pages.txt").write_text("\n".join(["a.example", *(f"{i}.example" for i in range(1500))]))

@@ -114,6 +114,7 @@ KNOWN = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("local", "people", "figure"), only([1], KNOWN, many=True))
 def test_published_figures(local: int, people: int, figure: float) -> None:
     bounds = amplified_epsilon(local, people, MILLIONTH)
@@ -349,6 +350,7 @@ def test_forged_reports_hide_nobody() -> None:
     assert amplified_epsilon(2, 100, 1e-3, forged=60) == amplified_epsilon(2, 40, 1e-3)
 
 
+@pytest.mark.long
 def test_where_nothing_is_lost_the_lower_bound_is_zero() -> None:
     lower, _ = amplified_epsilon(1, 100, 0.5)
     assert str(lower) == "0.0"

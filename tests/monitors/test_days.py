@@ -131,6 +131,7 @@ def test_people_are_not_charged_twice(tmp_path: Path) -> None:
         made(city, people=city)
 
 
+@pytest.mark.long
 def test_neighbours_by_days_differ_on_one_day(tmp_path: Path) -> None:
     """One person's day is taken away: whatever else she did, the other day stays as it was."""
     rest = [Event(day * DAY + 30_000, "p2", "south", 1) for day in (0, 1)]

@@ -40,7 +40,7 @@ def with_small_halves(monitor: Monitor) -> Monitor:
 @pytest.mark.parametrize(
     ("question", "clauses", "expected"),
     one_in(
-        2,
+        4,
         [
             ("COUNT(*)", "", lambda events: truth.counts(events)),
             ("COUNT(*)", "OVER '30 minutes'", lambda events: truth.counts(events, 3)),
@@ -162,6 +162,7 @@ def test_intervals_hold_and_hold_together(tmp_path: Path, delta: float) -> None:
     check_intervals(tmp_path, delta)
 
 
+@pytest.mark.long
 def test_twin_half_widths_that_are_too_small_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = TickNoise.half_width
     monkeypatch.setattr(TickNoise, "half_width", lambda noise, level: honest(noise, level) // 3)

@@ -148,6 +148,7 @@ def test_what_commits_late_counts_and_counts_once(tmp_path: Path, table: str, mo
     check_late_commits_count(tmp_path, table, monkeypatch)
 
 
+@pytest.mark.long
 def test_twin_a_line_that_does_not_wait_for_writers_is_noticed(
     tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_twin_a_line_that_does_not_wait_for_writers_is_noticed(
         check_late_commits_count(tmp_path, table, monkeypatch)
 
 
+@pytest.mark.long
 def test_a_writer_of_a_part_is_seen(tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with psycopg.connect(postgres) as connection:
         parted = TABLE.replace(" PRIMARY KEY", "").replace("GENERATED ALWAYS AS IDENTITY", "DEFAULT nextval('keys')")
@@ -175,7 +177,7 @@ def test_a_writer_of_a_part_is_seen(tmp_path: Path, postgres: str, monkeypatch: 
 @pytest.mark.parametrize(
     ("statement", "said"),
     one_in(
-        3,
+        6,
         [
             ("ALTER SEQUENCE moves_number_seq CACHE 10", "CACHE 1"),
             ("ALTER TABLE moves RENAME TO kept; CREATE VIEW moves AS SELECT * FROM kept", "is no table"),
@@ -213,6 +215,7 @@ def test_tables_that_cannot_be_followed_are_said(tmp_path: Path, table: str, sta
 # ---- sources that are gone, and credentials --------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_source_that_is_gone_for_an_hour_is_a_clear_state(tmp_path: Path, own_postgres: Postgres) -> None:
     url = own_postgres.url()
     with psycopg.connect(url) as connection:

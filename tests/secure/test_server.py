@@ -2,8 +2,6 @@
 
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,6 +24,7 @@ from lapwing.secure.share_store import ShareStore
 from lapwing.secure.task import Task
 from lapwing.secure.wire import set_of
 from tests.secure.conftest import NAMES, Begin
+from tests.support.processes import ended
 
 
 def bodies(task: Task, answers: Sequence[str]) -> dict[str, bytes]:
@@ -157,8 +156,7 @@ def test_a_server_that_is_killed_after_the_charge_releases_for_it(task: Task, be
     server.take(bodies(task, ANSWERS)["north"])
     server.close()
     (tmp_path / "task.json").write_text(task.to_text())
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    assert ended(KILLED, str(tmp_path))[0] == -signal.SIGKILL
     again = begin()
     assert again.spent()[0].amount == 1
     first = again.release(again.freeze())

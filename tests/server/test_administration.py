@@ -26,6 +26,7 @@ from lapwing.server.people import Caller, People
 from lapwing.server.policies import Policies
 from lapwing.server.store_places import open_store
 from tests.support.cli.command import Outcome, Run
+from tests.support.processes import ended
 from tests.support.release import small
 from tests.support.server.world import World, service_in, serving
 
@@ -396,8 +397,8 @@ def test_what_is_done_at_a_server_takes_no_extra() -> None:
         "import lapwing.server.password_prompt\n"
         "print([name for name in ('fastapi', 'argon2', 'duckdb', 'sqlglot', 'pyarrow') if name in sys.modules])"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip() == "[]"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
 
 
 def test_passwords_come_from_a_pipe(world: World, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -465,8 +466,8 @@ def test_beside_a_service_its_extra_is_needed(world: World) -> None:
         "import sys\nsys.modules['argon2'] = None\nfrom lapwing.cli import main\n"
         f"sys.exit(main(['people', 'list', '--people', {world.service.store.name!r}]))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, "pip install 'lapwing-dp[server]'" in ended.stderr) == (2, "", True)
+    status, out, err = ended(code)
+    assert (status, out, "pip install 'lapwing-dp[server]'" in err) == (2, "", True)
 
 
 # ---- Data and ledgers of a server ----

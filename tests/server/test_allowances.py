@@ -80,6 +80,7 @@ def test_an_allowance_holds_exactly_its_questions(world: World) -> None:
     assert world.query("alice", question()).document["code"] == "allowance_exhausted"
 
 
+@pytest.mark.long
 def test_one_grain_less_holds_one_question_less(world: World) -> None:
     grant(world, "alice", ten(world) - Fraction(1, 10**30))
     assert outcomes(world, "alice").count(200) == FIT - 1
@@ -98,6 +99,7 @@ def test_a_team_has_one_allowance(world: World) -> None:
     assert world.query("alice", question()).status == 409
 
 
+@pytest.mark.long
 @on_both
 def test_other_cases_name_the_same_team(world: World) -> None:
     """Else the share would hold for some of its people alone."""
@@ -127,6 +129,7 @@ def test_checking_first_and_charging_later_is_found(world: World, monkeypatch: p
     assert outcomes(world, "alice").count(200) > FIT
 
 
+@pytest.mark.long
 def test_a_change_of_names_in_the_fold_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the fold forgets who was charged."""
 
@@ -304,6 +307,7 @@ def refuse_a_question(world: World) -> None:
     assert world.query("alice", question()).status == 409
 
 
+@pytest.mark.long
 def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
     grant(world, "alice", ten(world))
     world.query("alice", question())
@@ -318,6 +322,7 @@ def test_who_has_a_share_reads_what_fits_into_it(world: World) -> None:
     refuse_a_question(world)
 
 
+@pytest.mark.long
 def test_a_share_that_is_forgotten_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what fits is counted in the budget of all alone."""
     monkeypatch.setattr(budget_document, "_allowance_of", None)
@@ -401,6 +406,7 @@ def refusals(world: World, dear: int = 1) -> tuple[str | None, str | None]:
     return told.refusal, None
 
 
+@pytest.mark.long
 def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
     view, policies = world.session().budget(), world.service.policies
     assert refusals(world) == (None, None)

@@ -14,7 +14,7 @@ from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.people import DAY, Caller
 from lapwing.server.service import Service
-from tests.support.effort import one_in
+from tests.support.effort import is_long, only, some
 from tests.support.server.world import QUESTION, World
 
 OK, CREATED, ACCEPTED, EMPTY, UNKNOWN, FORBIDDEN, MISSING = 200, 201, 202, 204, 401, 403, 404
@@ -231,18 +231,31 @@ def prepared(world: World) -> dict[str, str]:
     }
 
 
+def askers(place: int, expected: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return who asks in a row of a matrix, and what they are told.
+
+    In the short run that is one of those who are told the same, by turns, and nobody in one row of three.
+    """
+    people = list(expected.items())
+    if is_long():
+        return people
+    turn = place % len(people)
+    first = {(who == "nobody", status): (who, status) for who, status in reversed(people[turn:] + people[:turn])}
+    return [one for one in first.values() if one[0] != "nobody" or place % 3 == 0]
+
+
 def differences(world: World, only: str = "") -> list[str]:
     """Return what is not as the matrix says.
 
     Args: only: a path of the description, for that one alone.
     """
     names, found = prepared(world), []
-    for (method, route), (path, body, expected) in MATRIX.items():
+    for place, ((method, route), (path, body, expected)) in enumerate(MATRIX.items()):
         if only and route != only:
             continue
         for name, told in names.items():
             path = path.replace(name, told)
-        for who, status in expected.items():
+        for who, status in expected.items() if only else askers(place, expected):
             reply = world.ask(method, path, None if who == "nobody" else who, body)
             if reply.status != status:
                 found.append(f"{who}: {method} {route} is {reply.status}, not {status}")
@@ -309,7 +322,7 @@ def test_a_forgotten_right_is_found(world: World, monkeypatch: pytest.MonkeyPatc
 def hidden_and_missing(world: World) -> list[str]:
     """Return the requests by which bob can tell a data set or an answer that he may not see from none."""
     names, told_apart = prepared(world), []
-    for (method, route), (path, body, _) in MATRIX.items():
+    for (method, route), (path, body, _) in some(3, MATRIX.items()):
         for hidden, missing in (("/datasets/open", "/datasets/none"), ("ANSWER", "0" * 32), ("QUERY", "0" * 32)):
             if hidden not in path:
                 continue
@@ -339,7 +352,7 @@ def test_another_answer_for_what_is_hidden_is_found(world: World, monkeypatch: p
             raise (NotFound("It is hidden from you.") if name in self._served else NotFound("None.")) from None
 
     monkeypatch.setattr(Datasets, "visible", revealing)
-    assert "GET /v1/datasets/{dataset}" in hidden_and_missing(world)
+    assert any(line.startswith("GET /v1/datasets/{dataset}") for line in hidden_and_missing(world))
 
 
 def test_a_token_has_no_more_than_its_scopes_and_its_owner(world: World) -> None:
@@ -373,7 +386,7 @@ def test_history_and_answers_are_one_s_own(world: World) -> None:
 CLOSED = {"closed": {"active": False}, "an auditor now": {"role": "auditor"}}
 
 
-@pytest.mark.parametrize("happens", one_in(3, [*CLOSED, "grant withdrawn", "nothing (planted)"]))
+@pytest.mark.parametrize("happens", only([0, 3], [*CLOSED, "grant withdrawn", "nothing (planted)"]))
 def test_a_right_that_is_taken_away_while_a_question_waits_is_gone(
     world: World, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:

@@ -22,7 +22,7 @@ from lapwing.session import Session
 from tests.server.test_authorisation import MATRIX, prepared
 from tests.server.test_headers import sent as raw
 from tests.server.test_logs import logged
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only, some
 from tests.support.query.golden import files, read
 from tests.support.release import small
 from tests.support.server.world import BOTH_STORES, QUESTION, World, service_in, serving
@@ -115,7 +115,7 @@ def test_half_of_a_character_would_be_a_bug(world: World) -> None:
         People.require_password(world.service.people, "\ud800", "x")
 
 
-@pytest.mark.parametrize("content", one_in(3, RAW), ids=lambda content: repr(content[:20]))
+@pytest.mark.parametrize("content", one_in(6, RAW), ids=lambda content: repr(content[:20]))
 def test_strange_bodies_are_refused(shared: World, content: bytes) -> None:
     for (method, route), (path, _, _) in MATRIX.items():
         if (
@@ -128,7 +128,7 @@ def test_strange_bodies_are_refused(shared: World, content: bytes) -> None:
             assert reply.document["code"]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:30])
+@pytest.mark.parametrize("path", one_in(3, PATHS), ids=lambda path: path[:30])
 def test_strange_paths_are_refused(shared: World, path: str) -> None:
     for method in ("GET", "POST", "DELETE"):
         reply = shared.ask(method, path, "carol")
@@ -207,13 +207,13 @@ def faulty_by_nul(world: World, paths: Sequence[tuple[str, str]] = NUL_PATHS) ->
     """Return the requests with a NUL that are not answered by 400 or 404, and what the log says besides requests."""
     with logged() as lines:
         rest: Any = [(method, path, "carol", {} if method != "GET" else None) for method, path in paths]
-        told = [(one[:2], world.ask(*one)) for one in (*NUL_BODIES, *rest)]
+        told = [(one[:2], world.ask(*one)) for one in (*some(2, NUL_BODIES), *some(4, rest))]
     found = [f"{request}: {reply.status}" for request, reply in told if reply.status not in (400, 404)]
     found += [f"{request}: no problem" for request, reply in told if "code" not in reply.document]
     return found + [line for line in lines if json.loads(line)["event"] != "request"]
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("store", only([1], ["sqlite", "postgres"]), indirect=True)
 def test_a_nul_is_refused_wherever_it_is(world: World, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     prepared(world)
     assert faulty_by_nul(world) == []
@@ -341,6 +341,7 @@ def test_bad_input_is_refused_over_http_as_by_the_library(world: World) -> None:
     assert otherwise(world) == []
 
 
+@pytest.mark.long
 def test_another_word_than_the_library_s_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the service has a message of its own."""
     monkeypatch.setattr(Session, "explain", lambda *_, **__: (_ for _ in ()).throw(LapwingError("No.")))
@@ -415,11 +416,15 @@ def test_what_cannot_be_answered_now_is_told_as_by_the_library(
 
 @pytest.mark.parametrize(
     ("policy", "words"),
-    [
-        (("PUT", "/v1/datasets/open/policy", {"division": "share", "most_epsilon": 0.1}), "most"),
-        (("PUT", "/v1/datasets/open/grants/alice", {"share": "0.000001"}), "alice"),
-        (("PUT", "/v1/datasets/open/stop", {"stopped": True}), "stop"),
-    ],
+    one_in(
+        2,
+        [
+            (("PUT", "/v1/datasets/open/policy", {"division": "share", "most_epsilon": 0.1}), "most"),
+            (("PUT", "/v1/datasets/open/grants/alice", {"share": "0.000001"}), "alice"),
+            (("PUT", "/v1/datasets/open/stop", {"stopped": True}), "stop"),
+        ],
+        many=True,
+    ),
 )
 def test_what_the_curator_forbids_is_not_charged(world: World, policy: tuple[str, str, Any], words: str) -> None:
     method, path, body = policy

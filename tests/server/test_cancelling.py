@@ -100,6 +100,7 @@ def test_what_is_stopped_after_its_bounds_were_found_says_what_was_charged(
     assert history[0].loss.amount > 0
 
 
+@pytest.mark.long
 def test_a_cancel_that_says_it_was_free_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what runs is taken for what waits."""
     monkeypatch.setattr(job_runner, "problem_of", lambda error: problem_of(Interrupted(charged=False)))
@@ -120,6 +121,7 @@ def test_a_cancel_that_refunds_is_found(world: World, monkeypatch: pytest.Monkey
         is_paid_and_untold(world, document)
 
 
+@pytest.mark.long
 def test_a_cancel_that_counts_as_a_fault_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the ledger is told of a fault."""
     ledger = type(world.session()._ledger)
@@ -161,6 +163,7 @@ def test_an_answer_that_comes_after_the_cancel_is_not_kept(world: World, monkeyp
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_an_answer_that_is_kept_after_the_cancel_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody looks whether the answer is still wanted."""
 
@@ -173,6 +176,7 @@ def test_an_answer_that_is_kept_after_the_cancel_is_found(world: World, monkeypa
         is_untold(world, cancelled_at_the_end(world, monkeypatch))
 
 
+@pytest.mark.long
 def test_another_process_is_told_to_stop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is told of the cancel where the question does not run."""
     with endless(monkeypatch) as came:

@@ -114,7 +114,7 @@ def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
     assert polars.DataFrame(far).equals(polars.DataFrame(near))
 
 
-@pytest.mark.parametrize(("text", "parameters", "price"), one_in(5, QUESTIONS, many=True))
+@pytest.mark.parametrize(("text", "parameters", "price"), one_in(10, QUESTIONS, many=True))
 def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: Any, price: dict[str, Any]) -> None:
     remote, local = shared.connect("alice"), shared.session()
     before = remote.explain(text, parameters, **price)
@@ -345,6 +345,7 @@ def test_the_history_has_what_was_typed(world: World) -> None:
     assert len(remote.history()) == 3
 
 
+@pytest.mark.long
 def test_a_budget_in_parts_is_the_local_one(tmp_path: Path) -> None:
     with serving(service_in(tmp_path, part="plan")) as world:
         remote, local = world.connect("carol", "open"), world.session()

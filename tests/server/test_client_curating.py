@@ -181,6 +181,7 @@ def test_a_remote_ledger_is_the_local_one_and_verifies(world: World, tmp_path: P
         world.connect("alice").ledger_entries()
 
 
+@pytest.mark.long
 def test_an_entry_that_is_lost_on_the_way_is_found(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

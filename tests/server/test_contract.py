@@ -104,6 +104,7 @@ def test_without_a_token_nothing_but_a_login_is_let_in(shared: World) -> None:
     assert broken(shared, None, examples=1) == []
 
 
+@pytest.mark.long
 def test_a_route_that_raises_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a bug behind one request."""
 
@@ -115,6 +116,7 @@ def test_a_route_that_raises_is_found(world: World, monkeypatch: pytest.MonkeyPa
     assert any("Server error" in line for line in broken(world, "carol", examples=1, only=path))
 
 
+@pytest.mark.long
 def test_an_error_of_another_content_type_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: errors as ordinary JSON, and one with a field of its own."""
     path = "/v1/datasets/{dataset}"

@@ -95,6 +95,7 @@ def test_what_is_counted_is_what_clients_were_told(padded: tuple[World, Question
     assert {line["seconds"] for line in on} <= {*departures.LATER}
 
 
+@pytest.mark.long
 def test_tries_that_are_counted_are_found(
     padded: tuple[World, QuestionThread], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
         flooded(running, tokens)
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_without_padding_the_clock_tells_of_rows(tmp_path: Path) -> None:
     with served(tmp_path, padding=False, planted="take longer for some") as (running, tokens):
@@ -169,6 +170,7 @@ def flooded(running: Crew, tokens: dict[str, str]) -> None:
     assert statuses[200] >= 2
 
 
+@pytest.mark.long
 def test_the_process_that_asks_is_held_up_and_replaced(tmp_path: Path) -> None:
     """A stall and a few clients at a time lose nothing. What was under way when it died is a fault, and leaves at its
     moment; what comes after is answered. The metrics say what clients were told."""

@@ -5,7 +5,7 @@ from itertools import product
 from math import comb, log2
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.ledger.events import EVENTS_ALLOWED, MOMENTS, most_bits
@@ -23,6 +23,7 @@ from lapwing.server.deadline.departures import (
     tick_from,
     tick_until,
 )
+from tests.support.effort import examples
 
 STEP = TICK / 5
 
@@ -141,7 +142,7 @@ def test_what_waits_for_another_answer_has_no_moments() -> None:
 MOMENT = st.integers(0, 60).map(lambda tenth: tenth / 20)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 600)
 @given(
     st.lists(st.tuples(st.integers(10, 30), st.integers(1, 20)), min_size=1, max_size=5),
     st.data(),

@@ -97,6 +97,7 @@ def test_nobody_can_tell_which_way_a_question_went(tmp_path: Path, monkeypatch: 
     assert differences(tmp_path, monkeypatch) == []
 
 
+@pytest.mark.long
 def test_a_way_that_reads_other_keys_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: keys of any length and of any characters."""
     monkeypatch.setattr(direct_questions, "KEY", re.compile(r"(?s).*"))

@@ -3,7 +3,6 @@
 What limits a whole process (the size of its files, whose it is) is done to processes of their own.
 """
 
-import multiprocessing
 import os
 import resource
 import signal
@@ -23,6 +22,7 @@ from lapwing.server.answer_store import AnswerStore
 from lapwing.server.audit_log import first_broken, lines
 from lapwing.server.people import DAY, People
 from lapwing.server.sqlite_store import SqliteStore
+from tests.support.processes import CONTEXT
 from tests.support.server.world import QUESTION, World, service_in, serving
 
 PASSWORD: Final = "correct horse battery"
@@ -31,7 +31,7 @@ NOBODY: Final = 65534
 
 def in_a_process(work: Callable[..., Any], *arguments: object) -> Any:
     """Return what a function returns in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    with CONTEXT.Pool(1) as pool:
         return pool.apply(work, arguments)
 
 
@@ -83,6 +83,7 @@ def test_a_full_disk_changes_nothing_and_is_told(tmp_path: Path) -> None:
     assert (found["people"], found["charges"], found["broken"]) == (1, 1, None)
 
 
+@pytest.mark.long
 def test_an_answer_that_cannot_be_kept_is_free_when_it_is_asked_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def in_a_locked_folder(folder: Path) -> dict[str, str]:
     return told
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir()

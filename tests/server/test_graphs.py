@@ -15,6 +15,7 @@ from lapwing.errors import AllowanceExhausted, BudgetExhausted, InvalidParameter
 from lapwing.opening import open_session
 from lapwing.server.service import Service
 from tests.graphs.test_asking import RING, TIES, both, keeping
+from tests.support.effort import only
 from tests.support.graphs import written
 from tests.support.server.world import QUICK, STORE, World, data_set, introduce, serving
 
@@ -44,7 +45,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-@pytest.mark.parametrize("sql", [EDGES, WEDGES])
+@pytest.mark.parametrize("sql", only([1], [EDGES, WEDGES]))
 def test_who_is_not_trusted_with_time_is_refused_before_anything_is_charged(world: World, sql: str) -> None:
     asked = {"sql": sql, "epsilon": 1}
     batch = {"questions": [{"sql": sql}], "epsilon": 1}
@@ -86,6 +87,7 @@ def test_who_is_trusted_is_answered_as_the_library_answers(world: World) -> None
         remote.sql(WEDGES, epsilon=200)
 
 
+@pytest.mark.long
 def test_it_waits_in_the_queue_as_others_do(world: World) -> None:
     trust(world)
     assert world.connect("alice").submit(EDGES, epsilon=100).wait(30).rows()
@@ -105,6 +107,7 @@ def test_a_data_set_says_what_may_be_asked_of_its_graphs(world: World) -> None:
     assert graph["statistics"]["edge_count"] == {"is": "how many edges there are", "takes": ["level"]}
 
 
+@pytest.mark.long
 def test_a_share_of_the_budget_binds_questions_about_graphs(tmp_path: Path) -> None:
     with town(tmp_path, written(tmp_path, 40, RING, epsilon=20)) as world:
         trust(world, share=0.1)
@@ -131,6 +134,7 @@ def test_a_share_binds_in_the_budget_of_edges_and_in_that_of_people(tmp_path: Pa
             remote.sql("SELECT GRAPH_MAX_DEGREE(friends)", epsilon=0.5)
 
 
+@pytest.mark.long
 def test_a_share_is_looked_at_in_both_budgets_before_either_is_charged(tmp_path: Path) -> None:
     with town(tmp_path, both(tmp_path)) as world:  # 20 for people, 20 for edges, in which a node counts as two
         trust(world, share=0.3)

@@ -109,6 +109,7 @@ def test_the_seal_is_for_auditors(world: World) -> None:
     assert seals(world) == ["audrey", "carol"]
 
 
+@pytest.mark.long
 def test_a_seal_for_everybody_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the newest hash is on everybody's page."""
     monkeypatch.setattr(sections.Head, "__init__", _unveiled(world, sections.Head.__init__))
@@ -202,6 +203,7 @@ def test_a_raise_is_shown_first_and_done_when_it_is_confirmed(world: World) -> N
     ]
 
 
+@pytest.mark.long
 def test_the_catalog_s_file_says_it_too(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     from tests.support.cli.command import write_visits
@@ -272,6 +274,7 @@ def test_a_closed_data_set_sells_nothing_and_keeps_what_was_bought(world: World)
     assert sum('"act": "closed for ever"' in line for line in lines) == 1
 
 
+@pytest.mark.long
 def test_an_end_that_is_only_said_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: closing writes nothing into the ledger."""
     monkeypatch.setattr(lw.Session, "close_for_ever", lambda self: True)

@@ -209,6 +209,7 @@ def test_who_may_do_what(world: World) -> None:
     assert world.charges() == 0
 
 
+@pytest.mark.long
 def test_a_share_of_the_budget_bounds_the_questions(world: World) -> None:
     view = world.session().budget()
     whole = world.service.holdouts.find(made(world)["id"]).terms
@@ -275,6 +276,7 @@ def test_questions_at_once_are_no_more_than_were_promised(
     assert numbers == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_answers_are_listed_in_pages_and_dropped_as_others_are(world: World) -> None:
     id_ = made(world)["id"]
     for limit in (10, 20, 30):

@@ -96,6 +96,7 @@ def test_a_key_that_is_under_way_elsewhere_is_waited_for(
     assert len(one.datasets.everything()[0].session.budget().history) == 1
 
 
+@pytest.mark.long
 def test_a_key_whose_owner_is_taken_for_dead_is_found(
     hosts: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_who_dies_lets_go_of_a_turn(hosts: tuple[Service, Service], people: str)
         assert waiting.result(PATIENCE).document["stored"] is False
 
 
+@pytest.mark.long
 def test_what_one_takes_away_all_refuse(hosts: tuple[Service, Service]) -> None:
     one, other = hosts
     secret, token = one.people.issue("alice", label="", scopes={"ask"}, seconds=DAY, by="carol")
@@ -198,6 +200,7 @@ def test_hosts_agree_on_deadlines_by_the_events_of_all(padded: tuple[Service, Se
     assert agree_after_events(padded, 1000)
 
 
+@pytest.mark.long
 def test_a_host_that_looks_at_its_own_events_alone_is_found(
     padded: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,6 +152,7 @@ def test_a_refusal_after_a_charged_search_is_told_again_and_not_charged_again(
     assert world.charges() == 3  # the search about the newer data, and the question
 
 
+@pytest.mark.long
 def test_a_search_that_does_not_pay_for_its_key_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what is refused after a search counts as uncharged."""
     monkeypatch.setattr(LapwingError, "searches_charged", property(lambda self: False, lambda self, value: None))
@@ -183,6 +184,7 @@ def test_after_a_death_without_answer_nothing_is_charged_again(world: World, mon
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_asking_such_a_key_again_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a key that began and did not end is asked as if it were new."""
     query(world)
@@ -220,6 +222,7 @@ def test_an_answer_is_opened_again_for_nothing(world: World) -> None:
     assert [row["id"] for row in world.ask("GET", "/v1/datasets/open/answers", "alice").document] == [first["id"]]
 
 
+@pytest.mark.long
 def test_an_answer_about_older_data_stays_as_it_was(world: World) -> None:
     first = query(world).document
     session = world.session()

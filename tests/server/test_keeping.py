@@ -84,6 +84,7 @@ def test_a_key_whose_answer_was_dropped_is_never_charged_again(keeping: World) -
     assert keeping.charges() == 2
 
 
+@pytest.mark.long
 def test_keys_that_are_dropped_with_their_answers_would_be_charged_again(
     keeping: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

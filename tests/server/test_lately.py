@@ -35,6 +35,7 @@ def test_the_third_asking_is_the_second_again(world: World) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_every_person_and_request_has_its_own(world: World) -> None:
     ids = [asked(world)["id"], asked(world)["id"], asked(world, confidence=0.9)["id"], asked(world)["id"]]
     assert len(set(ids)) == 3
@@ -42,6 +43,7 @@ def test_every_person_and_request_has_its_own(world: World) -> None:
     assert world.ask("GET", f"/v1/answers/{ids[1]}", "bob").status == 404
 
 
+@pytest.mark.long
 def test_other_data_have_another_answer(world: World) -> None:
     before = [asked(world) for _ in range(3)][-1]
     change_the_data(world)
@@ -52,6 +54,7 @@ def test_other_data_have_another_answer(world: World) -> None:
     assert world.charges() == 2
 
 
+@pytest.mark.long
 def test_an_answer_that_is_not_compared_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what the answer rests on is not looked at."""
     monkeypatch.setattr(RecentAnswer, "says_what", lambda *_: True)

@@ -94,6 +94,7 @@ def test_the_curator_sets_it(world: World) -> None:
     assert world.ask("GET", "/v1/datasets/open/policy", "carol").document["least_share"] == "0"
 
 
+@pytest.mark.long
 def test_each_question_of_a_batch_counts(world: World) -> None:
     set_policy(world, least_share="1/100")
     asked = [{"sql": question("1")["sql"]} for _ in range(40)]
@@ -105,12 +106,14 @@ def test_each_question_of_a_batch_counts(world: World) -> None:
     assert (reply.status, world.charges()) == (REFUSED, 0)
 
 
+@pytest.mark.long
 def test_twin_a_batch_that_counts_as_one_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allowances, "min", sum, raising=False)
     with pytest.raises(AssertionError):
         test_each_question_of_a_batch_counts(world)
 
 
+@pytest.mark.long
 def test_a_sharper_answer_pays_it_too(world: World) -> None:
     asked = question("0.5")
     assert world.query("alice", asked).status == OK

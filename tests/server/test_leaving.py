@@ -44,6 +44,7 @@ def test_who_hangs_up_while_waiting_is_not_charged(one: World, monkeypatch: pyte
     assert left_while_waiting(one, monkeypatch) == ["bob", "bob"]
 
 
+@pytest.mark.long
 def test_a_service_that_does_not_notice_is_found(one: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody looks whether the caller is there."""
 

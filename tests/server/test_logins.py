@@ -57,6 +57,7 @@ def flood(world: World, seconds: float) -> list[dict[str, Any]]:
     return audit(world)
 
 
+@pytest.mark.long
 def test_strangers_cannot_fill_the_audit_log_and_are_counted_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

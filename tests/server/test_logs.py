@@ -20,6 +20,7 @@ from lapwing.server import listener, log, middleware
 from lapwing.server.audit_log import first_broken, lines
 from tests.server.test_serving import PROTECT
 from tests.support.cli.command import write_visits
+from tests.support.effort import only
 from tests.support.server.world import QUESTION, World
 
 PASSWORD = "correct-horse-battery-staple"
@@ -81,7 +82,7 @@ def test_no_secret_and_nothing_private_is_written_down(world: World, monkeypatch
     assert busy(world, monkeypatch) == []
 
 
-@pytest.mark.parametrize("planted", ["path", "message"])
+@pytest.mark.parametrize("planted", only([1], ["path", "message"]))
 def test_a_careless_log_is_found(world: World, monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
     """Planted: the path as it was sent, or the message of an exception, in the log."""
     if planted == "path":

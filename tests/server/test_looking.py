@@ -53,6 +53,7 @@ def test_a_look_waits_for_nobody(look: str, world: World, monkeypatch: pytest.Mo
         assert world.query("alice", counted(0)).status != OK
 
 
+@pytest.mark.long
 def test_twin_a_look_that_holds_the_ledger_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Snapshots, "_read", lambda self, stack: None)
     with pytest.raises(AssertionError):

@@ -160,6 +160,7 @@ def test_alerts_that_cannot_be_meant_are_refused(world: World, monitor: Monitor,
     assert monitor.alerts() == ()
 
 
+@pytest.mark.long
 def test_consistent_counts_are_shown_on_request(world: World, monitor: Monitor) -> None:
     (tick, *_) = monitor.run(replay=True)
     (raw, *_) = numbers(world.ask("GET", f"{PATH}/m/ticks", "alice").document)

@@ -110,6 +110,7 @@ def test_one_process_at_a_time_and_no_sooner_than_it_is_due(session: Session, to
     assert fetches == [1]
 
 
+@pytest.mark.long
 def test_its_thread_does_so_again_and_again(session: Session, tmp_path: Path, told: list[str]) -> None:
     looking = refresher(session, 0.01)
     looking.start()
@@ -159,6 +160,7 @@ def test_a_curator_refreshes_from_afar(
     assert [line["details"]["whole"] for line in log if line["act"] == "refresh of data begun"] == [False, True]
 
 
+@pytest.mark.long
 def test_what_fails_from_afar_changes_nothing(
     place: World, refresh: Callable[..., Outcome], session: Session, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_what_fails_from_afar_changes_nothing(
     assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows()
 
 
+@pytest.mark.long
 def test_a_data_set_of_files_has_nothing_to_refresh(shared: World) -> None:
     reply = shared.ask("POST", "/v1/datasets/open/refresh", "carol", {})
     assert (reply.status, "No table of this data set comes from a source" in reply.document["detail"]) == (422, True)

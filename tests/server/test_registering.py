@@ -175,6 +175,7 @@ def test_files_outside_of_the_folder_are_refused(registry: World, data: Path) ->
     assert escaped(registry, data) == []
 
 
+@pytest.mark.long
 def test_a_comparison_of_texts_is_found(registry: World, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: paths are compared as texts."""
     monkeypatch.setattr(
@@ -183,6 +184,7 @@ def test_a_comparison_of_texts_is_found(registry: World, data: Path, monkeypatch
     assert any("data-old/visits.parquet: 201" in line for line in escaped(registry, data))
 
 
+@pytest.mark.long
 def test_links_that_are_not_followed_are_found(registry: World, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a path is made absolute, and its links are not followed."""
     monkeypatch.setattr(Path, "resolve", lambda self, strict=False: Path(os.path.abspath(self)))
@@ -356,6 +358,7 @@ def test_a_process_with_a_folder_serves_what_it_registers(
     assert (data / "lapwing.people.db").exists()
 
 
+@pytest.mark.long
 def test_two_at_once_make_one(registry: World, data: Path) -> None:
     replies: list[int] = []
     threads = [threading.Thread(target=lambda: replies.append(register(registry).status)) for _ in range(4)]
@@ -367,6 +370,7 @@ def test_two_at_once_make_one(registry: World, data: Path) -> None:
     assert registry.query("carol", {"sql": QUESTION["sql"], "epsilon": 0.1}, "fresh").status == 200
 
 
+@pytest.mark.long
 def test_others_ask_meanwhile(registry: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the data of a new set are read, questions about others are answered."""
     reading, go_on = threading.Event(), threading.Event()

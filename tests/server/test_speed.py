@@ -45,6 +45,7 @@ def test_of_two_runs_the_least_counts_time_by_time() -> None:
     assert all(figure > 0 for figure in asdict(nothing.speed(1e-7)).values())
 
 
+@pytest.mark.long
 def test_a_busy_start_is_not_kept(calibration: Calibration, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run finds too much on a busy machine; later ones lower what is published, and none raises it."""
     monkeypatch.setattr(calibration, "_least", None)

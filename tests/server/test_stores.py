@@ -47,6 +47,7 @@ def postgres_(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("postgres"))
 
 
+@pytest.mark.long
 def test_what_was_written_survives_a_crash_of_the_server(own_postgres: Postgres) -> None:
     with own_postgres.database() as address:
         opened = open_store(address)
@@ -159,6 +160,7 @@ print(metrics.text())
 """A worker: it counts, and once it is told to, says what all have counted."""
 
 
+@pytest.mark.long
 def test_counts_add_up(tmp_path: Path) -> None:
     environment = {**os.environ, metrics.FOLDER: str(tmp_path)}
     several = [

@@ -9,6 +9,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query import work
 from lapwing.release import bounded_work
 from lapwing.release.request import Timing
+from tests.support.effort import only
 from tests.support.server.world import World, on_both
 
 PADDED = "LPAD(plan, 1000, 'ab')"
@@ -38,7 +39,7 @@ def spent(world: World) -> Any:
     return world.session().budget().spent.amount
 
 
-@pytest.mark.parametrize("sql", [*STRETCHED, *SHARED])
+@pytest.mark.parametrize("sql", only([0, 2], [*STRETCHED, *SHARED]))
 def test_who_is_not_trusted_is_refused_before_anything_is_charged(world: World, sql: str) -> None:
     for path, body in (
         ("query", asked(sql)),

@@ -79,6 +79,7 @@ def test_one_budget_is_spent_exactly_in_postgres(tmp_path: Path, postgres: str) 
     raced(tmp_path, ledger=f"{postgres}&ledger=visits", workers=4)
 
 
+@pytest.mark.long
 def test_an_allowance_that_is_decided_before_the_charge_is_found(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         raced(tmp_path, planted="decide before charging")

@@ -25,7 +25,7 @@ from lapwing.sources import delivery, fetch, parquet, postgresql, restricting, s
 from lapwing.sources.conforming import conformed
 from lapwing.sources.restricting import fulfilled
 from tests.sources.test_doors import DOORS, ROWS
-from tests.support.effort import one_in
+from tests.support.effort import is_long, one_in, some
 from tests.support.sources import rows
 from tests.support.sources.flight_sql import Server
 from tests.support.sources.rows import QUESTIONS, exact, fetched
@@ -88,7 +88,7 @@ def meant(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, int]
     Their exact integers are those of a plain file beside a catalog without conditions.
     """
     found = {}
-    for case, (said, _) in CASES.items():
+    for case, (said, _) in some(3, CASES.items()):
         folder = tmp_path_factory.mktemp("meant")
         source = rows.fill_parquet(folder / "there.parquet", kept(case))
         made, snapshot = fetched(folder, source, unit="row", more=f"where = {{ {said} }}")
@@ -107,7 +107,7 @@ def test_the_same_rows_are_left_by_every_door(
     delivered: list[Any],
 ) -> None:
     source = DOORS[door](tmp_path, request)
-    for case, (said, _) in CASES.items():
+    for case, (said, _) in some(3, CASES.items()):
         _, snapshot = fetched(tmp_path, source, unit="row", more=f"where = {{ {said} }}")
         assert (snapshot.digests["visits"], snapshot.tables["visits"].rows) == meant[case], case
         sent, days = delivered[-1].rows, door in ("sqlite", "flight_sql", "adbc") and "at =" in said
@@ -271,6 +271,8 @@ def test_other_rows_do_not_decide_about_a_row(harm: str, tmp_path: Path, monkeyp
                 with sqlite.state(_values(tmp_path / "v.db", [value]), tmp_path) as state:
                     alone += [place] * len(_kept(state, said, kind))
             seen.append((said, together == alone))
+            if harm and together != alone and not is_long():
+                return
     assert ([said for said, same in seen if not same] == []) == (not harm), seen
 
 

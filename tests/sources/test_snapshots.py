@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +23,7 @@ from lapwing.query.plan import Question
 from lapwing.sources import fetch
 from tests.support.effort import one_in
 from tests.support.postgres import Postgres
+from tests.support.processes import ended
 from tests.support.sources import rows
 from tests.support.sources.rows import exact, visits
 
@@ -206,10 +205,10 @@ def test_files_that_cannot_be_written_to_their_end_leave_what_was_there(made: Ca
     """By the operating system's own limit, as on a disk that is full: of the sort, and of the snapshot."""
     before = fetch(made)
     more(tmp_path)
-    process = subprocess.run([sys.executable, "-c", LIMITED], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert process.returncode == 6, process.stderr
-    assert "could not be written" in process.stderr
-    assert "Nothing was taken" in process.stderr
+    status, _, err = ended(LIMITED, cwd=tmp_path)
+    assert status == 6, err
+    assert "could not be written" in err
+    assert "Nothing was taken" in err
     assert folders(made) == {before.folder.name}
     assert fetch(made).tables["visits"].rows == 2 * PEOPLE.num_rows, "and with room it goes on"
 

@@ -59,6 +59,11 @@ def _case(row: Any, *, many: bool, short: bool) -> Any:
     return case if short else case._replace(marks=(*case.marks, pytest.mark.long))
 
 
+def some(every: int, things: Iterable[Any]) -> list[Any]:
+    """Return all things in the long run, and in the short one the first and one in so many after it."""
+    return list(things)[:: 1 if is_long() else every]
+
+
 def numbers(short: int, long: int) -> list[Any]:
     """Return what to number cases by: the first always the same, and as many more in the long run, from its seed."""
     fresh = range(SEED * 1_000_000 + short, SEED * 1_000_000 + long)

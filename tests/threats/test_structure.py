@@ -25,6 +25,7 @@ from lapwing.query.from_clause import public_joins as joins
 from lapwing.release import answering, release, selecting, stored
 from tests.engines.test_lockdown import FORBIDDEN
 from tests.query.test_injection import NASTY, literal
+from tests.support.effort import some
 from tests.support.engines.tables import holders_of
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.query import neighbours, rendering
@@ -75,7 +76,7 @@ def check_constants(folder: Path) -> None:
     described = with_long_notes(neighbours.catalog(folder))
     facts = PublicData(described)
     rows = [row(n, note=text) for n, text in enumerate(NASTY)]
-    for text in NASTY:
+    for text in some(3, NASTY):
         asked: list[tuple[str, Any]] = [("?", [text])] if len(text) > 1000 else [("?", [text]), (literal(text), [])]
         for constant, values in asked:
             question = bind(f"SELECT COUNT(*) FROM visits WHERE note = {constant}", described, facts, values).question
@@ -92,7 +93,7 @@ def test_t19_injection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_session(described) as session:
         before = sorted(tmp_path.rglob("*"))
         names = ['"' + name.replace('"', '""') + '"' for name in NASTY]
-        for text in [*ESCAPES, *(f"SELECT COUNT({name}) FROM visits" for name in names)]:
+        for text in [*ESCAPES, *(f"SELECT COUNT({name}) FROM visits" for name in some(3, names))]:
             with pytest.raises(QueryRefused):
                 session.sql(text, epsilon=0.1)
         assert session.budget().history == ()
@@ -176,7 +177,7 @@ def test_t22_facts_about_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     described = catalog_in(tmp_path)
     victim = [row(1, cost=99.0, age=110, plan="b"), row(1, age=0)]
     others = [row(n, age=n) for n in range(2, 30)]
-    for text in FACTS:
+    for text in some(2, FACTS):
         assert compare(described, [*victim, *others], others[::-1], text, PRICE) == []
 
     for folder, people in (("one", 50), ("other", 49)):  # nor are bounds, values or sizes read off the data
@@ -219,12 +220,12 @@ def test_t23_selection_before_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """HAVING, ORDER BY and LIMIT see released numbers alone; nothing else picks among the rows of several people."""
     described = catalog_in(tmp_path)
     rows = [*(row(n) for n in (2, 3, 4, 5)), *(row(n, plan="b") for n in (6, 7, 8, 1, 1))]
-    for text in AFTERWARDS:
+    for text in some(2, AFTERWARDS):
         assert compare(described, rows, rows[:-2], text, PRICE) == []
         asked, plain = (run(described, rows, one, PRICE).shown["sql"] for one in (text, BY_PLAN))
         assert set(asked) == set(plain), "the engine is asked the same"
     with open_session(described) as session:
-        for text in BEFORE:
+        for text in some(3, BEFORE):
             with pytest.raises(QueryRefused):
                 session.sql(text, epsilon=1)
     answer = render.answer
@@ -313,7 +314,7 @@ TWO_TABLES = [
 def check_many_rows(described: Catalog, facts: PublicData) -> None:
     chance = random.Random(26)
     others = [neighbours.awkward_row(chance, person) for person in (2, 3, 3, 4, 4, 4)]
-    for text in OF_MANY:
+    for text in some(2, OF_MANY):
         question = bind(text, described, facts).question
         before = neighbours.cells_of_rows(question, others, facts)
         for count in (1, 2, 5, 60):

@@ -60,6 +60,7 @@ def test_a_first_question(alice: Visitor) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_an_answer_without_rows(alice: Visitor) -> None:
     price = priced(alice, "SELECT plan, STDDEV(cost) AS s FROM visits GROUP BY plan LIMIT 0")
     assert alice.submit(price, "/ask/answer").status == 200
@@ -78,6 +79,7 @@ def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
     assert alice.world.charges() == 1
 
 
+@pytest.mark.long
 def test_a_wanted_error_is_bought_at_the_least_price(reader: Visitor) -> None:
     price = priced(reader, by="error", error="10", epsilon="")
     assert "±10" in price.text
@@ -85,6 +87,7 @@ def test_a_wanted_error_is_bought_at_the_least_price(reader: Visitor) -> None:
     assert "±10" in reader.submit(price, "/ask/answer").text
 
 
+@pytest.mark.long
 def test_a_wanted_error_of_a_mean_takes_how_many_rows_it_is_of(reader: Visitor) -> None:
     sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
     refused = priced(reader, sql, by="error", error="2", epsilon="")
@@ -130,6 +133,7 @@ def test_prices_that_cannot_be_are_told(reader: Visitor, typed: dict[str, str], 
     assert "/ask/answer" not in [form.action[-11:] for form in shown.page.forms]
 
 
+@pytest.mark.long
 def test_a_question_that_is_refused_when_it_is_bought_is_told_on_the_page(alice: Visitor) -> None:
     price = priced(alice)
     alice.world.ask("PUT", "/v1/datasets/open/stop", "carol", {"stopped": True})

@@ -64,6 +64,7 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     assert place.query("alice").document["stored"]  # it is the same question again
 
 
+@pytest.mark.long
 def test_what_no_ledger_lets_change_is_told_and_has_no_button(settled: World) -> None:
     carol = visitor(settled, "carol")
     page = carol.go(CATALOG)

@@ -62,6 +62,7 @@ def test_what_is_said_of_columns_is_what_is_taken() -> None:
     assert wrong(told) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("planted", ["MOST_KEYS", "FEW_KEYS"])
 def test_a_limit_that_is_another_one_is_found(monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
     monkeypatch.setattr(columns, planted, 100_000)

@@ -111,6 +111,7 @@ def test_what_cannot_be_is_told_and_changes_nothing(
     assert place.ask("GET", "/v1/datasets/open/grants", "carol").document == before
 
 
+@pytest.mark.long
 def test_people_cannot_be_added_twice_or_without_a_name(carol: Visitor) -> None:
     for name in ("alice", "", "no name", "x" * 65):
         told = carol.submit(carol.go("/console/people"), "/console/people", name=name)
@@ -119,6 +120,7 @@ def test_people_cannot_be_added_twice_or_without_a_name(carol: Visitor) -> None:
     assert carol.go("/console/people/nobody").status == 404
 
 
+@pytest.mark.long
 def test_the_last_curator_stays(carol: Visitor) -> None:
     told = carol.submit(carol.go("/console/people/carol"), "/console/people/carol", role="analyst")
     assert "This would leave no curator" in told.text
@@ -136,6 +138,7 @@ def test_the_audit_log_is_shown_checked_and_searched(place: World) -> None:
     assert "The log is broken at line 2" in audrey.go("/console/audit").text
 
 
+@pytest.mark.long
 def test_sign_ins_are_shown_with_those_that_failed(place: World) -> None:
     Visitor(place).sign_in("alice", "not the password")
     visitor(place, "alice")
@@ -146,6 +149,7 @@ def test_sign_ins_are_shown_with_those_that_failed(place: World) -> None:
     assert "person added" not in shown.text
 
 
+@pytest.mark.long
 def test_a_budget_by_team_is_for_curators(carol: Visitor, place: World) -> None:
     place.service.people.change("alice", team="nurses", by="carol")
     carol.submit(carol.go("/console/data/open/access"), "/access/grant", holder="team", name="nurses", share="50 %")
@@ -157,6 +161,7 @@ def test_a_budget_by_team_is_for_curators(carol: Visitor, place: World) -> None:
         assert "By team" not in visitor(place, name).go("/console/data/open/budget").text
 
 
+@pytest.mark.long
 def test_a_ledger_is_checked(place: World, monkeypatch: pytest.MonkeyPatch) -> None:
     audrey = visitor(place, "audrey")
     place.query("alice")
@@ -193,6 +198,7 @@ def test_who_looks_after_one_data_set_has_its_pages_and_no_others(carol: Visitor
     assert "Changed." in taken.text
 
 
+@pytest.mark.long
 def test_ones_own_account(alice: Visitor, place: World) -> None:
     page = alice.go("/console/account")
     assert "this session" in page.text
@@ -228,6 +234,7 @@ def test_what_is_no_share_is_refused(text: str) -> None:
         share_of(text)
 
 
+@pytest.mark.long
 def test_a_budget_shows_the_delta_for_private_keys_beside_the_loss(tmp_path: Path) -> None:
     """What is left of it, what each person took, and what a question takes, before it is bought."""
     budget = 'epsilon = 30\ndelta = 2e-6\ndelta_keys = 1e-6\nmeasure = "gdp"'

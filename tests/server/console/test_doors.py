@@ -13,6 +13,8 @@ from lapwing.server.console import dashboards, door, forms
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
+from tests.server.test_authorisation import askers
+from tests.support.effort import is_long
 from tests.support.server.browsing import Visitor, visitor
 from tests.support.server.queueing import ended, submitted
 from tests.support.server.world import QUESTION, World
@@ -249,10 +251,11 @@ def asked(who: Visitor, method: str, path: str, fields: Mapping[str, str], **hea
 def differences(people: Mapping[str, Visitor], names: Mapping[str, str]) -> list[str]:
     """Return what is not as the matrix says."""
     found = []
-    for (method, _), (path, fields, expected) in MATRIX.items():
-        for name, status in expected.items():
+    secrets = {name: {FIELD: who.secret()} for name, who in people.items() if name != "nobody"}
+    for place, ((method, _), (path, fields, expected)) in enumerate(MATRIX.items()):
+        for name, status in askers(place, expected):
             who = people[name]
-            secret = {FIELD: who.secret()} if name != "nobody" and method == "POST" else {}
+            secret = secrets.get(name, {}) if method == "POST" else {}
             where = path
             for word, told_of in names.items():
                 where = where.replace(word, told_of)
@@ -285,9 +288,9 @@ def untaken(people: Mapping[str, Visitor], sent: Sequence[tuple[str, str]]) -> l
         ({FIELD: own}, {"Origin": "http://evil.example"}), ({FIELD: own}, {"Origin": "null"}),
         ({FIELD: own}, {"Sec-Fetch-Site": "cross-site"}), ({FIELD: own}, {"Sec-Fetch-Site": "same-site"}),
     ]  # fmt: skip
-    for method, path in sent:
+    for place, (method, path) in enumerate(sent):
         where, fields, _ = MATRIX.get((method, path), (path, {}, {}))
-        for secret, headers in cases:
+        for secret, headers in cases if is_long() else [cases[place % 7], cases[(place + 3) % 7]]:
             if asked(carol, method, where, {**fields, **secret}, **headers).status != FORBIDDEN:
                 found.append(f"{where} {secret} {headers}")
     return found
@@ -326,7 +329,12 @@ def test_forms_that_can_be_read_in_two_ways_are_refused(people: dict[str, Visito
 def lax(people: Mapping[str, Visitor], answer: str) -> list[str]:
     """Return the answers that let other sites in, and pages that hold what their policy forbids."""
     found = []
-    pages = [(path, who) for (method, _), (path, _, _) in MATRIX.items() if method == "GET" for who in people]
+    pages = [
+        (path, who)
+        for place, ((method, _), (path, _, expected)) in enumerate(MATRIX.items())
+        if method == "GET"
+        for who, _ in askers(place, expected)
+    ]
     for path, name in [*pages, ("/console/sign-in", "nobody"), ("/console/nowhere", "carol")]:
         shown = people[name].go(path.replace("ANSWER", answer), follow=False)
         headers = shown.headers

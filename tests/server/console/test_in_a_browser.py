@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.browser.chromium import Page, find_chromium, running
+from tests.support.browser.chromium import Page, find_chromium, shared
 from tests.support.server.browsing import PASSWORD
 from tests.support.server.world import World
 
@@ -15,7 +15,7 @@ SQL = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    with running(find_chromium() or "") as browser:
+    with shared() as browser:
         yield browser.page()
 
 

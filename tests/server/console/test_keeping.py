@@ -66,6 +66,7 @@ def test_a_question_is_saved_and_shared(place: World) -> None:
     assert bob.go(action.removesuffix("/change")).status == 404
 
 
+@pytest.mark.long
 def test_who_has_no_team_is_told(settled: World) -> None:
     carol = visitor(settled, "carol")
     told = carol.submit(priced(carol), "/saved", title="mine", shared="1")
@@ -158,6 +159,7 @@ def test_a_stream_sends_what_a_monitor_released(
     assert alice.go(f"{here}/events").status == 429
 
 
+@pytest.mark.long
 def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     form, charges = alice.go("/console/data/open/batch"), alice.world.charges()
     sql = SQL.replace("COUNT(*)", "SUM(cost)")
@@ -183,6 +185,7 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     assert alice.world.charges() == charges + 2
 
 
+@pytest.mark.long
 def test_a_dashboard_that_asks_again_is_found(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a tile that buys what it shows, in place of opening what was bought."""
     path = bought(alice)

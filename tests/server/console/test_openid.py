@@ -176,6 +176,7 @@ def test_lies_that_are_believed_are_found(
     assert lies_believed(place, issuer) != []
 
 
+@pytest.mark.long
 def test_what_was_begun_in_another_browser_is_not_taken(place: World, issuer: Issuer) -> None:
     victim, attacker = Visitor(place), Visitor(place)
     begun = attacker.go(START, follow=False)
@@ -263,6 +264,7 @@ def test_groups_may_be_in_the_userinfo(place: World, issuer: Issuer) -> None:
     assert not believed(place, issuer)
 
 
+@pytest.mark.long
 def test_who_is_shut_out_here_stays_out(place: World, issuer: Issuer) -> None:
     assert believed(place, issuer)
     place.service.people.change("erika", active=False, by="carol")

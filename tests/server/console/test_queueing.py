@@ -44,6 +44,7 @@ def test_a_question_is_followed_to_its_answer(alice: Visitor, monkeypatch: pytes
     assert alice.world.charges() == 2
 
 
+@pytest.mark.long
 def test_a_question_that_waits_is_cancelled_uncharged(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     with held(monkeypatch) as (came, go_on):
         running, waiting = queued(alice, "0.25"), queued(alice)

@@ -85,6 +85,7 @@ def test_register_check_and_ask(registry: World) -> None:
     assert "97753136" not in log
 
 
+@pytest.mark.long
 def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path) -> None:
     (data / "poll.csv").write_text(
         'person,sex,age,pay,day\n1,1,-99,"1.200,50 €",03/31/2026\n2,2,NA,"7,00 €",12/01/2025\n'
@@ -114,6 +115,7 @@ def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path)
     assert "these data would be accepted" in checked.text
 
 
+@pytest.mark.long
 def test_a_catalog_that_cannot_be_is_told_with_its_place_and_kept_in_the_field(registry: World, data: Path) -> None:
     carol = visitor(registry, "carol")
     page = carol.go("/console/register/catalog")
@@ -125,6 +127,7 @@ def test_a_catalog_that_cannot_be_is_told_with_its_place_and_kept_in_the_field(r
     assert not list(data.glob("*.toml"))
 
 
+@pytest.mark.long
 def test_names_of_files_and_columns_stay_texts(registry: World, data: Path) -> None:
     hostile = "<script>alert(1)</script>"
     file = data / "<script>alert(1)<!-- &quot;.csv"
@@ -144,6 +147,7 @@ def test_names_of_files_and_columns_stay_texts(registry: World, data: Path) -> N
         assert hostile not in page.content.decode()
 
 
+@pytest.mark.long
 def test_a_service_without_folders_says_so(place: World) -> None:
     assert "lapwing serve --data FOLDER" in visitor(place, "carol").go("/console/register").text
 
@@ -167,6 +171,7 @@ def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> No
     assert again.status in (200, 409)
 
 
+@pytest.mark.long
 def test_a_data_set_is_closed_by_its_name(place: World) -> None:
     carol = visitor(place, "carol")
     page = carol.go("/console/data/open/cap")

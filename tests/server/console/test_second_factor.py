@@ -89,6 +89,7 @@ def test_a_second_factor_is_switched_on_asked_for_and_switched_off(place: World,
     assert secret not in lines
 
 
+@pytest.mark.long
 def test_a_wrong_code_does_not_switch_it_on(place: World, clock: Clock) -> None:
     alice = visitor(place, "alice")
     begun = alice.submit(alice.go(HERE), HERE, password=PASSWORD)
@@ -121,6 +122,7 @@ def test_a_code_is_taken_from_the_browser_alone_that_gave_the_password(place: Wo
     assert browser.post(CODE, {**form.fields, "code": code}, follow=False).path == "/console"
 
 
+@pytest.mark.long
 def test_a_step_is_made_once_and_ends_with_the_password(place: World, clock: Clock) -> None:
     browser, page, secret = halfway(place, clock)
     copied = Visitor(place, dict(browser.cookies))

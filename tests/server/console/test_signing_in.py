@@ -9,7 +9,7 @@ from lapwing.server.console.browser_sessions import IDLE, LONGEST, OVERLAP, ROTA
 from lapwing.server.console.door import Console
 from lapwing.server.console.forms import FIELD
 from lapwing.server.console.sign_in import own_path
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.server.browsing import PASSWORD, Visitor, visitor
 from tests.support.server.world import World, on_both
 
@@ -25,7 +25,9 @@ def test_one_is_led_to_the_sign_in_and_from_there_to_the_page(place: World) -> N
     assert "Your answers" in shown.text
 
 
-@pytest.mark.parametrize(("name", "password"), [("alice", "not the password"), ("nobody", PASSWORD), ("", "")])
+@pytest.mark.parametrize(
+    ("name", "password"), only([0, 1], [("alice", "not the password"), ("nobody", PASSWORD), ("", "")], many=True)
+)
 def test_a_wrong_name_and_a_wrong_password_are_told_the_same(place: World, name: str, password: str) -> None:
     stranger = Visitor(place)
     shown = stranger.sign_in(name, password)
@@ -71,6 +73,7 @@ def test_a_cookie_is_no_token(alice: Visitor) -> None:
     assert token.go("/console", follow=False).status == 303
 
 
+@pytest.mark.long
 def test_a_session_that_was_fixed_before_is_not_signed_in(place: World) -> None:
     """Somebody who plants a cookie, their own session's or any other, does not come to hold the victim's session."""
     planted = visitor(place, "bob").cookies["lapwing"]

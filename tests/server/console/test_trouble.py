@@ -58,6 +58,7 @@ def test_a_fault_after_the_charge_is_told_on_the_page_and_to_the_curator(
     carol.submit(carol.go("/console/data/open/access"), "/access/resume")
 
 
+@pytest.mark.long
 def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visitor, place: World) -> None:
     answer = alice.submit(priced(alice, SQL.replace("plan", "size")), "/ask/answer").path.partition("?")[0]
     charges = place.charges()

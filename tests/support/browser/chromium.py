@@ -3,6 +3,7 @@
 Messages are JSON, each ended by a zero byte; the browser reads descriptor 3 and writes descriptor 4.
 """
 
+import atexit
 import base64
 import json
 import os
@@ -10,7 +11,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -107,6 +109,7 @@ class Browser:
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read, self._number, self._rest = write, read, 0, b""
+        self._contexts: list[str] = []
         self.told: list[dict[str, Any]] = []
 
     def ask(self, method: str, arguments: dict[str, Any] | None = None, session: str | None = None) -> dict[str, Any]:
@@ -146,7 +149,31 @@ class Browser:
         arguments: dict[str, Any] = {"url": "about:blank"}
         if private:
             arguments["browserContextId"] = self.ask("Target.createBrowserContext")["browserContextId"]
+            self._contexts.append(arguments["browserContextId"])
         return Page(self, self.ask("Target.createTarget", arguments)["targetId"])
+
+    def forget(self) -> None:
+        """Close the private tabs, and drop what they kept and told."""
+        for context in self._contexts:
+            self.ask("Target.disposeBrowserContext", {"browserContextId": context})
+        self._contexts, self.told = [], []
+
+
+@contextmanager
+def shared() -> Iterator[Browser]:
+    """Use the Chromium of this process, which runs until the process ends; its private tabs are closed afterwards."""
+    browser = _kept()
+    try:
+        yield browser
+    finally:
+        browser.forget()
+
+
+@cache
+def _kept() -> Browser:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(running(find_chromium() or ""))
 
 
 @contextmanager
