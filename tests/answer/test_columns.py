@@ -20,7 +20,7 @@ from lapwing.query.plan import Plan, Question
 from lapwing.release.cells import cells_of, columns_of
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker
-from tests.support.effort import numbers
+from tests.support.effort import numbers, only
 
 MECHANISMS: list[Mechanism] = [
     RoundedGaussian(sigma=Fraction(3)),
@@ -136,7 +136,7 @@ def test_integers_may_come_in_any_array(kind: Any) -> None:
 
 
 def test_many_cells_are_read_in_little_time() -> None:
-    cells, generator = 200_000, np.random.default_rng(1)
+    cells, generator = 50_000, np.random.default_rng(1)
     key = replace(SIZE, values=tuple(Fraction(i) for i in range(cells)))
     outputs: dict[str, Derived] = {
         "size": KeyValue(key=key, shape="integer"),
@@ -153,7 +153,7 @@ def test_many_cells_are_read_in_little_time() -> None:
     begun = time.process_time()
     made = answer(plan, [generator.integers(-1000, 1000, cells) for _ in MEASURES])
     assert len(made.rows()) == made.to_arrow(0.95).num_rows == cells
-    assert time.process_time() - begun < 10  # half a second; cell by cell it takes more than half a minute
+    assert time.process_time() - begun < 4  # an eighth of a second; cell by cell it takes eight seconds
 
 
 # ---- planted bugs ----------------------------------------------------------------------------------------------------
@@ -171,16 +171,20 @@ def careless_floats(x: Any) -> Any:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
-    [
-        (rationals, "product", wrapped),
-        (rationals, "total", lambda x, y: x + y),
-        (rationals, "floats", careless_floats),
-        (rationals, "either", lambda x, y: x),
-        (intervals, "at_most", lambda x, y: rationals.at_most(x.numbers, y.numbers)),
-        (intervals, "_flags", lambda x: np.zeros(1, dtype=np.int64)),
-        (intervals, "_turned", lambda _mask, part: part),
-        (answer_functions, "_skipping_null", None),
-    ],
+    only(
+        (0, 2, 3, 4, 7),
+        [
+            (rationals, "product", wrapped),
+            (rationals, "total", lambda x, y: x + y),
+            (rationals, "floats", careless_floats),
+            (rationals, "either", lambda x, y: x),
+            (intervals, "at_most", lambda x, y: rationals.at_most(x.numbers, y.numbers)),
+            (intervals, "_flags", lambda x: np.zeros(1, dtype=np.int64)),
+            (intervals, "_turned", lambda _mask, part: part),
+            (answer_functions, "_skipping_null", None),
+        ],
+        many=True,
+    ),
 )
 def test_a_planted_bug_is_found(place: Any, name: str, bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if bug is None:

@@ -193,7 +193,7 @@ SPREADS = [
 
 
 @pytest.mark.parametrize(("rows", "mean", "spread"), one_in(4, SPREADS, many=True))
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", one_in(2, [True, False]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_true_variance_is_missed_no_more_often_than_said(
     kind: str, rows: int, mean: int, spread: int, sample: bool
@@ -202,7 +202,7 @@ def test_the_true_variance_is_missed_no_more_often_than_said(
     assert missed <= 0.05 + 5 * (0.05 * 0.95 / 4000) ** 0.5
 
 
-@pytest.mark.parametrize("narrower", [SQUARES, TOTAL, COUNT], ids=["squares", "sum", "count"])
+@pytest.mark.parametrize("narrower", one_in(3, [SQUARES, TOTAL, COUNT]), ids=["squares", "sum", "count"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_narrower_margins_of_a_variance_would_be_noticed(
     kind: str, narrower: Measure, monkeypatch: pytest.MonkeyPatch
@@ -223,7 +223,7 @@ def test_narrower_margins_of_a_variance_would_be_noticed(
 
 
 @pytest.mark.parametrize("share", [1, Fraction(6, 10)], ids=str)
-@pytest.mark.parametrize(("mean", "spread"), [(0, 20), (25, 10)])
+@pytest.mark.parametrize(("mean", "spread"), one_in(2, [(25, 10), (0, 20)], many=True))
 def test_half_of_it_is_about_three_mean_errors_in_pure_ledgers(mean: int, spread: int, share: Fraction) -> None:
     """The quantile of one Laplace number is 3.0 mean errors. Six tenths of the interval, the planted bug, miss more."""
     draws = 4000

@@ -53,10 +53,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], A
     return found
 
 
-def drawn(rows: int, drawing: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def drawn(rows: int, drawing: np.random.Generator, draws: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
     """Draw people, again and again: each with x of 0 or 100 in all rows, as far apart as it gets, and of one half."""
-    x = 100 * (drawing.random((DRAWS, PEOPLE)) < 0.4)
-    half = drawing.random((DRAWS, PEOPLE)) < 0.5
+    x = 100 * (drawing.random((draws, PEOPLE)) < 0.4)
+    half = drawing.random((draws, PEOPLE)) < 0.5
     return np.repeat(x, rows, axis=1), np.repeat(half, rows, axis=1)
 
 
@@ -102,8 +102,8 @@ def covers(answer: Answer, rows: NoisyCells, true: float, sampling: Any = None, 
     return int(((ends[0] <= true) & (true <= ends[1])).sum())
 
 
-def holds(count: int) -> bool:
-    return float(stats.binom.cdf(count, DRAWS, CONFIDENCE)) > 1e-9
+def holds(count: int, draws: int = DRAWS) -> bool:
+    return float(stats.binom.cdf(count, draws, CONFIDENCE)) > 1e-9
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -210,8 +210,8 @@ def test_a_draw_that_is_left_out_is_found_out(
 def test_rows_of_one_person_that_are_taken_for_several_are_found_out(answers: dict[tuple[str, int], Answer]) -> None:
     """Planted bug: 64 rows a person, and the bound of two."""
     answer = answers["mean", 2]
-    x, half = drawn(64, np.random.default_rng())
-    assert not holds(covers(answer, cells(answer, x, half), 40.0))
+    x, half = drawn(64, np.random.default_rng(), 200)
+    assert not holds(covers(answer, cells(answer, x, half), 40.0), 200)
 
 
 # What people see.

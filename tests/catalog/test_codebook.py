@@ -9,6 +9,7 @@ import lapwing as lw
 from lapwing.catalog.codebook import read_codebook
 from lapwing.catalog.toml import load
 from lapwing.errors import CatalogError
+from tests.support.effort import one_in
 
 CSV = """column,label,type,min,max,values,missing,format,thousands_mark,currency
 id,the person,integer,,,,,,,
@@ -37,7 +38,9 @@ thousands_mark = ",", currency = "$" }
 visited = { type = "date", lower = 2020-01-01, upper = 2029-12-31, format = "%m/%d/%Y" }"""
 
 
-@pytest.mark.parametrize(("name", "content"), [("book.csv", CSV), ("book.json", JSON), ("book.toml", TOML)])
+@pytest.mark.parametrize(
+    ("name", "content"), one_in(2, [("book.csv", CSV), ("book.json", JSON), ("book.toml", TOML)], many=True)
+)
 def test_a_codebook_says_what_columns_mean(name: str, content: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "poll.csv").write_text(DATA)

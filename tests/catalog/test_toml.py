@@ -180,7 +180,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     )
 
 
-@examples(12, 600)
+@examples(5, 600)
 @given(catalogs())
 def test_what_is_written_reads_back(any_catalog: Catalog) -> None:
     again = loads(dumps(any_catalog), file="x", folder=FOLDER)

@@ -20,6 +20,7 @@ from lapwing.engines.duckdb import cleaned, literals, source_reading
 from lapwing.errors import DataFault, QueryRefused
 from lapwing.query.bind import bind
 from lapwing.query.measures import Sum
+from tests.support.effort import one_in, only
 from tests.support.engines import physical
 from tests.support.engines.tables import run
 
@@ -68,7 +69,7 @@ CONDITIONS = {
         "x IS NOT NULL",
     ],
 }
-SHORT = {"double", "text", "timestamp_us_wide_zoned"}
+SHORT = {"double", "text"}
 RICH = {"int64", "double", "text", "sheet", "decimal38_0", "date32_wide", "timestamp_us_wide_zoned", "boolean"}
 KINDS = {"integer": "number", "decimal": "number", "float": "number", "string": "text"}
 
@@ -128,13 +129,13 @@ def answered(text: str, catalog: Catalog) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("asked_of", "every"), [(SHORT, 6), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
+    ("asked_of", "every"), [(SHORT, 12), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
 )
 def test_nothing_raises(catalog: Catalog, engine: DuckDB, asked_of: Collection[str], every: int) -> None:
     """A file is refused as a whole, for its types, or every question about it is answered.
 
     Every file is cleaned as every type; what comes after is the same for all files, so the richest of them do, and in
-    the short run three of these, and one in so many of the types.
+    the short run two of these, and one in so many of the types.
     """
     unreadable = []
     asked: dict[Column, list[str]] = {}
@@ -151,7 +152,7 @@ def test_nothing_raises(catalog: Catalog, engine: DuckDB, asked_of: Collection[s
     assert unreadable == []
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_values_stay_inside_their_bounds(catalog: Catalog, engine: DuckDB, every: int) -> None:
     for table in catalog.tables[::every]:
         (column,) = table.columns
@@ -203,7 +204,7 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), CASES)
+@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), one_in(3, CASES, many=True))
 def test_what_a_value_becomes(
     declared: str, kind: pa.DataType, raw: list[Any], wanted: list[Any], tmp_path: Path
 ) -> None:
@@ -253,7 +254,9 @@ def test_a_quotient_that_rounds_beyond_its_exact_bound_does_not_overflow(tmp_pat
 LONG = '{ type = "string", max_length = 100000 }'
 
 
-@pytest.mark.parametrize("pattern", ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
+@pytest.mark.parametrize(
+    "pattern", only((0, 1, 2), ["%a_%a_%a_%a_%b", "%_a%_a%_a%_a%_b", "_%" * 9 + "b%", "%" + "_" * 900 + "b"])
+)
 def test_no_pattern_takes_long(pattern: str, tmp_path: Path) -> None:
     """A pattern that is slow on one person's text alone would tell by the clock, and by the time limit."""
     catalog = alone(tmp_path, pa.string(), ["a" * 50_000 + str(i) for i in range(10)], LONG)

@@ -65,7 +65,7 @@ def people(seed: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(params=["", ', other = "rest"'])
+@pytest.fixture(params=one_in(2, [', other = "rest"', ""]))
 def described(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     write(tmp_path, people())
     return catalog(tmp_path, most=9, plan=request.param)

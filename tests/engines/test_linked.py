@@ -175,7 +175,9 @@ def test_rows_of_files_exist_by_the_definition(kind: str, seed: int, tmp_path: P
     "stored",
     [
         [("people", "items")],
-        pytest.param([(), ("orders",), ("items",), ("people", "orders", "items")], marks=pytest.mark.long),
+        pytest.param(
+            [(), ("orders",), ("items",), ("people", "items"), ("people", "orders", "items")], marks=pytest.mark.long
+        ),
     ],
     ids=len,
 )
@@ -189,13 +191,13 @@ def test_answers_are_the_same_with_and_without_indexes_in_any_number_of_passes(
     for indexed in stored:
         for table in found.tables:
             assert engine.build_index(table) == (table.name in indexed) or engine.drop_index(table)
-        for passes in (1, 3):
-            for additive in (True, False):
-                with monkeypatch.context() as patch:
-                    patch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
-                    if not additive:
-                        patch.setattr(engine_module, "is_additive", lambda _: False)
-                    assert answers(engine, found) == expected
+        ways = [(3, True), (1, False), (1, True), (3, False)]
+        for passes, additive in ways[:2] if len(stored) == 1 else ways:
+            with monkeypatch.context() as patch:
+                patch.setattr(DuckDB, "_passes", lambda *_, passes=passes: passes)
+                if not additive:
+                    patch.setattr(engine_module, "is_additive", lambda _: False)
+                assert answers(engine, found) == expected
         for table in found.tables:
             engine.drop_index(table)
     assert engine._fetch("SELECT COUNT(*) FROM duckdb_tables() WHERE temporary") == [(0,)]
@@ -266,7 +268,7 @@ def test_an_index_says_which_keys_were_unique(found: Catalog, engine: DuckDB) ->
 # ---- digests ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changed", ["people", "orders", "items"])
+@pytest.mark.parametrize("changed", one_in(3, ["people", "orders", "items"]))
 def test_a_question_runs_on_data_of_the_given_digests_alone(changed: str, found: Catalog, engine: DuckDB) -> None:
     asked = question(QUESTIONS[0], found)
     accepted = digests(engine, asked)

@@ -115,6 +115,7 @@ print(ask(engine, found, "SELECT COUNT(*) AS n FROM t WHERE x = '2026-01-01 01:0
 """
 
 
+@pytest.mark.long
 def test_timestamps_are_utc_wherever_the_machine_stands(tmp_path: Path) -> None:
     """A connection's own setting is not its cursors'."""
     ended = subprocess.run(

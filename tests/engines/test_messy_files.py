@@ -161,6 +161,7 @@ def test_salaries_with_semicolons_and_decimal_commas(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_police_reports_in_a_table_called_order(tmp_path: Path) -> None:
     chance = random.Random(4)
     lines = ["person,date,district,value,notes"]

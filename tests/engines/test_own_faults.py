@@ -33,7 +33,7 @@ max_rows_per_unit = 9
 [tables.shops.columns]
 shop = { type = "integer" }
 """
-ROWS = 6_000
+ROWS = 3_000
 SHARED = "SELECT COUNT(*, contribution_bounds_per_group => (0, 40)) AS n FROM orders o JOIN shops s ON o.shop = s.shop"
 PRIVATE = "SELECT town, COUNT(*) AS n FROM orders GROUP BY town"
 PLAIN = "SELECT SUM(paid) AS s FROM orders"

@@ -12,6 +12,7 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb import queries as asking
 from lapwing.engines.duckdb.engine import MEMORY
+from tests.support.effort import only
 from tests.support.engines.tables import ask, catalog
 
 COLUMNS = {
@@ -32,7 +33,7 @@ def generated(folder: Path, rows: int, people: int) -> Catalog:
     return catalog(folder, COLUMNS, unit="person", rows=3)
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", only((1,), QUESTIONS))
 def test_passes_add_up(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = generated(tmp_path, 5_000, 400)
     engine = DuckDB(found)
@@ -58,7 +59,7 @@ def test_a_pass_that_is_left_out_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     engine.close()
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("text", only((0,), QUESTIONS))
 def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = generated(tmp_path, 5_000, 400)
     engine = DuckDB(found)

@@ -58,6 +58,7 @@ def test_questions_do_not_pay_for_the_words_of_an_index(tmp_path: Path) -> None:
     assert slow_ones(tmp_path) == set()
 
 
+@pytest.mark.long
 def test_an_engine_that_writes_them_out_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = tuple(name for name in lockdown.DISABLED_OPTIMIZERS if name != "common_subplan")
     monkeypatch.setattr(lockdown, "DISABLED_OPTIMIZERS", others)

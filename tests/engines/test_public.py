@@ -136,7 +136,7 @@ NUMBERS: dict[str, tuple[str, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", one_in(3, NUMBERS))
 def test_bounds_hold_and_move_nothing(name: str, opened: Open) -> None:
     declared, values = NUMBERS[name]
     assert not moved(opened({"x": values}, {"x": declared}), values)
@@ -188,13 +188,17 @@ def test_infinities_become_the_bounds(opened: Open) -> None:
 
 @pytest.mark.parametrize(
     ("declared", "values"),
-    [
-        ('{ type = "float" }', [None, nan, inf]),
-        ('{ type = "float" }', [1e100, -1e300]),
-        ('{ type = "integer" }', [0, 2**62]),
-        ('{ type = "decimal", step = 0.0000000001 }', [0.0, 1e9]),
-        ('{ type = "integer" }', pa.array([None, None], pa.int64())),
-    ],
+    one_in(
+        2,
+        [
+            ('{ type = "float" }', [None, nan, inf]),
+            ('{ type = "float" }', [1e100, -1e300]),
+            ('{ type = "integer" }', [0, 2**62]),
+            ('{ type = "decimal", step = 0.0000000001 }', [0.0, 1e9]),
+            ('{ type = "integer" }', pa.array([None, None], pa.int64())),
+        ],
+        many=True,
+    ),
 )
 def test_what_no_catalog_can_hold_stays_unbounded(declared: str, values: Any, opened: Open) -> None:
     table = opened({"x": values}, {"x": declared})

@@ -205,7 +205,7 @@ def test_a_folder_above_a_single_file_names_no_column(tmp_path: Path) -> None:
 # ---- data that change ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change", one_in(3, ["added", "removed", "renamed", "written"]))
+@pytest.mark.parametrize("change", one_in(4, ["added", "removed", "renamed", "written"]))
 def test_data_that_change_are_refused_until_they_are_accepted(visits: Path, change: str) -> None:
     first = visits / "year=2013" / "part-0.parquet"
     with protected(visits) as session:

@@ -16,6 +16,7 @@ from lapwing.engines.duckdb.cleaned import Location
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.types import Fixed
+from tests.support.effort import only
 from tests.support.engines.tables import ask, catalog, parquet
 
 STEPS = [Fraction(1), Fraction(1, 4), Fraction(5), Fraction(3, 7)]
@@ -37,7 +38,11 @@ def truths(connection: duckdb.DuckDBPyConnection) -> list[list[Any]]:
 
 @pytest.mark.parametrize(
     ("nearest", "same"),
-    [({}, True), ({"less": floor}, False), ({"greater_equal": floor}, False), ({"greater": ceil}, False)],
+    only(
+        (0, 1),
+        [({}, True), ({"less": floor}, False), ({"greater_equal": floor}, False), ({"greater": ceil}, False)],
+        many=True,
+    ),
 )
 def test_a_comparison_in_own_steps_is_the_same(
     nearest: dict[str, Callable[[Fraction], int]], same: bool, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from lapwing.engines import stored_values
 from lapwing.engines.duckdb import bounded_values, cleaned
 from lapwing.sources import fetch
 from lapwing.sources.conforming import candidates
+from tests.support.effort import one_in
 from tests.support.engines.stored_values import CASES, Case, awkward_texts
 from tests.support.sources import rows
 
@@ -27,7 +28,7 @@ def read(column: Column, stored: pa.Array) -> list[Any]:
         return [value for (value,) in connection.execute(query).fetchall()]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_values_are_read_as_the_catalog_says(name: str) -> None:
     case = CASES[name]
     if name == "dates with codes":  # which names a form that Python's reading here does not have
@@ -38,7 +39,9 @@ def test_values_are_read_as_the_catalog_says(name: str) -> None:
     assert read(case.column, case.stored) == case.expected()
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
+@pytest.mark.parametrize(
+    "name", one_in(4, [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
+)
 def test_every_text_has_an_outcome(name: str) -> None:
     texts = awkward_texts(300)
     found = read(CASES[name].column, pa.array(texts))
@@ -107,7 +110,7 @@ CODES = (
 STORED = [2, 7, 7, 999, None, -99, -99]
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+@pytest.mark.parametrize("kind", one_in(2, [pa.int64(), pa.string()]))
 def test_a_code_for_no_answer_is_null_in_conditions(kind: pa.DataType, tmp_path: Path) -> None:
     assert kept_by_conditions(kind, tmp_path) == [count for _, count in CODES]
 

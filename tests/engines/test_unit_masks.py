@@ -13,6 +13,7 @@ from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb import queries, unit_masks
 from lapwing.query.bind import bind
 from lapwing.query.measures import CountUnits, Key
+from tests.support.effort import one_in
 from tests.support.engines.tables import ask, catalog
 
 
@@ -101,7 +102,7 @@ def fits(people: Catalog, text: str) -> list[bool]:
     return [unit_masks.fits(part) for part in bind(text, people).question.parts]
 
 
-@pytest.mark.parametrize("text", [*BY_MASKS, BY_MASKS_IN_PART])
+@pytest.mark.parametrize("text", one_in(3, [BY_MASKS_IN_PART, *BY_MASKS]))
 def test_masks_count_what_is_counted_as_ever(
     text: str, people: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +190,7 @@ BUGS: dict[str, tuple[str, Callable[..., object], str]] = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", one_in(2, BUGS))
 def test_planted_bugs_are_found(bug: str, engine: DuckDB, monkeypatch: pytest.MonkeyPatch) -> None:
     name, planted, text = BUGS[bug]
     monkeypatch.setattr(unit_masks, name, planted)

@@ -49,13 +49,13 @@ def fit(variance: Fraction, claimed: Fraction, draws: int) -> float:
 
 
 @AT_SIZES
-@pytest.mark.parametrize("variance", VARIANCES, ids=str)
+@pytest.mark.parametrize("variance", one_in(2, VARIANCES), ids=str)
 def test_draws_fit(variance: Fraction, draws: int) -> None:
     assert fit(variance, variance, draws) > LEAST_P_VALUE
 
 
 @AT_SIZES
-@pytest.mark.parametrize("variance", VARIANCES, ids=str)
+@pytest.mark.parametrize("variance", one_in(4, VARIANCES), ids=str)
 def test_twin_nine_tenths_of_sigma_do_not_fit(variance: Fraction, draws: int) -> None:
     assert fit(variance * Fraction(81, 100), variance, draws) < LEAST_P_VALUE
 
@@ -189,7 +189,7 @@ def test_beyond_int64_results_are_python_integers(power: int) -> None:
     assert p_value(np.bincount([x & 15 for x in draws.tolist()]), np.full(16, 1 / 16)) > LEAST_P_VALUE
 
 
-@pytest.mark.parametrize("start", only([1], [b"\x00", b"\xff"]))
+@pytest.mark.parametrize("start", only([], [b"\x00", b"\xff"]))
 def test_a_number_beyond_int64_is_not_wrapped(start: bytes) -> None:
     """A height of some 2^20 at σ = 2^50, from a run of equal bits, is accepted whole or not at all."""
     bits, acceptance = module._split(Fraction(1 << 100))

@@ -96,7 +96,7 @@ def test_twin_a_key_that_survives_the_fork_is_caught() -> None:
 def test_threads_share_nothing() -> None:
     source = SystemEntropy()
     with ThreadPoolExecutor(8) as pool:
-        pieces = list(pool.map(source.read, [SHORT * 16, LONG * 16] * 20))
+        pieces = list(pool.map(source.read, [SHORT * 16, LONG * 16] * 8))
     assert repeats(b"".join(pieces)) == 0
 
 

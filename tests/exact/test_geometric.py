@@ -7,6 +7,7 @@ import pytest
 from lapwing.exact import geometric as module
 from lapwing.exact.entropy import SystemEntropy
 from lapwing.exact.geometric import Geometric, geometric
+from tests.support.effort import one_in
 from tests.support.exact.fit import AT_SIZES, LEAST_P_VALUE, binned, edges_of, geometric_cumulative, p_value
 from tests.support.exact.independent import exact, number
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
@@ -33,13 +34,13 @@ def fit(scale: Fraction, claimed: Fraction, draws: int) -> float:
 
 
 @AT_SIZES
-@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("scale", one_in(2, SCALES), ids=str)
 def test_draws_fit(scale: Fraction, draws: int) -> None:
     assert fit(scale, scale, draws) > LEAST_P_VALUE
 
 
 @AT_SIZES
-@pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.parametrize("scale", one_in(3, SCALES), ids=str)
 def test_twin_nine_tenths_of_the_scale_do_not_fit(scale: Fraction, draws: int) -> None:
     assert fit(scale * Fraction(9, 10), scale, draws) < LEAST_P_VALUE
 

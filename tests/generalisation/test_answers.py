@@ -12,9 +12,12 @@ import lapwing as lw
 from lapwing.generalisation import GaussianAnswers, hoeffding_half_width, transfer
 from lapwing.generalisation.answers import discrete_laplace_reach_up, gaussian_reach_up, geometric_reach_up
 from tests.support.docs.pages import DOCS
+from tests.support.effort import one_in
 
 
-@pytest.mark.parametrize(("answers", "chance"), [(1, 0.5), (1, 0.025), (10_000, 0.025), (10**9, 1e-9)])
+@pytest.mark.parametrize(
+    ("answers", "chance"), one_in(2, [(1, 0.5), (1, 0.025), (10_000, 0.025), (10**9, 1e-9)], many=True)
+)
 def test_gaussian_reach_is_the_least_of_its_family(answers: int, chance: float) -> None:
     """min over α of α + answers·E(|Z| − α)₊/chance, the expectation by quadrature."""
 
@@ -106,7 +109,7 @@ def test_the_published_theorem_has_the_published_width_and_ours_is_half() -> Non
 
 @pytest.mark.parametrize(
     ("people", "questions", "old", "new"),
-    [(10**6, 165, 0.027, 0.012), (10**6, 10**4, 0.079, 0.037), (10**4, 10**4, 0.81, 0.37)],
+    one_in(3, [(10**6, 165, 0.027, 0.012), (10**6, 10**4, 0.079, 0.037), (10**4, 10**4, 0.81, 0.37)], many=True),
 )
 def test_figures_of_the_theory_page(people: int, questions: int, old: float, new: float) -> None:
     page = (DOCS / "theory" / "generalisation.md").read_text(encoding="utf-8")

@@ -35,8 +35,8 @@ def with_half_the_delta(epsilon: float, delta: float, eta: float) -> float:
     return ours(epsilon, delta / 2, eta)
 
 
-def worst(bound: Bound, worlds: int) -> float:
-    """Return the largest ratio of a probability to its bound, in random worlds; 10 where the bound is 0."""
+def worst(bound: Bound, worlds: int, enough: float = np.inf) -> float:
+    """Return the largest ratio of a probability to its bound, in random worlds, or one that is enough; 10 for none."""
     drawing, largest = np.random.default_rng(), 0.0
     for _ in range(worlds):
         world = random_world(drawing)
@@ -46,11 +46,13 @@ def worst(bound: Bound, worlds: int) -> float:
             exact = float(weights[gaps > eta].sum())
             least = min(bound(e, d, float(eta)) for e, d in zip(EPSILONS, deltas, strict=True))
             largest = max(largest, exact / least if least > 1e-9 else 10 * (exact > 1e-6))
+        if largest > enough:
+            break
     return largest
 
 
 def test_it_holds_in_small_worlds() -> None:
-    assert worst(ours, 50) <= 1 + 1e-6
+    assert worst(ours, 25) <= 1 + 1e-6
 
 
 @pytest.mark.long
@@ -61,7 +63,7 @@ def test_it_holds_in_many_small_worlds() -> None:
 @pytest.mark.parametrize("bound", [without_the_delta_term, with_half_the_epsilon])
 def test_a_bound_that_promises_more_is_refuted(bound: Bound) -> None:
     """Planted bugs: the transfer term dropped, ε/8 in the place of ε/4."""
-    assert worst(bound, 50) > 1.01
+    assert worst(bound, 50, enough=1.01) > 1.01
 
 
 def test_half_of_delta_is_refuted_by_a_mechanism_that_tells_all_now_and_then() -> None:
@@ -102,7 +104,7 @@ def gaussian_gap(mu: float, chance: float) -> float:
 
 
 @pytest.mark.parametrize("mu", one_in(3, [1e-3, 0.0275, 0.3, 1.0]))
-@pytest.mark.parametrize("chance", [1.0, 0.05, 1e-6])
+@pytest.mark.parametrize("chance", one_in(2, [1.0, 0.05, 1e-6]))
 def test_gaussian_figures_are_those_of_mpmath(mu: float, chance: float) -> None:
     with mpmath.workdps(40):
         expected = gaussian_gap(mu, chance)

@@ -16,6 +16,7 @@ from lapwing.lab import Settings, averaging, guesses
 from lapwing.lab.course import protected_students
 from lapwing.lab.naive import with_laplace
 from lapwing.session import Session
+from tests.support.effort import one_in
 from tests.support.lab.laws import Floats, discrete_laplace
 
 FIGURES = {Fraction(1, 10): (1_118, 609), Fraction(1, 2): (51, 28), Fraction(1): (15, 8)}
@@ -38,7 +39,7 @@ def beyond_by_inversion(epsilon: float, repeats: int, level: float) -> float:
     return 0.5 + float((np.imag(power * np.exp(-1j * t * level)) / t).sum()) * step / np.pi
 
 
-@pytest.mark.parametrize(("epsilon", "repeats"), [(1.0, 14), (1.0, 15), (0.5, 50), (0.5, 51)])
+@pytest.mark.parametrize(("epsilon", "repeats"), one_in(2, [(1.0, 14), (1.0, 15), (0.5, 50), (0.5, 51)], many=True))
 def test_shares_of_right_guesses_are_those_of_another_computation(epsilon: float, repeats: int) -> None:
     assert guesses.beyond(epsilon, repeats, 0.0) == pytest.approx(beyond_by_inversion(epsilon, repeats, 0.0), abs=1e-4)
 
@@ -132,7 +133,7 @@ def test_a_system_that_forgets_its_answers_and_its_budget_is_noticed(monkeypatch
     assert "answers in other words by a budget of 1 at ε = 1" in failed
 
 
-@pytest.mark.parametrize("times", [0.7, 1.5])
+@pytest.mark.parametrize("times", one_in(2, [0.7, 1.5]))
 def test_naive_noise_of_another_scale_is_noticed(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
     monkeypatch.setattr(averaging, "with_laplace", lambda true, scale, size: with_laplace(true, times * scale, size))
     assert not averaging.run(Settings(epsilon=Fraction(1, 2), against="naive")).holds

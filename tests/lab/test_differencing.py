@@ -62,6 +62,7 @@ def test_another_epsilon_holds_and_one_target_is_enough() -> None:
     assert {row["target"] for row in found.rows} == {"exact totals"}
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     release = DiscreteLaplace.release
 

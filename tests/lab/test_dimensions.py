@@ -10,6 +10,7 @@ from mpmath import exp, log, mp, mpf, ncdf
 from lapwing.lab import Settings, dimensions
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.privacy import cheapest
+from tests.support.effort import one_in
 
 
 def test_it_holds_and_has_the_growth_of_the_textbook() -> None:
@@ -57,12 +58,15 @@ def _gaussian(release: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, values, *rest: release(RoundedGaussian(sigma=self.sigma * 9 / 10), values, *rest)
 
 
-@pytest.mark.parametrize(("mechanism", "less"), [(DiscreteLaplace, _laplace), (RoundedGaussian, _gaussian)])
+@pytest.mark.parametrize(
+    ("mechanism", "less"), one_in(2, [(DiscreteLaplace, _laplace), (RoundedGaussian, _gaussian)], many=True)
+)
 def test_too_little_noise_is_noticed(mechanism: Any, less: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "release", less(mechanism.release))
     assert "noise within ±" in _failed(dimensions.run(Settings()).checks)
 
 
+@pytest.mark.long
 def test_noise_for_one_answer_where_there_are_many_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     calibrate = RoundedGaussian.for_loss
     one = Sensitivity(l1=1, l2_squared=1)
@@ -72,6 +76,7 @@ def test_noise_for_one_answer_where_there_are_many_is_noticed(monkeypatch: pytes
     assert "± of Gaussian noise, k = 1 ·" not in found
 
 
+@pytest.mark.long
 def test_a_planner_that_likes_laplace_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = cheapest
     monkeypatch.setattr(dimensions, "cheapest", lambda k, *rest: plan(max(1, k - 1), *rest))

@@ -107,6 +107,7 @@ def test_sensitivities_are_those_of_all_data_that_are_so_far_away(monkeypatch: p
             assert median.away(np.array(values), k) == max(moved(values, j) for j in range(k + 1))
 
 
+@pytest.mark.long
 def test_local_sensitivity_in_smooths_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(median, "smooth", lambda values, beta: max(1.0, float(median.local(values))))
     # The random neighbours of one run miss the step once in a hundred times.
@@ -137,6 +138,7 @@ def test_errors_of_revenues_are_those_of_the_noises() -> None:
     assert price_in_sql._no_error(price_in_sql.HISTOGRAM, 1.0) == pytest.approx(float(law[law.size // 2]), rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_histogram_that_costs_less_than_said_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = price_in_sql._ask
 

@@ -50,6 +50,7 @@ def _gaussian(release: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, values, *rest: release(RoundedGaussian(sigma=self.sigma * 8 / 10), values, *rest)
 
 
+@pytest.mark.long
 def test_twin_gaussian_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RoundedGaussian, "release", _gaussian(RoundedGaussian.release))
     wrong = _wrong(every_tick.run(Settings(short=True, repetitions=4_000)).checks)

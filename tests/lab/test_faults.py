@@ -48,6 +48,7 @@ def test_halving_ends_at_each_amount() -> None:
         assert paid <= LARGEST_SCHOLARSHIP
 
 
+@pytest.mark.long
 def test_a_model_that_is_asked_of_all_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: an exception for one row is a fault of the whole score."""
 

@@ -40,6 +40,7 @@ def test_predictions_are_those_of_the_law(scale: float, apart: int) -> None:
     assert graph.predicted(scale, apart) == pytest.approx(float(right), abs=1e-12)
 
 
+@pytest.mark.long
 def test_another_price_and_one_target() -> None:
     assert graph.run(Settings(epsilon=Fraction(3), short=True, against="lapwing")).holds
 
@@ -53,6 +54,7 @@ def test_prices_too_low_for_triangles(epsilon: Fraction) -> None:
     assert graph.number(EDGE, "triangles", graph.LEAST_FOR_TRIANGLES)
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     release = DiscreteLaplace.release
 

@@ -58,6 +58,7 @@ def test_a_loss_that_does_not_grow_with_the_group_is_noticed(monkeypatch: pytest
     assert not group.run(Settings(short=True)).holds
 
 
+@pytest.mark.long
 def test_a_group_that_is_not_one_unit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: noise as of single students where the ten are to be hidden together."""
     monkeypatch.setattr(group, "_noise_for_all", lambda epsilon: DiscreteLaplace(scale=1 / epsilon))
@@ -65,6 +66,7 @@ def test_a_group_that_is_not_one_unit_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert f"bound of guesses right, a group of 10, hidden is {group.ALL}" in failed
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "noise_of", a_tenth_too_small)
     assert not group.run(Settings(short=True)).holds

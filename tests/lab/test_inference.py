@@ -48,6 +48,7 @@ def test_another_epsilon_holds() -> None:
     assert inference.run(Settings(epsilon=Fraction(1), short=True)).holds
 
 
+@pytest.mark.long
 def test_too_little_noise_tells_whether_bob_is_in(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = noise.discrete_laplace
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: drawn(scale * 8 / 10, size))

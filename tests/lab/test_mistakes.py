@@ -49,7 +49,7 @@ def test_advanced_composition_is_better_from_35_answers_on() -> None:
     assert better[0] == 35
 
 
-@pytest.mark.parametrize("variant", one_in(3, published(1.0)), ids=lambda variant: variant.name)
+@pytest.mark.parametrize("variant", one_in(6, published(1.0)), ids=lambda variant: variant.name)
 def test_outcomes_have_the_chances_of_an_integral(variant: SparseVector) -> None:
     def law(x: Any) -> Any:
         if not variant.answer:
@@ -99,6 +99,7 @@ def test_noise_of_the_right_size_in_the_wrong_ones_place_is_noticed(monkeypatch:
     assert all(what.startswith("δ of") for what in wrong)
 
 
+@pytest.mark.long
 def test_a_sparse_vector_that_draws_its_threshold_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def anew(self: SparseVector, answers: tuple[int, ...], draws: int) -> int:
         generator = np.random.default_rng()

@@ -74,6 +74,7 @@ def _scaled(factor: Fraction) -> Callable[..., Any]:
     return lambda self, values, *rest: release(DiscreteLaplace(scale=self.scale * factor), values, *rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("factor", one_in(2, [Fraction(9, 10), Fraction(11, 10)]))
 def test_noise_that_is_a_tenth_off_is_noticed(factor: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiscreteLaplace, "release", _scaled(factor))
@@ -87,6 +88,7 @@ def test_an_engine_with_other_noise_is_noticed(factor: Fraction, monkeypatch: py
     assert not all(check.holds for check in checks)
 
 
+@pytest.mark.long
 def test_an_engine_that_leaves_out_a_name_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Session.sql
 

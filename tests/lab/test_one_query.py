@@ -62,6 +62,7 @@ def test_targets_can_be_chosen() -> None:
     assert "Lapwing" not in {str(row["target"])[:7] for row in naive.rows}
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_query, "noise_of", a_tenth_too_small)
     assert not one_query.run(Settings(epsilon=Fraction(1), against="lapwing", short=True)).holds

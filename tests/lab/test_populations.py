@@ -66,6 +66,7 @@ def test_an_attack_that_finds_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     assert "error with 81 questions" in _failed(overfitting.run(Settings(short=True)).checks)
 
 
+@pytest.mark.long
 def test_noise_that_hides_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bug: a tenth of the noise for a promise of ε."""
     release = RoundedGaussian.release
@@ -88,6 +89,7 @@ def test_a_choice_that_is_less_stable_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert "largest |ln P/P'| of neighbours" in _failed(stability._neighbours(Fraction(1, 5), 200, 64))
 
 
+@pytest.mark.long
 def test_the_bounds_are_those_of_the_library() -> None:
     found = stability.run(Settings(short=True))
     most = {row["picked by"]: float(str(row["overfit, at most"])) for row in found.rows}

@@ -11,6 +11,7 @@ from mpmath import e, mp, mpf
 from lapwing import PureDP
 from lapwing.lab import Settings, price
 from lapwing.mechanisms import ExponentialMechanism, GeneralisedExponential
+from tests.support.effort import one_in
 
 
 def test_it_holds_and_shows_what_each_mechanism_is_for() -> None:
@@ -68,7 +69,11 @@ def _generalised(release: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("way", "kind", "less"),
-    [("exponential", ExponentialMechanism, _plain), ("generalised", GeneralisedExponential, _generalised)],
+    one_in(
+        2,
+        [("exponential", ExponentialMechanism, _plain), ("generalised", GeneralisedExponential, _generalised)],
+        many=True,
+    ),
 )
 def test_too_little_noise_is_noticed(way: str, kind: Any, less: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kind, "release", less(kind.release))
@@ -76,11 +81,13 @@ def test_too_little_noise_is_noticed(way: str, kind: Any, less: Any, monkeypatch
     assert "revenue below" in _failed(tuple(checks))
 
 
+@pytest.mark.long
 def test_noise_for_one_cent_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "_exponential", lambda epsilon: ExponentialMechanism(scale=1 / epsilon))
     assert "ε of exponential mechanism" in _failed(price.run(Settings(short=True)).checks)
 
 
+@pytest.mark.long
 def test_a_revenue_that_moves_by_more_than_its_price_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     count = price.revenues
     monkeypatch.setattr(price, "revenues", lambda values: 2 * count(values))

@@ -94,6 +94,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong == {"bound of bits found, Lapwing", "noise within its scale, Lapwing"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bits")
 def test_a_budget_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconstruction, "is_refused", lambda session, question, epsilon: False)

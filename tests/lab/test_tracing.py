@@ -65,6 +65,7 @@ def test_exact_means_in_lapwings_place_are_noticed(monkeypatch: pytest.MonkeyPat
     assert f"bound of members found, {OURS}, inner product" in wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attributes", [200, pytest.param(tracing.ATTRIBUTES, marks=pytest.mark.long)])
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch, attributes: int) -> None:
     """Of 600 noises 86 % are within the scale, and not 63 %: 7 standard deviations beyond the 76 % that hold."""

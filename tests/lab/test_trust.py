@@ -27,6 +27,7 @@ def test_it_holds_and_has_the_figures_of_the_comparison() -> None:
     assert errors["secure"] < errors["shuffled"] < errors["combined"] < errors["local"]
 
 
+@pytest.mark.long
 def test_another_epsilon_holds() -> None:
     assert experiment.run(Settings(epsilon=Fraction(3), short=True)).holds
 
@@ -46,6 +47,7 @@ def test_noise_by_one_server_only_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
     assert "squared error, secure" in wrong(experiment.run(Settings(short=True)))
 
 
+@pytest.mark.long
 def test_joint_noise_of_two_servers_only_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: one server's part is left out."""
 

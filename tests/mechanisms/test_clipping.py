@@ -16,6 +16,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import RaceToTheTop, UnboundedQuantile
 from lapwing.mechanisms.clipping import cut_sums
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
+from tests.support.effort import one_in
 from tests.support.enumeration import NoEntropy
 from tests.support.mechanisms import threshold_oracle as oracle
 from tests.support.privacy.oracle import real
@@ -203,7 +204,7 @@ def check_race_neighbours(states: Callable[[RaceToTheTop], Fraction], *, replace
     assert worst <= real(states(race)) + CLOSE
 
 
-@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("replaced", one_in(2, [False, True]))
 def test_the_loss_of_a_race_covers_all_neighbours(replaced: bool) -> None:
     check_race_neighbours(lambda race: race.loss("pure").amount, replaced=replaced)
 

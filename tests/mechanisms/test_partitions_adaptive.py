@@ -78,7 +78,7 @@ def check_moves(rule: Rerouting, cases: Iterator[tuple[list[Set], Set, int]]) ->
             assert sum((a - b) ** 2 for a, b in zip(after, before, strict=True)) <= most
 
 
-FEW = 200
+FEW = 100
 """How many random systems are tried; the systems beside them are what the planted bugs are caught by."""
 
 

@@ -69,7 +69,7 @@ def check_shortfall(name: str, stated: Callable[[Selector, int, Fraction], int])
                 assert misses(law_of(scores, scale), scores, h) <= 1 - real(confidence) + mpf(10) ** -12
 
 
-@SELECTORS
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long if n == "laplace" else ()) for n in BUILDS])
 def test_the_shortfall_holds(name: str) -> None:
     check_shortfall(name, lambda mechanism, n, confidence: mechanism.shortfall(n, confidence))
 

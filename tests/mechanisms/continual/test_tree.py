@@ -92,7 +92,7 @@ def mechanism(tree: SubtractiveTree, scale: Fraction = Fraction(2)) -> Continual
     return ContinualLaplace(tree=tree, participation=Events(1), norm=Fraction(1), scale=scale)
 
 
-@pytest.mark.parametrize("tree", one_in(3, TREES), ids=str)
+@pytest.mark.parametrize("tree", one_in(len(TREES), TREES), ids=str)
 def test_the_noise_of_estimates_is_that_of_the_nodes(tree: SubtractiveTree, monkeypatch: pytest.MonkeyPatch) -> None:
     b, _ = by_definition(tree)
     used = noise_in_estimates(tree, monkeypatch)

@@ -16,6 +16,7 @@ from lapwing.mechanisms import exact_programs, packing_solvers
 from lapwing.mechanisms.exact_programs import ExactProgram
 from lapwing.mechanisms.graphs import forest_programs, forests
 from lapwing.mechanisms.graphs.simple_graph import SimpleGraph, forest
+from tests.support.effort import one_in
 from tests.support.graphs import Pairs, oracle, shapes, simple
 
 HUBS: Pairs = frozenset((hub, fan) for hub in (0, 1) for fan in range(2, 202))
@@ -71,7 +72,7 @@ def test_fractions_find_the_value_of_programs_with_bounds() -> None:
         assert float(exact.value) == pytest.approx(-best.fun, abs=1e-7)
 
 
-@pytest.mark.parametrize("level", [1, 2, 3])
+@pytest.mark.parametrize("level", one_in(2, [1, 2, 3]))
 def test_a_value_is_that_of_the_program(level: int) -> None:
     for count in (2, 3, 4, 5):
         for pairs in shapes(count):
@@ -90,7 +91,9 @@ PATHS: list[Callable[[pytest.MonkeyPatch], None]] = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=["usual", "no solver", "wrong solver", "no trees", "no merges", "coarse"])
+@pytest.mark.parametrize(
+    "path", one_in(2, PATHS), ids=["usual", "no solver", "wrong solver", "no trees", "no merges", "coarse"]
+)
 def test_every_way_there_has_the_same_value(
     monkeypatch: pytest.MonkeyPatch, path: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
