@@ -29,6 +29,11 @@ from lapwing.privacy.statements import composed, uses_of
 from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, Row, people, table_of
 from tests.support.learn.with_keys import opened
+from tests.support.privacy.coarse import coarse
+
+__all__ = ["coarse"]
+
+pytestmark = pytest.mark.usefixtures("coarse")
 
 FEATURES = ["age", "pay", "plan"]
 

@@ -19,6 +19,11 @@ from lapwing.learn import OpacusAccountant
 from tests.support.effort import one_in
 from tests.support.learn.people import people
 from tests.support.learn.with_keys import opened
+from tests.support.privacy.coarse import coarse
+
+__all__ = ["coarse"]
+
+pytestmark = pytest.mark.usefixtures("coarse")
 
 RECORDED = json.loads((Path(__file__).parents[1] / "fixtures" / "learn" / "opacus_interface.json").read_text())
 DELTA = 1e-7

@@ -17,7 +17,10 @@ from lapwing.privacy.pairs import ApproximatePair, GaussianPair, LaplacePair, Ra
 from tests.support.effort import only
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
+from tests.support.privacy.coarse import coarse
 from tests.support.privacy.oracle import real
+
+__all__ = ["coarse"]
 
 DELTA = Fraction(1, 10**7)
 TENTH = Fraction(1, 10)
@@ -29,7 +32,7 @@ def above_at(found: ApproximateGaussianDP, epsilon: Fraction) -> mpf:
     return delta + (1 - delta) * oracle.gdp_delta(found.exact_part.amount, epsilon)
 
 
-def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction, every: int = 60) -> None:
+def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction, every: int = 130) -> None:
     """One use on a sample, whose curves are known, at many ε between the points and beyond the last."""
     for n in range(0, 400, every):
         epsilon = Fraction(n, 43)
@@ -44,9 +47,14 @@ def single() -> LossDistribution:
     return compose([(SubsampledPair(GaussianPair(MU**2), RATE), 1)])
 
 
-@pytest.mark.parametrize("every", [60, pytest.param(1, marks=pytest.mark.long)])
-def test_it_is_above_at_every_epsilon(every: int) -> None:
-    check_single_step(gaussian_above(single(), DELTA), MU, RATE, every)
+@pytest.mark.usefixtures("coarse")
+def test_it_is_above_between_few_points() -> None:
+    check_single_step(gaussian_above(single(), DELTA), MU, RATE)
+
+
+@pytest.mark.long
+def test_it_is_above_at_every_epsilon() -> None:
+    check_single_step(gaussian_above(single(), DELTA), MU, RATE, every=1)
 
 
 @pytest.mark.long

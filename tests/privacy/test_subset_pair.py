@@ -1,6 +1,6 @@
 """Mechanisms on a subset of a fixed size: their curve, their composition, lists of them, and what is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -30,16 +30,16 @@ def laplace_delta(size: Fraction, epsilon: mpf) -> mpf:
     return max(mpf(0), 1 - mp.exp((epsilon - real(size)) / 2))
 
 
-def check_one_use() -> None:
+def check_one_use(*named: str, epsilons: Sequence[Fraction] = (Fraction(0), TENTH, Fraction(1, 2))) -> None:
     """q·δ at log(1 + (e^ε − 1)/q), for ε ≥ 0."""
     q = mpf(3) / 20
-    cases: list[tuple[Pair, Callable[[mpf], mpf]]] = [
-        (GaussianPair(Fraction(4)), lambda e: oracle.gdp_delta(Fraction(4), e)),
-        (LaplacePair(Fraction(2)), lambda e: laplace_delta(Fraction(2), e)),
-    ]
-    for pair, delta in cases:
+    cases: dict[str, tuple[Pair, Callable[[mpf], mpf]]] = {
+        "gaussian": (GaussianPair(Fraction(4)), lambda e: oracle.gdp_delta(Fraction(4), e)),
+        "laplace": (LaplacePair(Fraction(2)), lambda e: laplace_delta(Fraction(2), e)),
+    }
+    for pair, delta in map(cases.__getitem__, named):
         loss = compose([(SubsetPair(pair, 3, 20), 1)])
-        for epsilon in (Fraction(0), TENTH, Fraction(1, 2)):
+        for epsilon in epsilons:
             check_delta(loss.to_delta(epsilon), q * delta(mp.log1p(mp.expm1(real(epsilon)) / q)), relative=0.01)
 
 
@@ -57,7 +57,13 @@ def check_many_uses() -> None:
 
 
 def test_one_use() -> None:
-    check_one_use()
+    check_one_use("laplace")
+    check_one_use("gaussian", epsilons=[Fraction(1, 2)])
+
+
+@pytest.mark.long
+def test_one_use_at_more_epsilons() -> None:
+    check_one_use("gaussian")
 
 
 def test_many_uses() -> None:
@@ -78,7 +84,7 @@ def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., 
     forget()
     monkeypatch.setattr(subset_pair, name, fault(getattr(subset_pair, name)))
     with pytest.raises((AssertionError, InvalidParameter)):
-        check_one_use()
+        check_one_use("laplace")
     forget()
 
 

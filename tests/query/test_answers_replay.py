@@ -60,7 +60,7 @@ def test_neighbours_look_the_same(
     folders: Path, rows: list[Row], others: list[Row], seed: int, measure: str, neighbouring: str
 ) -> None:
     catalog = described(folders, measure, neighbouring)
-    texts = questions(seed) if is_long() else random.Random(seed).sample(questions(seed), 5)
+    texts = questions(seed) if is_long() else random.Random(seed).sample(questions(seed), 3)
     assert compare(catalog, rows, neighbour(rows, others, neighbouring, seed), texts, PRICE) == []
 
 

@@ -39,7 +39,7 @@ from tests.support.query.questions import Grower
 from tests.support.query.worlds import VISITS
 
 CHUNKS = 20
-PARTS = 2
+PARTS = 3
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 KINDS = (("add_remove", 2), ("replace_one", 3))
 
@@ -90,6 +90,7 @@ def test_more_questions_of_the_corpus(place: Place, tmp_path: Path) -> None:
     ask_some(kept("one_table_more"), place, tmp_path)
 
 
+@pytest.mark.long
 def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
     """Otherwise it would pass by being refused."""
     found = answered(WORDS, corpus, place)

@@ -81,7 +81,7 @@ def plain(catalog: Catalog) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_the_sql_is_the_golden_sql(
     every: int, catalog: Catalog, facts: PublicData, sources: dict[str, Location]
 ) -> None:

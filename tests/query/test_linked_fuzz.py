@@ -15,7 +15,7 @@ from tests.support.query.fuzzing import LINKED, Case, Place, Values, answered, a
 from tests.support.query.linked_bugs import BUGS
 
 CHUNKS = 6
-PARTS = 4
+PARTS = 6
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 KINDS = {
     "by unit": ("by unit", "add_remove"),
@@ -90,6 +90,7 @@ def test_more_questions_of_the_corpus(worlds: Place, tmp_path: Path) -> None:
     ask_some(kept("linked_more"), worlds, tmp_path)
 
 
+@pytest.mark.long
 def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
     """Otherwise it would pass by being refused."""
     found = answered(WORDS, corpus, place)

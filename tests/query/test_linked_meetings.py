@@ -21,7 +21,7 @@ from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_
 from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
-PARTS = 3
+PARTS = 5
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 MEETINGS = max(560, CASES // 20)
 NEVER = 1 << 62
@@ -107,6 +107,7 @@ def shared(cases: Iterable[Case], place: Place) -> Counter[str]:
 UNITS = ("2 units", "3 units", "4 units")
 
 
+@pytest.mark.long
 def test_every_construct_is_in_the_corpus(corpus: list[Case], place: Place) -> None:
     """Otherwise it would pass by being refused."""
     counts = shared(corpus, place)

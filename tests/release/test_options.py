@@ -128,11 +128,11 @@ def too_small(text: str, connection: duckdb.DuckDBPyConnection, neighbouring: st
 
 @pytest.mark.parametrize("neighbouring", one_in(2, ["replace_one", "add_remove"]))
 @pytest.mark.parametrize("plan", one_in(2, [', other = "rest"', ""]))
-@pytest.mark.parametrize("part", one_in(4, range(4)))
+@pytest.mark.parametrize("part", one_in(6, range(6)))
 def test_no_unit_moves_a_measure_further_than_any_claim(
     neighbouring: str, plan: str, part: int, units: duckdb.DuckDBPyConnection
 ) -> None:
-    assert [wrong for text in QUESTIONS[part::4] for wrong in too_small(text, units, neighbouring, plan=plan)] == []
+    assert [wrong for text in QUESTIONS[part::6] for wrong in too_small(text, units, neighbouring, plan=plan)] == []
 
 
 def tight(text: str, connection: duckdb.DuckDBPyConnection, neighbouring: str) -> bool:
@@ -164,22 +164,23 @@ def test_some_unit_moves_it_as_far(text: str, neighbouring: str, units: duckdb.D
     assert tight(text, units, neighbouring)
 
 
-def found(units: duckdb.DuckDBPyConnection) -> bool:
-    return any(too_small(text, units, way) for text in QUESTIONS for way in ("add_remove", "replace_one"))
+def found(units: duckdb.DuckDBPyConnection, first: int) -> bool:
+    """Tell whether a question, from that of a number on, shows the bug."""
+    return any(too_small(text, units, way) for text in QUESTIONS[first:] for way in ("add_remove", "replace_one"))
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "bug"),
+    ("place", "name", "bug", "first"),
     [
-        (group_limits, "numbered", lambda function, unit, order, most: "row_number() OVER () > 0"),
-        (clamped_sums, "clamp", lambda value, *_: value),
+        (group_limits, "numbered", lambda function, unit, order, most: "row_number() OVER () > 0", 48),
+        (clamped_sums, "clamp", lambda value, *_: value, 8),
     ],
 )
 def test_a_bound_that_is_not_kept_is_found(
-    place: Any, name: str, bug: Any, units: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+    place: Any, name: str, bug: Any, first: int, units: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, name, bug)
-    assert found(units)
+    assert found(units, first)
 
 
 def test_values_that_are_not_clamped_are_found(
@@ -189,7 +190,7 @@ def test_values_that_are_not_clamped_are_found(
     plain, clamp = vars(render)["expression"], vars(render)["clamp"]
     monkeypatch.setattr(render, "expression", lambda node: '"age"' if "least" in str(node) else plain(node))
     monkeypatch.setattr(render, "clamp", lambda value, *ends: value if ends == (0, 1) else clamp(value, *ends))
-    assert found(units)
+    assert found(units, 32)
 
 
 def test_a_clamp_away_from_zero_that_forgets_absent_units_is_found(
@@ -203,7 +204,7 @@ def test_a_clamp_away_from_zero_that_forgets_absent_units_is_found(
         return stability._candidate(groups * (clamp[1] - clamp[0]), groups * (clamp[1] - clamp[0]) ** 2, "")
 
     monkeypatch.setattr(stability, "_clamped", narrow)
-    assert found(units)
+    assert found(units, 12)
 
 
 def test_rows_that_hold_under_any_clamp_are_found(
@@ -219,7 +220,7 @@ def test_rows_that_hold_under_any_clamp_are_found(
         return (*candidates(measure, **facts), rows)
 
     monkeypatch.setattr(stability, "sensitivity_bounds", both)
-    assert found(units)
+    assert found(units, 25)
 
 
 # ---- what the options mean -------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from tests.support.reviewed_rows import Reviewed
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
-        (1, 120),
+        (1, 80),
         pytest.param(5, 260, marks=pytest.mark.long),
         *(pytest.param(1000 * SEED + 10 + i, 1000, marks=pytest.mark.long) for i in range(20)),
     ],

@@ -16,7 +16,11 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import listed
 from lapwing.privacy.listing import Listed
 from lapwing.privacy.measures import PureDP
+from tests.support.privacy.coarse import CELLS, coarse
 
+__all__ = ["coarse"]
+
+pytestmark = pytest.mark.usefixtures("coarse")
 TRAINING = [listed("gaussian", 1000, sigma=1.1, rate=0.01)]
 FAILURE = Fraction(1, 10**7)
 
@@ -84,8 +88,9 @@ def test_training_is_charged_before_its_first_step(file: Path, session: lw.Sessi
 KILLED = """
 import os, signal, sys
 import lapwing as lw
-from lapwing.privacy import listed
+from lapwing.privacy import dominating_gaussian, listed
 
+dominating_gaussian._CELLS = {cells}
 session = lw.connect(sys.argv[1])
 session.reserve([listed("gaussian", 1000, sigma=1.1, rate=0.01)], "train a model", delta=1e-7)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -96,7 +101,9 @@ def test_a_process_that_is_killed_has_paid(file: Path, session: lw.Session) -> N
     """What it reserved is spent, though nobody can use it any more: a crash wastes budget and reveals nothing."""
     charged = session.reserve(TRAINING, "in a process that lives", delta=FAILURE).charged
     catalog = str(file.with_name("lapwing.toml"))
-    ended = subprocess.run([sys.executable, "-c", KILLED, catalog], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED.format(cells=CELLS), catalog], capture_output=True, text=True, check=False
+    )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert session.budget().spent == 2 * charged
     assert [row.asked for row in session.history()] == ["in a process that lives", "train a model"]

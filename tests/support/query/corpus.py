@@ -5,7 +5,7 @@ refused in another way. The short run asks so many that every part is below ever
 and those that are refused; the long run asks the rest, in which parts meet. They are kept as texts, so that they stay
 the same when the generators change.
 
-`LAPWING_WRITE_CORPUS=1 pytest tests/query -k is_in_the_corpus` chooses them anew.
+`LAPWING_WRITE_CORPUS=1 pytest tests/query -m long -k is_in_the_corpus` chooses them anew.
 """
 
 import dataclasses
