@@ -18,11 +18,11 @@ meeting = render_relations._meeting
 linked, joined_by_unit, at_most_one = linked_rows.linked, render_relations._joined_by_unit, identity.at_most_one
 
 
-def of_the_wrong_side(table: Any, link: Any, rows: Any, *, reads: bool = False) -> str:
+def of_the_wrong_side(table: Any, link: Any, *given: Any) -> str:
     """Take the parent's key for the unit."""
     unit = literals.unit_name(link.parent)
     key = identifier(link.on[0][1])
-    return linked(table, link, rows, reads=reads).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
+    return linked(table, link, *given).replace(f"theirs.{unit} AS", f"theirs.{key} AS", 1)
 
 
 def with_orphans(*given: Any, **further: Any) -> str:
