@@ -74,6 +74,7 @@ def test_the_relation_is_asked_for(run: Run) -> None:
     assert "replaced by another" in replaced.err
 
 
+@pytest.mark.long
 def test_a_plot_is_written_beside(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     outcome = run(*MIXED, "--delta", "1e-6", "--plot", str(file))

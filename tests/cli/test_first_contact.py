@@ -8,6 +8,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli.first_contact import split_asked
 from tests.support.cli.command import Run
+from tests.support.effort import only
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 PROTECTED = ("--privacy-unit", "person_id", "--max-rows", "3")
@@ -96,13 +97,17 @@ def test_a_shell_opens_a_file_too(folder: Path, run: Run, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("header", "said"),
-    [
-        ("1,34,55.2,a", "holds 1, 34, 55.2"),
-        ("x,2024-01-05", "holds 2024-01-05"),
-        ("id,3.5.2024", "holds 3.5.2024"),
-        ("country,1990,1991", None),
-        ("id,age", None),
-    ],
+    only(
+        [0, 3],
+        [
+            ("1,34,55.2,a", "holds 1, 34, 55.2"),
+            ("x,2024-01-05", "holds 2024-01-05"),
+            ("id,3.5.2024", "holds 3.5.2024"),
+            ("country,1990,1991", None),
+            ("id,age", None),
+        ],
+        many=True,
+    ),
 )
 def test_a_first_line_like_a_row_is_asked_about(folder: Path, run: Run, header: str, said: str | None) -> None:
     (folder / "odd.csv").write_text(f"{header}\n" + header.replace("x", "y") + "\n")
@@ -116,12 +121,16 @@ def test_a_first_line_like_a_row_is_asked_about(folder: Path, run: Run, header: 
 
 @pytest.mark.parametrize(
     ("sql", "more"),
-    [
-        ("SELECT COUNT(*) AS n FROM nothing", ()),
-        ("SELECT SUM(age) AS n FROM people", ()),
-        ("SELECT age FROM people", ()),
-        ("SELECT COUNT(*) AS n FROM people", ("--budget", "0.25")),
-    ],
+    only(
+        [1, 3],
+        [
+            ("SELECT COUNT(*) AS n FROM nothing", ()),
+            ("SELECT SUM(age) AS n FROM people", ()),
+            ("SELECT age FROM people", ()),
+            ("SELECT COUNT(*) AS n FROM people", ("--budget", "0.25")),
+        ],
+        many=True,
+    ),
 )
 def test_a_query_that_is_refused_writes_no_catalog(folder: Path, run: Run, sql: str, more: tuple[str, ...]) -> None:
     (folder / "people.csv").write_text("id,age\n1,30\n2,41\n")

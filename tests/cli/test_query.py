@@ -183,6 +183,7 @@ def test_colours_on_a_terminal_only_if_wanted(visits: Path) -> None:
     assert "\x1b" not in plain
 
 
+@pytest.mark.long
 def test_a_reader_that_has_enough_is_no_error(visits: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -54,6 +54,12 @@ SLOW = {
         "mechanisms/continual.md",
         "course/selection.md",
         "local/over-time.md",
+        "how-to/ask-questions.md",
+        "how-to/read-an-answer.md",
+        "how-to/change-the-data.md",
+        "how-to/disjoint-parts.md",
+        "how-to/sharpen-and-batch.md",
+        "mechanisms/unbounded-quantile.md",
     ),
 }
 """Pages whose examples draw millions, compose thousands, or ask several data sets: the long run is for them."""

@@ -87,6 +87,7 @@ EDGE_TRUTHS = {
 }
 
 
+@pytest.mark.long
 def test_at_a_high_price_node_answers_are_the_truth(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=10**6)) as graph:
         for (statistic, column), truth in NODE_TRUTHS.items():

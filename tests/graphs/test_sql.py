@@ -222,6 +222,7 @@ def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_pa
         assert graph.budget().spent == lw.PureDP(2)
 
 
+@pytest.mark.long
 def test_a_price_alone_is_asked_for_as_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, 40, RING, graph=TIES)
     for text in ("EXPLAIN PRIVACY SELECT GRAPH_TRIANGLES(friends)", f"EXPLAIN PRIVACY {TRIANGLES}"):
@@ -243,6 +244,7 @@ def test_every_answer_says_that_its_promise_is_the_weaker_one(tmp_path: Path) ->
         assert any("the budget of the edges of friends, ε = 20" in note for note in answer.notes)
 
 
+@pytest.mark.long
 def test_a_choice_may_be_renamed_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, 40, RING, epsilon=1000)
     with lw.connect(path) as session:

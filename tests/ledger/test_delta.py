@@ -77,7 +77,7 @@ def test_ten_tenths_of_delta_fill_what_is_kept_and_nothing_more_fits() -> None:
     assert isinstance(spend(state, Fraction(1, 2), 0), State), "the loss has a part of its own"
 
 
-@examples(60)
+@examples(20, 600)
 @given(st.lists(st.tuples(st.fractions(0, 1), st.fractions(0, KEPT)), max_size=10))
 def test_both_parts_are_kept_and_a_refusal_charges_neither(charges: list[tuple[Fraction, Fraction]]) -> None:
     state, spent, taken = ready(), Fraction(0), Fraction(0)

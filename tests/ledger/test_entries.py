@@ -80,7 +80,7 @@ def test_a_loss_of_another_measure_is_not_charged() -> None:
         charging(ready(1), request(GaussianDP(0.1)), TIME)
 
 
-@examples(60)
+@examples(20, 600)
 @given(st.lists(st.fractions(min_value=0, max_value=1, max_denominator=10**6), max_size=12))
 def test_the_state_is_the_exact_sum_of_what_was_granted(losses: list[Fraction]) -> None:
     state, total = ready(1), Fraction(0)

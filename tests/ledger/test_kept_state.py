@@ -17,6 +17,7 @@ from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
 from lapwing.ledger.transitions import fold
 from lapwing.privacy.measures import PureDP
+from tests.support.effort import one_in
 from tests.support.ledger.ledgers import charge, charged, opened, registration, spend
 from tests.support.ledger.places import Place
 
@@ -114,7 +115,7 @@ DOUBTS: dict[str, Callable[[Place], object]] = {
 }
 
 
-@pytest.mark.parametrize("doubt", DOUBTS.values(), ids=DOUBTS)
+@pytest.mark.parametrize("doubt", one_in(2, DOUBTS.values()), ids=DOUBTS)
 def test_what_is_in_doubt_is_passed_over(doubt: Callable[[Place], object], place: Place) -> None:
     whole = asked(place)
     doubt(place)

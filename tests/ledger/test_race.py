@@ -82,6 +82,7 @@ def test_checking_in_one_transaction_and_charging_in_another_overspends(
         survey(place, set(reported))
 
 
+@IN_A_FILE
 @AT_LENGTHS
 def test_a_fork_in_the_middle_of_charging_is_safe(place: Place, charges: Mapping[str, int]) -> None:
     reported = race("fork", place, charges, processes=1, start=interpreter)

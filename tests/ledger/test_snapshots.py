@@ -17,7 +17,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Mark, text_of
 from lapwing.ledger.snapshots import Snapshots
 from tests.support.ledger.ledgers import charge, charged, opened
-from tests.support.ledger.places import Place
+from tests.support.ledger.places import IN_A_FILE, Place
 
 CHARGES = 12
 LOOKS: dict[str, Callable[[Ledger], Any]] = {
@@ -71,6 +71,7 @@ def test_a_look_waits_for_nobody(look: Callable[[Ledger], Any], ledger: Ledger, 
                 hasty.state()
 
 
+@IN_A_FILE
 def test_twin_a_look_that_holds_the_ledger_is_found(
     ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

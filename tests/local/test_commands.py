@@ -469,6 +469,7 @@ def test_reports_come_from_several_files(task: client.Task, folder: Path, run: R
     assert json.loads(run(*ask, "-", stdin=b"\n".join(lines)).out)["reports"] == 40
 
 
+@pytest.mark.long
 def test_reports_that_a_collector_released_into_a_database(
     task: client.Task, folder: Path, run: Run, postgres: str
 ) -> None:

@@ -258,6 +258,7 @@ def test_of_many_days_some_are_drawn_and_the_last() -> None:
     assert drawn[-1] == {"day": max(days).isoformat(), "epsilon": 300.0, "holds": command.ALWAYS}
 
 
+@pytest.mark.long
 def test_the_chart_is_drawn() -> None:
     """Vega draws it: the steps, the two colours, and the limit."""
     vl_convert = pytest.importorskip("vl_convert")

@@ -275,6 +275,7 @@ def check_that_each_text_costs_no_more_than_one_for_ever(mechanism: Rappor, repo
 CHANGING = Rappor.published(HALF, Fraction(1, 10), Fraction(9, 10), bits=16, hashes=1, cohorts=1)
 
 
+@pytest.mark.long
 def test_the_number_of_texts_does_not_bound_the_loss() -> None:
     """A single change, seen in 8 reports of 16 bits, loses more than twice ε∞; and it grows with every report."""
     with pytest.raises(AssertionError):

@@ -149,6 +149,7 @@ def test_chart(run: Run, file: Path, tmp_path: Path) -> None:
         assert all({*row} == {*FIELDS, "collected"} for row in panel["data"]["values"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("suffix", "start"), only([1], {"html": b"<!DOCTYPE html>", "svg": b"<svg", "png": b"\x89PNG"}.items(), many=True)
 )

@@ -71,7 +71,7 @@ def check_law(mechanism: Any, draws: int = FEW) -> None:
 
 
 @pytest.mark.parametrize("draws", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
-@pytest.mark.parametrize("mechanism", one_in(2, MECHANISMS), ids=repr)
+@pytest.mark.parametrize("mechanism", one_in(4, MECHANISMS), ids=repr)
 def test_counts_have_the_law_of_reports(mechanism: Any, draws: int) -> None:
     check_law(mechanism, draws)
 

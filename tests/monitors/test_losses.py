@@ -71,7 +71,7 @@ def test_what_is_lost_stops_it(tmp_path: Path, loss: str) -> None:
         assert [released.hash for released in monitor._store.ticks()] == before
 
 
-@pytest.mark.parametrize("kind", one_in(2, QUESTIONS))
+@pytest.mark.parametrize("kind", one_in(3, QUESTIONS))
 def test_nothing_is_lost_where_nothing_is(tmp_path: Path, kind: str) -> None:
     city = half_way(tmp_path, kind)
     for _ in range(3):

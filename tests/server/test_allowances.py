@@ -182,6 +182,7 @@ def test_a_maximum_and_an_allowance_count_a_question_with_its_search(world: Worl
     assert world.charges() == 2
 
 
+@pytest.mark.long
 def test_a_search_that_is_looked_at_alone_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: what is asked after a search is not looked at before it."""
     monkeypatch.setattr(release_refusals, "require_within", lambda *_: None)
@@ -241,6 +242,7 @@ def test_the_stop_waits_for_a_charge_that_an_earlier_policy_decided(
         assert not stop_returns(world, go_on, 1)
 
 
+@pytest.mark.long
 def test_a_stop_that_does_not_wait_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the policy is changed and nobody takes the ledger."""
     monkeypatch.setattr(ServedDataset, "settle", lambda self: None)
@@ -260,6 +262,7 @@ def test_who_lost_a_grant_is_charged_nothing_by_a_request_that_was_let_in_before
     session.sql(question()["sql"], epsilon=EPSILON)
 
 
+@pytest.mark.long
 @on_both
 def test_a_split_reserves(world: World) -> None:
     policies, view = world.service.policies, world.session().budget()
@@ -331,6 +334,7 @@ def test_a_share_that_is_forgotten_is_found(world: World, monkeypatch: pytest.Mo
         test_who_has_a_share_reads_what_fits_into_it(world)
 
 
+@pytest.mark.long
 def test_what_the_curator_forbids_is_read_before_it_is_asked(world: World) -> None:
     view = world.session().budget()
     world.query("alice", question())
@@ -374,6 +378,7 @@ def test_what_is_said_to_fit_is_what_is_answered(world: World, holder: str) -> N
     assert explained(world, "carol").fits > FIT  # whom the cap alone holds
 
 
+@pytest.mark.long
 def test_what_is_said_to_be_left_is_the_caller_s(world: World) -> None:
     grant(world, "alice", ten(world))
     before = explained(world)
@@ -427,6 +432,7 @@ def test_a_refusal_is_told_in_the_words_that_it_comes_in(world: World) -> None:
     assert "for ever" in (refusals(world)[0] or "")
 
 
+@pytest.mark.long
 def test_a_search_counts_in_what_is_told(world: World) -> None:
     view = world.session().budget()
     grant(world, "alice", world.session().price(Fraction("0.2")).amount / view.total.amount)
@@ -574,6 +580,7 @@ def test_the_tightest_limit_is_named(
     assert named in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_budget_that_is_tighter_than_a_share_is_named(world: World) -> None:
     """Before a charge and at it: what is refused by both says what keeps to both."""
     session, view = world.session(), world.session().budget()

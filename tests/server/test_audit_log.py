@@ -142,6 +142,7 @@ def test_what_is_done_in_a_ledger_has_a_line_before_it_is_begun(
 # ---- On the command line ----
 
 
+@pytest.mark.long
 def test_on_the_command_line(world: World, tmp_path: Path, run: Run) -> None:
     place = world.service.store.name
     world.service.audit_mark.look()

@@ -105,6 +105,7 @@ def test_strange_fields_are_refused(world: World, every: int) -> None:
     assert faulty(world, "carol", every) == []
 
 
+@pytest.mark.long
 def test_half_of_a_character_would_be_a_bug(world: World) -> None:
     """What `Text` refuses is not refused by anything after it."""
     (check,) = (known for known in Text.__metadata__ if hasattr(known, "func"))  # type: ignore[attr-defined]

@@ -78,6 +78,7 @@ def test_cancelled_questions_are_no_faults(world: World, monkeypatch: pytest.Mon
     assert world.query("alice").status == 200
 
 
+@pytest.mark.long
 def test_what_is_stopped_after_its_bounds_were_found_says_what_was_charged(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +188,7 @@ def test_another_process_is_told_to_stop(world: World, monkeypatch: pytest.Monke
     assert [row.unanswered for row in world.session().budget().history] == ["interrupt"]
 
 
+@pytest.mark.long
 def test_curators_cancel_what_is_others_and_it_is_noted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stopped_midway(world, monkeypatch, who="carol")["status"] == "cancelled"
     lines = world.ask("GET", "/v1/audit", "carol").content.decode().splitlines()
@@ -194,6 +196,7 @@ def test_curators_cancel_what_is_others_and_it_is_noted(world: World, monkeypatc
     assert [(line["actor"], line["subject"]) for line in noted] == [("carol", "alice")]
 
 
+@pytest.mark.long
 def test_a_cancelled_question_is_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped_midway(world, monkeypatch)
     assert 'outcome="interrupted"} 1' in world.ask("GET", "/metrics", "carol").content.decode()

@@ -114,7 +114,7 @@ def assert_same(far: lw.RemoteAnswer, near: lw.Answer) -> None:
     assert polars.DataFrame(far).equals(polars.DataFrame(near))
 
 
-@pytest.mark.parametrize(("text", "parameters", "price"), one_in(10, QUESTIONS, many=True))
+@pytest.mark.parametrize(("text", "parameters", "price"), one_in(20, QUESTIONS, many=True))
 def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: Any, price: dict[str, Any]) -> None:
     remote, local = shared.connect("alice"), shared.session()
     before = remote.explain(text, parameters, **price)
@@ -132,6 +132,7 @@ def test_a_remote_answer_is_the_local_one(shared: World, text: str, parameters: 
     assert remote.explain(text, parameters, **price) == local.explain(text, parameters, **price)
 
 
+@pytest.mark.long
 def test_intervals_for_the_population_over_http(world: World) -> None:
     bought = world.query("alice").document
     path = f"/v1/answers/{bought['id']}"
@@ -306,6 +307,7 @@ def test_what_waits_is_the_same_answer(world: World) -> None:
         remote.pending("0" * 32)
 
 
+@pytest.mark.long
 def test_waiting_has_an_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with endless(monkeypatch) as came:
         pending = world.connect("alice").submit(QUESTIONS[0][0], epsilon=1)

@@ -47,6 +47,7 @@ def test_a_data_set_is_registered_and_asked(registry: World, tmp_path: Path, for
     assert registry.connect("carol", "fresh").budget() == session.budget()
 
 
+@pytest.mark.long
 def test_dates_and_decimals_of_a_catalog_arrive(registry: World, data: Path) -> None:
     (data / "days.csv").write_text("person_id,day,cost\n1,2026-01-05,0.10\n")
     columns = {
@@ -145,6 +146,7 @@ def test_a_budget_is_raised_once_and_written(registry: World, data: Path, monkey
         assert local.budget().total == session.budget().total
 
 
+@pytest.mark.long
 def test_a_catalog_that_could_not_be_written_is_told(registry: World, monkeypatch: pytest.MonkeyPatch) -> None:
     session = client.register(registry.address, TOML, token=registry.tokens["carol"])
 
@@ -157,6 +159,7 @@ def test_a_catalog_that_could_not_be_written_is_told(registry: World, monkeypatc
     assert session.budget().epsilon == 1
 
 
+@pytest.mark.long
 def test_closing_says_whether_it_was_open(world: World) -> None:
     remote = world.connect("carol", "open")
     with pytest.raises(lw.NotAuthorised):

@@ -138,6 +138,7 @@ def test_a_price_says_that_late_answers_refuse_the_charge(padded: tuple[World, Q
     assert priced(world, "explain", one)["refusal"] is None
 
 
+@pytest.mark.long
 def test_without_deadlines_no_price_speaks_of_late_answers(world: World) -> None:
     for _ in range(ALLOWED_OF_ONE):
         world.session().note_late(TICK, "alice")

@@ -142,7 +142,7 @@ def test_what_waits_for_another_answer_has_no_moments() -> None:
 MOMENT = st.integers(0, 60).map(lambda tenth: tenth / 20)
 
 
-@examples(20, 600)
+@examples(10, 600)
 @given(
     st.lists(st.tuples(st.integers(10, 30), st.integers(1, 20)), min_size=1, max_size=5),
     st.data(),

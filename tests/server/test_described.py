@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from lapwing.server.application import OPEN
 from lapwing.server.problems import FROM_HTTP, STATUS
 from tests.server.test_authorisation import MATRIX, prepared
@@ -113,6 +115,7 @@ def test_what_is_answered_is_described_and_what_is_not_is_found(world: World) ->
     assert any(line.startswith("POST /v1/datasets: invalid_parameter") for line in found)
 
 
+@pytest.mark.long
 def test_codes_are_known(shared: World) -> None:
     known = {kind.code for kind in STATUS} | set(FROM_HTTP.values())
     known |= {"invalid_request", "request_timeout", "internal", "engine_fault"}

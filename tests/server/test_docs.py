@@ -63,6 +63,7 @@ def test_the_page_about_serving_needs_curl_for_one_request_at_most() -> None:
     assert "sed " not in shown
 
 
+@pytest.mark.long
 def test_every_request_is_described(shared: World) -> None:
     described = shared.ask("GET", "/openapi.json").document
     for path, methods in described["paths"].items():

@@ -1,5 +1,7 @@
 """Over HTTP: keys alone that cost nothing, and a SELECT over the answer of another."""
 
+import pytest
+
 from tests.support.server.world import World, on_both
 
 NESTED = "SELECT * FROM (SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan) WHERE n > -1000 ORDER BY plan"
@@ -38,6 +40,7 @@ JOINED = (
 )
 
 
+@pytest.mark.long
 @on_both
 def test_a_question_over_several_answers_has_one_price(world: World) -> None:
     spent = world.session().budget().spent.amount

@@ -132,6 +132,7 @@ def test_who_may_ask_is_named_to_auditors_alone(world: World) -> None:
 HOSTILE = "<script>alert(1)</script>\"&'"
 
 
+@pytest.mark.long
 def test_a_client_has_the_page_that_the_service_shows(world: World) -> None:
     for who in ("alice", "carol"):
         far = world.connect(who, "open").guarantee()
@@ -291,6 +292,7 @@ def test_an_auditor_verifies_the_ledger_alone(world: World, tmp_path: Path) -> N
     assert state.hash in page(world, "audrey").content.decode()
 
 
+@pytest.mark.long
 def test_questions_go_on_after_a_raise(world: World) -> None:
     """Sessions that were made before know the new budget."""
     before = world.service.datasets._served["open"].session.acting_for("alice")

@@ -109,6 +109,7 @@ def test_a_request_that_is_sent_twice_is_one_question(world: World) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_a_request_that_broke_off_is_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service failed after the answer was bought: the same key brings it, and it is not counted twice."""
     id_, keep = made(world)["id"], holdout_store.HoldoutStore.keep
@@ -226,6 +227,7 @@ def test_a_share_of_the_budget_bounds_the_questions(world: World) -> None:
     assert refused.document["code"] == "allowance_exhausted"
 
 
+@pytest.mark.long
 def test_the_least_and_the_most_of_one_question_hold(world: World) -> None:
     view = world.session().budget()
     world.service.policies.divide(
@@ -293,6 +295,7 @@ def test_answers_are_listed_in_pages_and_dropped_as_others_are(world: World) -> 
     assert world.ask("GET", f"/v1/holdouts/{id_}", "alice").document["left"] == 2
 
 
+@pytest.mark.long
 def test_one_has_so_many_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holdout_store, "MOST_HOLDOUTS", 2)
     first, second = made(world)["id"], made(world)["id"]
@@ -303,6 +306,7 @@ def test_one_has_so_many_at_most(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert {page.document[0]["id"], rest.document[0]["id"]} == {first, second}
 
 
+@pytest.mark.long
 def test_what_a_remote_holdout_needs(world: World) -> None:
     with world.connect("alice") as far:
         for more in ({"people": 5}, {"people": 5, "questions": 5, "width": 0.1}, {"people": 5, "id": "x"}):

@@ -47,6 +47,7 @@ def test_a_key_of_another_request_is_refused(world: World) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_keys_of_two_people_are_two(world: World) -> None:
     service = world.service
     service.policies.grant("open", "bob", None, {}, world.session().budget().total, by="carol")
@@ -234,6 +235,7 @@ def test_an_answer_about_older_data_stays_as_it_was(world: World) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_arrow_holds_the_same_answer(world: World) -> None:
     import pyarrow as pa
 

@@ -33,6 +33,7 @@ def later(world: World, days: float) -> None:
     world.service.answers._clock = lambda: time.time() + days * DAY
 
 
+@pytest.mark.long
 @on_both
 @pytest.mark.parametrize("swept", [False, True])
 def test_an_answer_that_is_too_old_is_gone_and_says_so(keeping: World, swept: bool) -> None:

@@ -96,6 +96,7 @@ def test_new_data_are_seen_at_once(world: World, monkeypatch: pytest.MonkeyPatch
     assert now["rows"] != before["rows"]
 
 
+@pytest.mark.long
 def test_a_seal_that_does_not_change_serves_old_data(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a stale entry, as the ledger is not read again."""
     before = standing(world, monkeypatch)
@@ -142,6 +143,7 @@ def test_rights_are_looked_at_each_time(world: World, monkeypatch: pytest.Monkey
     assert world.query("alice").status == 401
 
 
+@pytest.mark.long
 def test_a_dropped_answer_stands_no_more(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     before = standing(world, monkeypatch)
     monkeypatch.setattr(world.service.answers, "is_kept", lambda _: False)
@@ -156,11 +158,13 @@ def test_nothing_stands_beside_public_tables(world: World) -> None:
     assert recent.seal is None
 
 
+@pytest.mark.long
 def test_it_is_counted_as_stored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     standing(world, monkeypatch)
     assert 'lapwing_questions_total{dataset="open",outcome="stored"} 3.0' in world.service.metrics.text()
 
 
+@pytest.mark.long
 def test_only_the_latest_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recent_answers, "MOST", 1)
     before = standing(world, monkeypatch)

@@ -52,6 +52,7 @@ def named(detail: str) -> str:
     return found[1]
 
 
+@pytest.mark.long
 @on_both
 def test_who_asks_for_less_is_told_the_least(world: World) -> None:
     reply = world.query("alice", question(cheap(world)))

@@ -68,6 +68,7 @@ def test_who_hangs_up_later_is_charged_and_finds_the_answer(one: World, monkeypa
     assert one.charges() == 1
 
 
+@pytest.mark.long
 def test_a_request_that_waits_too_long_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = ServiceSettings(rate=0, strangers=0, threads=1, answer_seconds=0.3)
     with serving(service_in(tmp_path, impatient)) as world, held(monkeypatch) as (came, go_on):

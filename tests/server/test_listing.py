@@ -83,6 +83,7 @@ def test_pages_together_are_the_list(world: World, monkeypatch: pytest.MonkeyPat
 TOKENS: Final = People.tokens
 
 
+@pytest.mark.long
 def test_a_page_begins_after_what_was_there_whatever_came_since(world: World) -> None:
     filled(world)
     first = world.ask("GET", "/v1/datasets/open/answers?limit=2", "alice")
@@ -171,6 +172,7 @@ def test_the_refusal_says_which_there_are(shared: World) -> None:
 # ---- A token that may do less ----
 
 
+@pytest.mark.long
 def test_a_token_of_fewer_rights_ends_itself_alone(world: World) -> None:
     people, full = world.service.people, world.ask("GET", "/v1/me", "alice").document["token"]
     world.tokens["reader"], reader = people.issue("alice", label="", scopes={"read"}, seconds=DAY, by="carol")

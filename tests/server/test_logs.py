@@ -218,6 +218,7 @@ def test_standard_error_is_lines_of_json_from_first_to_last(tmp_path: Path, work
     assert events[-1] == "ended"
 
 
+@pytest.mark.long
 def test_nothing_here_and_not_so_say_where_all_is_described(shared: World) -> None:
     nothing = shared.ask("GET", "/v1/nothing", "carol")
     assert (nothing.status, nothing.document["code"]) == (404, "not_found")

@@ -70,6 +70,7 @@ def test_a_budget_reads_no_charge(world: World, monkeypatch: pytest.MonkeyPatch)
     assert world.ask("GET", "/v1/datasets/open/guarantee", "alice").status == OK
 
 
+@pytest.mark.long
 def test_pages_of_the_history(world: World) -> None:
     for number in range(5):
         world.query("alice", counted(number))

@@ -75,6 +75,7 @@ def streamed(world: World, **headers: str) -> list[dict[str, str]]:
     return [dict(line.split(": ", 1) for line in block.split("\n")) for block in blocks]
 
 
+@pytest.mark.long
 def test_ticks_are_streamed_while_they_are_released(
     world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +96,7 @@ def test_ticks_are_streamed_while_they_are_released(
     assert [found.get("id") for found in again] == ["5", "6", None]
 
 
+@pytest.mark.long
 def test_a_stream_ends_in_time_and_streams_are_not_endless(
     world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_consistent_counts_are_shown_on_request(world: World, monitor: Monitor) 
     assert sum(shown) == max(0, sum(raw))
 
 
+@pytest.mark.long
 def test_ticks_are_read_without_those_before_them(
     world: World, monitor: Monitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

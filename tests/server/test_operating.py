@@ -146,6 +146,7 @@ def test_a_stopped_data_set_says_so_and_the_service_stays_ready(world: World, fr
     assert standing(world)["open"]["ready"]
 
 
+@pytest.mark.long
 def test_a_data_set_that_was_late_too_often_says_so_where_that_counts(world: World, fresh: None) -> None:
     service, session = world.service, world.session()
     timed, untimed = (
@@ -255,6 +256,7 @@ def test_alarms_go_nowhere_unencrypted(address: str) -> None:
 # ---- Limits and names ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_one_person_has_so_many_queries_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(service_in(tmp_path, replace(QUICK, parallel=2))) as world:
         replies: list[int] = []

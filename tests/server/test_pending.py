@@ -61,6 +61,7 @@ def test_what_its_turn_brings_is_told_and_a_refusal_costs_nothing(world: World) 
     assert world.charges() == 0
 
 
+@pytest.mark.long
 def test_a_bug_is_told_by_its_constant_message(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a private value")
@@ -145,6 +146,7 @@ def telling(world: World, document: Any) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_nobody_else_can_tell_that_it_is_there(world: World) -> None:
     document = submitted(world)
     assert telling(world, document) == []

@@ -17,7 +17,7 @@ from lapwing.server.people import DAY, RIGHTS_OF, People
 from lapwing.server.sqlite_store import SqliteStore
 from lapwing.server.store import Store
 from lapwing.server.store_places import open_store
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Iterator[SqliteStore]:
     opened.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=only([0], ["sqlite", "postgres"]))
 def known(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[People]:
     place = request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "known.db"
     opened = open_store(place)

@@ -72,6 +72,7 @@ def test_a_round_takes_what_is_there_now(session: Session, tmp_path: Path, told:
     assert [line.partition(" {")[0] for line in told] == ["data refreshed", "data are the same"]
 
 
+@pytest.mark.long
 def test_what_cannot_be_accepted_is_logged_and_the_version_before_answers(
     session: Session, tmp_path: Path, told: list[str]
 ) -> None:
@@ -88,6 +89,7 @@ def test_what_cannot_be_accepted_is_logged_and_the_version_before_answers(
     assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows()
 
 
+@pytest.mark.long
 def test_one_process_at_a_time_and_no_sooner_than_it_is_due(session: Session, told: list[str]) -> None:
     refresher(session, 3600).look()
     assert told == [], "it was fetched a moment ago"

@@ -267,6 +267,7 @@ def test_a_file_is_in_one_data_set_of_all_processes(data: Path, tmp_path: Path) 
     check_another_process_knows(data, tmp_path)
 
 
+@pytest.mark.long
 def test_looking_at_what_is_served_here_alone_is_found(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +277,7 @@ def test_looking_at_what_is_served_here_alone_is_found(
         check_another_process_knows(data, tmp_path)
 
 
+@pytest.mark.long
 def test_two_processes_at_once_make_one(data: Path, tmp_path: Path) -> None:
     services = [Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,))) for _ in range(2)]
     outcomes: list[str] = []
@@ -321,6 +323,7 @@ def test_a_file_of_a_data_set_that_cannot_be_opened_gets_no_new_budget(data: Pat
             service.close()
 
 
+@pytest.mark.long
 def test_a_ledger_of_another_budget_is_refused(data: Path, tmp_path: Path) -> None:
     """A catalog that is gone leaves its ledger, and with it the budget that was promised."""
     for epsilon, outcome in ((0.3, True), (0.4, False), (0.3, True)):
@@ -394,6 +397,7 @@ def test_others_ask_meanwhile(registry: World, monkeypatch: pytest.MonkeyPatch) 
     assert registry.ask("GET", "/v1/datasets/fresh", "carol").status == 200
 
 
+@pytest.mark.long
 def test_the_folder_is_named_if_there_are_several(tmp_path: Path, data: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -452,6 +456,7 @@ def test_a_file_of_another_data_set_is_not_opened_either(registry: World, data: 
     assert not (data / "second.lapwing.db").exists()
 
 
+@pytest.mark.long
 def test_two_budgets_of_one_file_are_found(
     registry: World, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

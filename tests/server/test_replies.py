@@ -48,6 +48,7 @@ def other_heads(world: World, who: str | None) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_head_is_answered_as_get_without_the_body(world: World) -> None:
     assert world.query("carol", WIDE).status == 200
     for who in (None, "carol", "bob") if is_long() else ("carol",):
@@ -110,6 +111,7 @@ def test_what_holds_texts_of_others_is_not_compressed(world: World, monkeypatch:
         assert world.ask("GET", route, "carol", headers=GZIP).headers.get("content-encoding") == "gzip", route
 
 
+@pytest.mark.long
 def test_the_client_takes_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = world.connect("alice").sql(str(WIDE["sql"]), epsilon=0.5)
     packed: list[int] = []

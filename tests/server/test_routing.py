@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any, cast
 
+import pytest
 from fastapi import FastAPI
 
 from lapwing.server.application import DividedApplication, application
@@ -44,6 +45,7 @@ def test_a_request_builds_its_route_alone(shared: World) -> None:
     assert built(app) == {"/healthz"}
 
 
+@pytest.mark.long
 def test_the_description_builds_all(shared: World) -> None:
     app = programs(shared)
     described = app.openapi()["paths"]

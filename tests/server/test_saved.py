@@ -70,6 +70,7 @@ def test_an_answer_is_opened_by_a_team_that_shares_it(team: World) -> None:
     assert acts[-2:] == ["answer shared", "answer shared no more"]
 
 
+@pytest.mark.long
 def test_an_answer_that_anybody_could_open_is_found(team: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: whoever asks is of the team."""
     answer = team.query("alice").document["id"]

@@ -148,7 +148,7 @@ class Links(HTMLParser):
 @pytest.mark.parametrize(
     ("said", "shown"),
     one_in(
-        3,
+        5,
         [
             ({}, "http://127.0.0.1:8000"),
             ({"host": "::1", "port": 80}, "http://[::1]:80"),

@@ -60,6 +60,7 @@ def test_a_busy_start_is_not_kept(calibration: Calibration, monkeypatch: pytest.
     ]
 
 
+@pytest.mark.long
 def test_what_is_measured_is_charged_and_kept_anew(calibration: Calibration) -> None:
     """A stored answer would take less than what people ask, as it was once."""
     before = len(calibration._service.session.budget().history)

@@ -110,7 +110,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[objec
     return snapshot.digests["visits"], answers
 
 
-@pytest.mark.parametrize("door", one_in(3, DOORS))
+@pytest.mark.parametrize("door", one_in(6, DOORS))
 def test_digest_and_integers_are_those_of_a_file(
     door: str, tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[str, list[object]]
 ) -> None:

@@ -174,6 +174,7 @@ def _plain(folder: Path) -> str:
 # ---- dying ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_server_that_dies_leaves_what_was_there(own_postgres: Postgres, tmp_path: Path) -> None:
     url = own_postgres.url()
     source = rows.fill_postgres(url, ROWS)
@@ -195,6 +196,7 @@ def test_a_server_that_dies_leaves_what_was_there(own_postgres: Postgres, tmp_pa
     )
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_leaves_nothing_that_answers(postgres: str, tmp_path: Path) -> None:
     source = rows.fill_postgres(postgres, ROWS)
     slow = "SELECT * FROM visits WHERE pg_catalog.pg_sleep(0.05) IS NOT NULL"

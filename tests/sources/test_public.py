@@ -106,7 +106,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], s
     return answers, fetch(catalog(folder, "there.parquet", source)).public["tariffs"].digest
 
 
-@pytest.mark.parametrize("door", one_in(3, DOORS))
+@pytest.mark.parametrize("door", one_in(6, DOORS))
 def test_a_public_table_by_every_door(
     door: Callable[..., str], tmp_path: Path, request: pytest.FixtureRequest, reference: tuple[list[object], str]
 ) -> None:

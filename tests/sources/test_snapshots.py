@@ -105,6 +105,7 @@ def test_a_question_that_runs_is_answered_from_what_it_began_with(
         assert counted(session, 1) > 4_000, "the next one is of the next version"
 
 
+@pytest.mark.long
 def test_letting_go_too_early_would_be_noticed(made: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: an engine is closed as soon as another version is current."""
     lw.refresh_data(made)
@@ -147,6 +148,7 @@ def test_questions_and_refreshes_side_by_side(made: Catalog, tmp_path: Path) -> 
         assert (wrong, session.faults()) == ([], ())
 
 
+@pytest.mark.long
 def test_looking_at_the_data_removes_nothing_that_was_accepted(made: Catalog, tmp_path: Path) -> None:
     """Nobody has asked yet, and the curator looks at what came since, again and again."""
     lw.refresh_data(made)
@@ -278,6 +280,7 @@ def test_two_hosts_answer_from_one_version_or_say_that_they_do_not(hosts: list[C
         assert here.budget().version == there.budget().version == 2
 
 
+@pytest.mark.long
 def test_two_hosts_may_share_what_was_fetched(hosts: list[Catalog], postgres: str) -> None:
     one, two = hosts
     lw.refresh_data(one)
@@ -292,6 +295,7 @@ def test_two_hosts_may_share_what_was_fetched(hosts: list[Catalog], postgres: st
 # ---- indexes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_index_is_beside_its_snapshot_and_answers_the_same(made: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     from lapwing.engines import open_indexed_engine
     from lapwing.engines.base import IndexState

@@ -31,7 +31,7 @@ from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Cost
 from lapwing.server.deadline.turns import Turns
 from lapwing.session import Session
-from tests.support.effort import is_long, some
+from tests.support.effort import is_long, only, some
 from tests.support.engines.tables import catalog as one_table
 from tests.support.engines.tables import parquet
 from tests.support.query import neighbours
@@ -142,11 +142,15 @@ def uncounted(ledger: Ledger, sequences: Sequence[int], _cause: str, whole: Any 
 
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
-    [
-        (state, "FAULTS_ALLOWED", 100),
-        (state, "FAULTS_ALLOWED", 4),
-        (Ledger, "record_unanswered", uncounted),
-    ],
+    only(
+        [1],
+        [
+            (state, "FAULTS_ALLOWED", 100),
+            (state, "FAULTS_ALLOWED", 4),
+            (Ledger, "record_unanswered", uncounted),
+        ],
+        many=True,
+    ),
 )
 def test_t11_twin_failures_that_nobody_counts(
     place: object, name: str, bug: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -204,6 +204,7 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     assert "carol" not in alice.go("/console/data/open/charges").text
 
 
+@pytest.mark.long
 def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> None:
     """Follow all links from the first page on, as far as they go, and look at where forms go."""
     alice.submit(priced(alice), "/ask/answer")

@@ -51,6 +51,7 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
     assert acts(place)[-3:] == ["person added", "grant made", "person changed"]
 
 
+@pytest.mark.long
 def test_a_token_is_shown_once_and_lets_a_program_in_until_it_is_ended(carol: Visitor, place: World) -> None:
     made = carol.submit(carol.go("/console/people/alice"), "/token", label="notebook", days="3", read="on")
     (token,) = re.findall(r"lapwing_[A-Za-z0-9_-]{43}", made.text)

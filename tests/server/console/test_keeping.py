@@ -74,6 +74,7 @@ def test_who_has_no_team_is_told(settled: World) -> None:
     assert "You are in no team" in told.text
 
 
+@pytest.mark.long
 def test_an_answer_is_passed_on_within_a_team(team: tuple[Visitor, Visitor]) -> None:
     alice, bob = team
     charges = alice.world.charges()

@@ -231,6 +231,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browser_sessions, "ROTATION", -1.0)
 
 
+@pytest.mark.long
 @on_both
 def test_the_provider_is_asked_again_whether_somebody_may_come_in(
     place: World, issuer: Issuer, always: None, monkeypatch: pytest.MonkeyPatch

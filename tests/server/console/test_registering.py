@@ -152,6 +152,7 @@ def test_a_service_without_folders_says_so(place: World) -> None:
     assert "lapwing serve --data FOLDER" in visitor(place, "carol").go("/console/register").text
 
 
+@pytest.mark.long
 def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> None:
     carol = visitor(place, "carol")
     page = carol.go("/console/data/open/cap")

@@ -64,6 +64,7 @@ def test_with_tls_cookies_go_over_tls_alone_and_to_this_host(place: World) -> No
     assert "; Secure" in response.headers["set-cookie"]
 
 
+@pytest.mark.long
 def test_a_cookie_is_no_token(alice: Visitor) -> None:
     cookie = alice.cookies["lapwing"]
     world = alice.world
