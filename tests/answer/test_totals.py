@@ -122,7 +122,7 @@ def agree(asked: Question, values: Mapping[Measure, Any]) -> bool:
 
 
 @pytest.mark.parametrize("seed", one_in(3, numbers(1, 20)))
-@pytest.mark.parametrize("clause", CLAUSES)
+@pytest.mark.parametrize("clause", one_in(2, CLAUSES))
 def test_all_conditions_hold_once_and_for_all(clause: str, seed: int) -> None:
     asked = question(clause)
     true, raw, deviations = released(asked, seed)

@@ -109,7 +109,7 @@ def plainly(exact: Exact) -> list[object]:
     return [exact.cells, by_value(exact.holders), leaves]
 
 
-@pytest.mark.parametrize("text", one_in(24, GOLDEN))
+@pytest.mark.parametrize("text", one_in(48, GOLDEN))
 def test_every_golden_question_finds_the_same(
     text: str, pair: tuple[DuckDB, DuckDB], golden_catalog: Catalog, facts: PublicData
 ) -> None:
@@ -501,6 +501,7 @@ def test_builders_and_readers_may_race(found: Catalog) -> None:
         engine.close()
 
 
+@pytest.mark.long
 def test_threads_of_one_engine_share_an_index_that_goes(found: Catalog, engine: DuckDB, stored: Path) -> None:
     expected = cold(found, QUESTIONS[1])
     seen: list[Any] = []

@@ -124,6 +124,7 @@ def forgetful(epsilon: Fraction) -> Iterator[Forgetful]:
         yield Forgetful(session)
 
 
+@pytest.mark.long
 def test_a_system_that_forgets_its_answers_and_its_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(averaging, "protected_students", forgetful)
     found = averaging.run(Settings(epsilon=Fraction(1), against="lapwing", short=True))

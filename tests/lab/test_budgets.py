@@ -53,6 +53,7 @@ def test_costs_are_those_of_the_formulas_at_the_ends(epsilon: float) -> None:
     assert deltas[0] < mpf("1e-6") < deltas[1]
 
 
+@pytest.mark.long
 def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Session.sql
 

@@ -116,6 +116,7 @@ def test_local_sensitivity_in_smooths_place_is_noticed(monkeypatch: pytest.Monke
     assert "largest step of ln S between neighbours" in wrong
 
 
+@pytest.mark.long
 def test_medians_by_too_little_noise_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     law = median.smooth
     monkeypatch.setattr(

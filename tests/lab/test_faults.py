@@ -22,6 +22,7 @@ def few_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "OTHERS", 1)
 
 
+@pytest.mark.long
 def test_a_fault_tells_all_and_lapwing_has_none() -> None:
     found = faults.run(Settings(short=True))
     assert found.holds

@@ -53,6 +53,7 @@ def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert group.run(Settings(epsilon=epsilon, short=True)).holds
 
 
+@pytest.mark.long
 def test_a_loss_that_does_not_grow_with_the_group_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PureDP, "for_group", lambda loss, size: loss)
     assert not group.run(Settings(short=True)).holds

@@ -56,6 +56,7 @@ def test_too_little_noise_tells_whether_bob_is_in(monkeypatch: pytest.MonkeyPatc
     assert failed == ["right guess whether Bob is in", "right guess which he is, if he is in"]
 
 
+@pytest.mark.long
 def test_an_engine_without_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def exact(self: DiscreteLaplace, values: Any, *rest: object) -> Any:
         return values

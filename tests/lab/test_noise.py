@@ -9,6 +9,7 @@ import pytest
 from lapwing import noise
 from lapwing.lab import Settings
 from lapwing.lab import noise as experiment
+from tests.support.effort import one_in
 from tests.support.lab.laws import discrete_laplace
 
 
@@ -28,7 +29,7 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     assert [[round(float(share or 0), 2) for share in shown[a]] for a in (55, 54)] == [[0.39, 0.46], [0.19, 0.17]]
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.5, 1, 2])
+@pytest.mark.parametrize("epsilon", one_in(3, [0.1, 0.2, 0.5, 1, 2]))
 def test_risk_and_its_spread_are_those_of_the_law(epsilon: float) -> None:
     reach = round(60 / epsilon)
     places = np.arange(-reach, reach + 1)

@@ -68,6 +68,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not one_query.run(Settings(epsilon=Fraction(1), against="lapwing", short=True)).holds
 
 
+@pytest.mark.long
 def test_exact_counts_in_the_place_of_the_engine_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: an engine that adds no noise, asked by the attack itself."""
 

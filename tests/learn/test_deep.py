@@ -87,13 +87,14 @@ def longest(parts: Integers) -> int:
     return max(int(sum(int(entry) ** 2 for entry in one)) for one in parts)
 
 
-def test_no_unit_adds_more_than_the_bound() -> None:
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_no_unit_adds_more_than_the_bound(every: int) -> None:
     """Whatever the weights are: gradients that are not finite count as nothing."""
     units, network = units_of(3, 5, 3), dense((4,))
     places, sums, weights = Places.of(units, ROWS_PER_PERSON), compiled(network), started(network, 5, 3)
-    for size in (0.0, 1e-30, 1.0, 1e18, 3e38):
+    for size in (0.0, 1e-30, 1.0, 1e18, 3e38)[::every]:
         large = jax.tree.map(lambda leaf, size=size: jnp.float32(size) * jnp.sign(leaf), weights)
-        for clip in (1e-300, 1e-3, 1.0, 1e300):
+        for clip in (1e-300, 1e-3, 1e300, 1.0)[::every]:
             assert (
                 longest(np.array([summed(sums, large, places, np.array([unit]), clip) for unit in range(3)]))
                 <= BOUND**2

@@ -238,6 +238,7 @@ def test_no_person_decides_whether_there_is_a_choice(tmp_path: Path, tries: int 
             assert model.place_ in (0, 1)
 
 
+@pytest.mark.long
 def test_a_score_says_nothing_of_one_persons_pay(tmp_path: Path) -> None:
     """The oracle of the review: before, a fault told on which side of a threshold somebody's pay is, at ε = .001."""
     rows = [row for row in people(1) if row["pay"] < 190]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import lapwing as lw
 from lapwing import mechanisms
 
@@ -28,6 +30,7 @@ def test_python_and_type_checkers_find_the_same_names_in_the_same_places() -> No
     assert set(homes) <= set(dir(mechanisms))
 
 
+@pytest.mark.long
 def test_a_session_imports_no_mechanism_that_questions_do_not_use() -> None:
     code = (
         "import sys, lapwing.session; print(*(name for name in sys.modules if name.startswith('lapwing.mechanisms')))"

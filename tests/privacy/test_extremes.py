@@ -118,6 +118,7 @@ def check_many(epsilons: list[Fraction]) -> None:
         assert found.upper - found.lower <= 0.01 * found.upper + 1e-15
 
 
+@pytest.mark.long
 def test_many_points_share_their_curves(monkeypatch: pytest.MonkeyPatch) -> None:
     epsilons = [Fraction(n, 200) for n in range(30)]
     check_many(epsilons)

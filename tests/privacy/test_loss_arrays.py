@@ -78,6 +78,7 @@ def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., 
         check_list("training", "remove")
 
 
+@pytest.mark.long
 def test_the_other_direction_is_no_bound() -> None:
     loss = LISTS["training"]
     other = arrays_of(loss, direction="add", step=Fraction(1, 50))

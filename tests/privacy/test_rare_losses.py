@@ -129,6 +129,7 @@ def test_copies_of_rare_losses_that_are_charged(monkeypatch: pytest.MonkeyPatch)
     forget()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", only([1], [Fraction(9, 10000), Fraction(11, 10000)]), ids=str)
 def test_twin_another_rate(rate: Fraction) -> None:
     found = compose([(sampled("1e-3"), 2)], width=THOUSANDTH).to_epsilon(MILLIONTH)
@@ -178,6 +179,7 @@ def test_as_narrow_as_asked(
     assert found.upper <= above + 1e-3
 
 
+@pytest.mark.long
 def test_far_below_all_else() -> None:
     """At δ = 10⁻¹² rounding is what is left: 0.01 is still kept."""
     found = compose([(sampled("1e-5"), 10)], width=HUNDREDTH).to_epsilon(MILLIONTH**2)

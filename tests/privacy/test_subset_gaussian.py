@@ -61,13 +61,17 @@ def test_moments_at_a_large_tilt() -> None:
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [
-        ("losses_at", lambda f: lambda m, rate, x: f(m, rate * Fraction(999, 1000), x)),
-        ("losses_at", lambda f: lambda m, rate, x: f(m, 1 - rate, x)),
-        ("_rest", lambda f: lambda law: f(replace(law, rate=law.rate * 2))),
-        ("_FAR", lambda f: 2.0),
-        ("gauss_rule", lambda f: lambda: f()._replace(shares=f().shares * (1 - 1e-7))),
-    ],
+    one_in(
+        2,
+        [
+            ("losses_at", lambda f: lambda m, rate, x: f(m, rate * Fraction(999, 1000), x)),
+            ("losses_at", lambda f: lambda m, rate, x: f(m, 1 - rate, x)),
+            ("_rest", lambda f: lambda law: f(replace(law, rate=law.rate * 2))),
+            ("_FAR", lambda f: 2.0),
+            ("gauss_rule", lambda f: lambda: f()._replace(shares=f().shares * (1 - 1e-7))),
+        ],
+        many=True,
+    ),
     ids=["a smaller rate", "1 − rate", "less at 0", "a truncated tail", "weights rounded inwards"],
 )
 def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., object]) -> None:

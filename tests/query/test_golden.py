@@ -156,7 +156,7 @@ def asked(plain: duckdb.DuckDBPyConnection, question: str) -> list[dict[str, Any
     return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
 
 
-@pytest.mark.parametrize("entry", one_in(6, ENTRIES), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", one_in(9, ENTRIES), ids=lambda entry: entry.name)
 def test_the_question_and_its_sql_mean_the_same(
     entry: Entry, catalog: Catalog, facts: PublicData, engine: DuckDB, plain: duckdb.DuckDBPyConnection
 ) -> None:

@@ -74,8 +74,8 @@ def test_a_ladder_that_does_not_rise_is_found() -> None:
 
 
 def test_numbers_are_drawn_by_the_law() -> None:
-    """The relative frequencies of 1,500 draws, within eight standard deviations of what the law says."""
-    law, value, draws = Ladder(scale=Fraction(1, 2)), 5, 1_500
+    """The relative frequencies of 700 draws, within eight standard deviations of what the law says."""
+    law, value, draws = Ladder(scale=Fraction(1, 2)), 5, 700
     weights = {x: exp(-min(rung(value, x, 1), law.rungs) * 2) for x in range(60)}
     total = sum(weights.values())
     found = np.bincount([law.release(value, triangle_steps(1)) for _ in range(draws)], minlength=60)

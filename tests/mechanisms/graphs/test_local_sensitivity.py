@@ -19,6 +19,7 @@ from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.graphs.local_sensitivity import NoisyLocalSensitivity, tail_of
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from tests.support.effort import only
 from tests.support.graphs import simple
 
 Floats = NDArray[np.float64]
@@ -133,7 +134,7 @@ def narrower(loss: Loss, sensitivity: object) -> RoundedGaussian | DiscreteLapla
     return RoundedGaussian(sigma=found.sigma * Fraction(9, 10))
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=["pure", "gdp"])
+@pytest.mark.parametrize("loss", only((0,), LOSSES), ids=["pure", "gdp"])
 @pytest.mark.parametrize(
     ("spoil", "one", "other"),
     [
