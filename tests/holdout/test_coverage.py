@@ -133,10 +133,10 @@ def test_a_part_that_is_used_twice_is_found_out(monkeypatch: pytest.MonkeyPatch)
     answer = splitting.SplittingAnswering.answer
     drawing, covers = np.random.default_rng(), 0
     monkeypatch.setattr(splitting.SplittingAnswering, "answer", same)
-    for _ in range(20):
+    for _ in range(14):
         holdout = ReusableHoldout(sample(6_000, drawing), strategy="splitting", questions=150, confidence=CONFIDENCE)
         covers += covered(ANALYSTS[3](holdout.query, 150, drawing))
-    assert not holds(covers, 20)
+    assert not holds(covers, 14)
 
 
 # Thresholdout.

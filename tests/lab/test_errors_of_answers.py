@@ -21,7 +21,7 @@ def failed(found: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "sizes"),
     one_in(
-        3,
+        4,
         [
             ("tails", {"d": 100, "repetitions": 1_000}),
             ("risk", {"d": 64, "repetitions": 10_000}),

@@ -10,13 +10,14 @@ import pytest
 from lapwing import lab
 from lapwing.lab import Settings, freedman, overfitting, remembering, selection_laws, stability
 from lapwing.mechanisms import ExponentialMechanism, RoundedGaussian
+from tests.support.effort import only
 
 
 def _failed(checks: Any) -> str:
     return " · ".join(check.what for check in checks if not check.holds)
 
 
-@pytest.mark.parametrize("name", ["overfitting", "remembering", "stability"])
+@pytest.mark.parametrize("name", only((0, 2), ["overfitting", "remembering", "stability"]))
 def test_they_hold(name: str) -> None:
     assert lab.run(name, short=True).holds
 

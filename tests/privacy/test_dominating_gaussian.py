@@ -32,7 +32,7 @@ def above_at(found: ApproximateGaussianDP, epsilon: Fraction) -> mpf:
     return delta + (1 - delta) * oracle.gdp_delta(found.exact_part.amount, epsilon)
 
 
-def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction, every: int = 130) -> None:
+def check_single_step(found: ApproximateGaussianDP, mu: Fraction, rate: Fraction, every: int = 150) -> None:
     """One use on a sample, whose curves are known, at many ε between the points and beyond the last."""
     for n in range(0, 400, every):
         epsilon = Fraction(n, 43)

@@ -15,7 +15,7 @@ from tests.support.query.fuzzing import LINKED, Case, Place, Values, answered, a
 from tests.support.query.linked_bugs import BUGS
 
 CHUNKS = 6
-PARTS = 6
+PARTS = 8
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 KINDS = {
     "by unit": ("by unit", "add_remove"),

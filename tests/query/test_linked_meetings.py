@@ -21,7 +21,7 @@ from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_
 from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
-PARTS = 5
+PARTS = 7
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 MEETINGS = max(560, CASES // 20)
 NEVER = 1 << 62
