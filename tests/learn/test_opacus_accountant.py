@@ -106,11 +106,14 @@ def test_epsilon_is_that_of_the_steps_so_far(session: lw.Session) -> None:
     assert made.history == [(3, 1, 2), (5, 1, 1)]
 
 
+WORSE: list[tuple[float, float, int]] = [(1.09, 0.02, 1), (1.1, 0.021, 1), (1.1, 0.02, 2), (1.1, 0.0, 1)]
+
+
 @pytest.mark.parametrize("bugs", one_in(2, [slice(0, 2), slice(2, 4)]), ids=["noise, sample", "batches, none"])
 def test_what_loses_more_than_was_paid_is_refused(session: lw.Session, bugs: slice) -> None:
     """The planted bugs: less noise, a larger sample, one that is accumulated over two batches, and none at all."""
     made = accountant(session, noise_multiplier=1.1, sample_rate=0.02)
-    for noise, rate, iterations in ((1.09, 0.02, 1), (1.1, 0.021, 1), (1.1, 0.02, 2), (1.1, 0.0, 1))[bugs]:
+    for noise, rate, iterations in WORSE[bugs]:
         optimizer = Optimizer(noise, made.get_optimizer_hook_fn(rate))
         optimizer.accumulated_iterations = iterations
         with pytest.raises(BudgetExhausted, match="is not what was paid"):
