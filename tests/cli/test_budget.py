@@ -81,6 +81,7 @@ def test_keys_take_their_part_of_delta(folder: Path, run: Run, measure: str) -> 
     assert json.loads(run("budget", "--format", "json").out)["spent_delta"] == "0.0000006"
 
 
+@pytest.mark.long
 def test_a_pure_sum_holds_whenever(folder: Path, run: Run) -> None:
     spend(run, "pure", ("0.5", "1"))
     view = read()

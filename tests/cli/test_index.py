@@ -24,6 +24,7 @@ def test_an_index_is_built_seen_and_dropped(visits: Path, run: Run) -> None:
     assert run("index", "status").out == ABSENT
 
 
+@pytest.mark.long
 def test_an_index_of_older_data_is_not_used(visits: Path, run: Run) -> None:
     run("index", "build")
     write_visits(visits, people=20)

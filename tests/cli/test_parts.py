@@ -17,6 +17,7 @@ def wards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_explain_says_what_is_charged_and_left(wards: Path, run: Run) -> None:
     run("query", about(2), "--epsilon", "0.6")
     said = run("explain", about(1, 2), "--epsilon", "0.3").out

@@ -35,6 +35,7 @@ def test_a_pipe_gets_nothing_but_csv(visits: Path, run: Run) -> None:
     assert "note" in outcome.err
 
 
+@pytest.mark.long
 def test_no_rows_in_a_pure_ledger(folder: Path, run: Run) -> None:
     assert run(*(option for option in INIT if option not in ("--delta", "1e-6"))).status == 0
     question = "SELECT plan, STDDEV(cost) AS s FROM visits GROUP BY plan LIMIT 0"

@@ -185,34 +185,38 @@ def completions(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("text", "offered"),
-    [
-        ("SELECT COUNT(*) FROM v", ["visits"]),
-        ("SELECT pl", ["plan"]),
-        ("select per", ["person_id"]),
-        ("SELECT AVG(cou", ["COUNT(", "COUNT_IF("]),
-        (
-            "SELECT COUNT(*) FROM visits GROUP BY R",
-            [
-                "RANK(",
-                "REGEXP_EXTRACT(",
-                "REGEXP_MATCHES(",
-                "REGEXP_REPLACE(",
-                "REPLACE(",
-                "RIGHT(",
-                "ROUND(",
-                "ROW_NUMBER(",
-                "ROLLUP",
-            ],
-        ),
-        ("SELECT COUNT(*) FROM visits WHERE plan = '", ["a'", "b'"]),
-        ("SELECT COUNT(*) FROM visits WHERE \"plan\" IN ('a', 'b", ["b'"]),
-        ("SELECT COUNT(*) FROM visits WHERE cost = 'a", []),
-        ("SELECT COUNT(*) FROM visits ", []),
-        (".des", [".describe"]),
-        (".describe v", ["visits"]),
-        (".mode c", ["csv"]),
-        (".explain SELECT pl", ["plan"]),
-    ],
+    one_in(
+        4,
+        [
+            ("SELECT COUNT(*) FROM v", ["visits"]),
+            ("SELECT pl", ["plan"]),
+            ("select per", ["person_id"]),
+            ("SELECT AVG(cou", ["COUNT(", "COUNT_IF("]),
+            (
+                "SELECT COUNT(*) FROM visits GROUP BY R",
+                [
+                    "RANK(",
+                    "REGEXP_EXTRACT(",
+                    "REGEXP_MATCHES(",
+                    "REGEXP_REPLACE(",
+                    "REPLACE(",
+                    "RIGHT(",
+                    "ROUND(",
+                    "ROW_NUMBER(",
+                    "ROLLUP",
+                ],
+            ),
+            ("SELECT COUNT(*) FROM visits WHERE plan = '", ["a'", "b'"]),
+            ("SELECT COUNT(*) FROM visits WHERE \"plan\" IN ('a', 'b", ["b'"]),
+            ("SELECT COUNT(*) FROM visits WHERE cost = 'a", []),
+            ("SELECT COUNT(*) FROM visits ", []),
+            (".des", [".describe"]),
+            (".describe v", ["visits"]),
+            (".mode c", ["csv"]),
+            (".explain SELECT pl", ["plan"]),
+        ],
+        many=True,
+    ),
 )
 def test_completion(visits: Path, text: str, offered: list[str]) -> None:
     assert completions(text) == offered, visits
@@ -240,13 +244,17 @@ def test_a_name_that_is_no_word_is_quoted(visits: Path) -> None:
 
 @pytest.mark.parametrize(
     ("keys", "taken"),
-    [
-        ("SELECT 1;\r", "SELECT 1;"),
-        ("SELECT\r1;\r", "SELECT\n1;"),
-        (".tables\r", ".tables"),
-        ("quit\r", "quit"),
-        ("SELECT ';\r';\r", "SELECT ';\n';"),
-    ],
+    one_in(
+        2,
+        [
+            ("SELECT 1;\r", "SELECT 1;"),
+            ("SELECT\r1;\r", "SELECT\n1;"),
+            (".tables\r", ".tables"),
+            ("quit\r", "quit"),
+            ("SELECT ';\r';\r", "SELECT ';\n';"),
+        ],
+        many=True,
+    ),
 )
 def test_enter_takes_what_is_complete(visits: Path, monkeypatch: pytest.MonkeyPatch, keys: str, taken: str) -> None:
     monkeypatch.setenv("LAPWING_SHELL_HISTORY", "")

@@ -155,6 +155,7 @@ def test_in_python(clinic: Path) -> None:
         tables["ward"]
 
 
+@pytest.mark.long
 def test_case_does_not_matter_and_a_broken_view_breaks_nothing_else(clinic: Path, run: Run) -> None:
     assert run("describe", "PATIENTS").out == run("describe", "patients").out
     broken = f'{CATALOG}\n[views.odd]\nsql = """\nSELECT FOO(cost) AS x\nFROM visits\n"""\n'

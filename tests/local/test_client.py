@@ -32,6 +32,7 @@ from lapwing.local import (
 )
 from lapwing.local.client import frequencies, task_text
 from lapwing.local.client import task as task_module
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 from tests.support.local.laws import law_of
 from tests.support.local.shelf import AT_EPSILON, COINS
@@ -412,22 +413,26 @@ def of_grid(lower: str) -> str:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [
-        (with_dots(epsilon="0x" + "f" * LONG), "epsilon must be a decimal"),
-        (with_dots(epsilon="0b" + "1" * 129), "epsilon must be a decimal"),
-        (with_dots(f"number = {{lower = 0o{'7' * LONG}, upper = 1, steps = 1}}"), "exactly one"),
-        (of_grid("0." + "0" * LONG), "lower must be a decimal"),
-        (of_grid("0." + "0" * 60), "lower must be a decimal"),
-        (of_grid("1e9999999"), "lower must be a decimal"),
-        (of_grid("1" * 40), "lower must be a decimal"),
-        (with_dots("a." * 40_000 + "b = 1"), "three parts"),
-        (with_dots("a . " * 40_000 + "b = 1"), "three parts"),
-        (with_dots("'a'.\"b\"." * 20_000 + "b = 1"), "three parts"),
-        (with_dots("[" + "a." * 40_000 + "b]"), "three parts"),
-        (with_dots("[[" + "a." * 40_000 + "b]]"), "three parts"),
-        (with_dots("a = {" + "a." * 40_000 + "b = 1}"), "three parts"),
-        (with_dots('a = """b""""\n' + "a." * 40_000 + "b = 1"), "three parts"),
-    ],
+    one_in(
+        4,
+        [
+            (with_dots(epsilon="0x" + "f" * LONG), "epsilon must be a decimal"),
+            (with_dots(epsilon="0b" + "1" * 129), "epsilon must be a decimal"),
+            (with_dots(f"number = {{lower = 0o{'7' * LONG}, upper = 1, steps = 1}}"), "exactly one"),
+            (of_grid("0." + "0" * LONG), "lower must be a decimal"),
+            (of_grid("0." + "0" * 60), "lower must be a decimal"),
+            (of_grid("1e9999999"), "lower must be a decimal"),
+            (of_grid("1" * 40), "lower must be a decimal"),
+            (with_dots("a." * 40_000 + "b = 1"), "three parts"),
+            (with_dots("a . " * 40_000 + "b = 1"), "three parts"),
+            (with_dots("'a'.\"b\"." * 20_000 + "b = 1"), "three parts"),
+            (with_dots("[" + "a." * 40_000 + "b]"), "three parts"),
+            (with_dots("[[" + "a." * 40_000 + "b]]"), "three parts"),
+            (with_dots("a = {" + "a." * 40_000 + "b = 1}"), "three parts"),
+            (with_dots('a = """b""""\n' + "a." * 40_000 + "b = 1"), "three parts"),
+        ],
+        many=True,
+    ),
 )
 def test_what_would_take_long_is_refused_at_once(text: str, reason: str) -> None:
     """Each takes a minute and more if it is read all the same; here it takes less than a second."""

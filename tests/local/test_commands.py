@@ -19,6 +19,7 @@ from lapwing.local import client
 from tests.docs.test_reference import unmentioned
 from tests.support.cli.command import Run, run
 from tests.support.docs.pages import DOCS
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
@@ -162,13 +163,13 @@ def test_a_report_of_a_record(folder: Path, run: Run) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [
+    one_in(4, [
         *[("--number", bounds) for bounds in ("5", "a:b", "5:1", "1:2:3", "0:1e30", "nan:1")],
         *[("--attribute", given) for given in ("How?", "=a,b", "x=", "x=a", 'x="a,b', "x=5:1")],
         ("--number", "0:1", "--value", "a"), ("--number", "0:1", "--mechanism", "k-ary"), (),
         ("--number", "0:1", "--steps", "0"), ("--attribute", "x=a,b"), ("--attribute", "x=a,b", "--attribute", "x=a,b"),
         ("--attribute", "x=a,b", "--attribute", "y=a,b", "--mechanism", "k-ary"),
-    ],
+    ]),
 )  # fmt: skip
 def test_questions_that_mean_nothing_are_refused(run: Run, change: tuple[str, ...]) -> None:
     assert run("local", "task", "--question", "Which?", *TASK[4:10], *change).status == 2
@@ -234,27 +235,31 @@ def test_overwriting_unasked_is_noticed(folder: Path, run: Run, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [
-        ("task --value a --value b --number 0:3", "but --value and --number are given"),
-        ("task --text 5 --attribute A=a,b --value c", "but --value and --text and --attribute are given"),
-        ("task", "Give what may be answered"),
-        ("task --value a", "--value gives one value; give 2 to 100,000"),
-        ("task --value a --value a", "--value gives 2 values, 1 of them different"),
-        ("task --number 3:0", "--number '3:0' has bounds in the wrong order"),
-        ("task --number 5", "--number '5' has no pair of bounds"),
-        ("task --number 0:5 --steps 0", "--steps is 0; it must be from 1 to 1,000,000"),
-        ("task --attribute A=x --attribute B=x,y", "an attribute needs two values or more, or LOWER:UPPER"),
-        ("task --attribute A=x,x --attribute B=x,y", "--attribute 'A' gives 2 values, 1 of them different"),
-        ("task --attribute A=5:1 --attribute B=x,y", "--attribute 'A': '5:1' has bounds in the wrong order"),
-        ("over-time --value a --value b --changes 3", "--days is 1, which makes 27,028 periods"),
-        ("over-time --value a --value b --changes 0", "--changes is 0; it must be from 1 to 1,000"),
-        ("over-time --value a --value b --changes 1 --days 0", "--days is 0; it must be from 1 to 366"),
-        ("task --value a --value b --steps 10", "--steps means nothing without a number"),
-        ("task --text 5 --steps 10", "--steps means nothing without a number"),
-        ("over-time --value a --value b --forever 2 --days 7", "--days means nothing with --forever"),
-        ("over-time --value a --forever 2", "--value gives one value"),
-        ("over-time --value a --value b --forever 2/5", "--epsilon is 1 and --forever is 0.4"),
-    ],
+    one_in(
+        4,
+        [
+            ("task --value a --value b --number 0:3", "but --value and --number are given"),
+            ("task --text 5 --attribute A=a,b --value c", "but --value and --text and --attribute are given"),
+            ("task", "Give what may be answered"),
+            ("task --value a", "--value gives one value; give 2 to 100,000"),
+            ("task --value a --value a", "--value gives 2 values, 1 of them different"),
+            ("task --number 3:0", "--number '3:0' has bounds in the wrong order"),
+            ("task --number 5", "--number '5' has no pair of bounds"),
+            ("task --number 0:5 --steps 0", "--steps is 0; it must be from 1 to 1,000,000"),
+            ("task --attribute A=x --attribute B=x,y", "an attribute needs two values or more, or LOWER:UPPER"),
+            ("task --attribute A=x,x --attribute B=x,y", "--attribute 'A' gives 2 values, 1 of them different"),
+            ("task --attribute A=5:1 --attribute B=x,y", "--attribute 'A': '5:1' has bounds in the wrong order"),
+            ("over-time --value a --value b --changes 3", "--days is 1, which makes 27,028 periods"),
+            ("over-time --value a --value b --changes 0", "--changes is 0; it must be from 1 to 1,000"),
+            ("over-time --value a --value b --changes 1 --days 0", "--days is 0; it must be from 1 to 366"),
+            ("task --value a --value b --steps 10", "--steps means nothing without a number"),
+            ("task --text 5 --steps 10", "--steps means nothing without a number"),
+            ("over-time --value a --value b --forever 2 --days 7", "--days means nothing with --forever"),
+            ("over-time --value a --forever 2", "--value gives one value"),
+            ("over-time --value a --value b --forever 2/5", "--epsilon is 1 and --forever is 0.4"),
+        ],
+        many=True,
+    ),
 )
 def test_errors_name_the_option(run: Run, command: str, said: str) -> None:
     kind, *more = command.split()

@@ -426,6 +426,7 @@ def test_twins_of_intervals_are_caught(twin: Ends) -> None:
         check_coverage(twin, "population", COVERED[2], 3)
 
 
+@pytest.mark.long
 def test_the_interval_of_the_respondents_is_not_that_of_the_population() -> None:
     with pytest.raises(AssertionError):
         check_coverage(lambda found, whom: found.interval(whom="respondents"), "population", COVERED[3], 2)
