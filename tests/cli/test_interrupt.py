@@ -28,7 +28,7 @@ def stop_at(place: str, folder: Path) -> tuple[int, str, str]:
         out, err = process.communicate(timeout=MOST_SECONDS)
     finally:
         process.kill()
-    return process.returncode, out, err
+    return process.wait(), out, err
 
 
 def wait_for(sign: Path, process: Process) -> None:
