@@ -27,6 +27,7 @@ from tests.support.docs.pages import (
     prepare,
     run_page,
     same,
+    spread_of,
 )
 
 RUN = {"python", "console"}
@@ -192,6 +193,20 @@ def test_noise_is_no_lie(shown: str, real: str) -> None:
 def test_a_lie_is_noticed(shown: str, real: str) -> None:
     assert same(shown, real)
     assert lies(shown, real)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown", "real", "is_lie"),
+    [
+        ("lapwing graph ask edge_count --epsilon 1", "20,904 ±274", "20,700 ±137", False),
+        ("lapwing graph ask edge_count --epsilon 1", "20,904 ±274", "20,950 ±548", False),
+        ("lapwing graph ask edge_count --epsilon 1", "20,904 ±274", "20,950 ±6", True),
+        ("lapwing graph ask edge_count --epsilon 1", "20,904 ±274", "24,904 ±274", True),
+        ("lapwing query q --epsilon 1", "20,904 ±274", "20,700 ±137", True),
+    ],
+)
+def test_graphs_have_levels_that_noise_chose(command: str, shown: str, real: str, is_lie: bool) -> None:
+    assert bool(lies(shown, real, spread=spread_of(command))) is is_lie
 
 
 def test_progress_is_not_left_standing() -> None:

@@ -56,6 +56,9 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?|\b\d
 _EXACT: Final = re.compile(r"\s*(price|cost|elsewhere|limit|horizon)\s\s")
 _WIDTH: Final = re.compile(rf"{_NUMBER.pattern}\s*±$")
 """Lines whose figures follow from the query, the catalog and earlier charges alone."""
+USUAL_SPREAD: Final = 0.25
+OF_GRAPHS: Final = 0.75
+"""By which part half-widths may be off."""
 _STATUS: Final = re.compile(r"^# exit status ([0-9]+)$")
 
 
@@ -209,7 +212,7 @@ def figures(shown: str, real: str) -> list[Figure]:
     ]
 
 
-def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
+def lies(shown: str, real: str, *, spread: float = USUAL_SPREAD) -> list[str]:
     """Return the figures of a page that differ by more than noise can, or are not the price and the ± that are shown.
 
     A noisy number may be off by as much as two noises together, four of its half-widths. A half-width that several rows
@@ -231,7 +234,7 @@ def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
             repeated = before.count(figure.shown) > 1 and after.count(figure.real) == before.count(figure.shown)
             repeated = repeated and len(alike) == 1
             # Widths of one digit are alike by chance.
-            fact = spread < 1 and repeated and _value(figure.shown) >= 10 * figure.place
+            fact = spread == USUAL_SPREAD and repeated and _value(figure.shown) >= 10 * figure.place
             larger = max(_value(figure.shown), _value(figure.real))
             most = figure.place / 2 if fact else larger * spread + rounding
         elif figure.before.endswith("±") or _EXACT.match(figure.before):
@@ -243,9 +246,17 @@ def lies(shown: str, real: str, *, spread: float = 0.25) -> list[str]:
     return found
 
 
-def _spread(command: str) -> float:
-    """Return by which part half-widths may be off: those of bounds that are found are others each time."""
-    return 1.0 if "AUTO" in command else 0.25
+def spread_of(command: str) -> float:
+    """Return by which part half-widths may be off.
+
+    Those of bounds that are found are others each time, and so are those of intervals that end at 0, as for nodes of a
+    degree. Of graphs noise chooses a level, or how high a ladder is: twice as much, or half.
+    """
+    if "AUTO" in command or "degree_histogram" in command:
+        return 1.0
+    return (
+        OF_GRAPHS if "lapwing graph ask" in command or "GRAPH_" in command or "FROM ties" in command else USUAL_SPREAD
+    )
 
 
 def _value(number: str) -> float:
@@ -289,7 +300,7 @@ def run_page(page: Path) -> Iterator[str]:
                 else:
                     yield from (
                         f"{where}:{block.line}: `{command.text}`: {lie}"
-                        for lie in lies(command.shown, real, spread=_spread(command.text))
+                        for lie in lies(command.shown, real, spread=spread_of(command.text))
                     )
     for value in names.values():
         if isinstance(value, lw.Session):
