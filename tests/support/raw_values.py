@@ -140,6 +140,12 @@ def _columns(chance: random.Random) -> list[Declared]:
     ]
 
 
+def _within(value: str) -> str:
+    """Return a bounded double as it is read: what is beyond ±2¹⁵⁰ counts as that, whatever it is compared with."""
+    far = f"{2.0**150!r}::DOUBLE"
+    return f"CASE WHEN {value} > {far} THEN {far} WHEN {value} < -{far} THEN -{far} ELSE {value} END"
+
+
 def world(folder: Path, seed: int, engine: str = "duckdb") -> World:
     """Make a catalog and its data; no unit has more rows than the catalog lets it have."""
     chance, columns = random.Random(seed), _columns(random.Random(seed))
@@ -162,8 +168,8 @@ def world(folder: Path, seed: int, engine: str = "duckdb") -> World:
     table = load(folder / "lapwing.toml").tables[0]
     raw = duckdb.connect(config={"threads": 1})
     seen = {
-        "f": "NULLIF(f::DOUBLE, 'nan'::DOUBLE) + 0.0",
-        "g": "NULLIF(g, 'nan'::DOUBLE) + 0.0",
+        "f": _within("NULLIF(f::DOUBLE, 'nan'::DOUBLE) + 0.0"),
+        "g": _within("NULLIF(g, 'nan'::DOUBLE) + 0.0"),
         **{name: f"{name}::BIGINT" for name in ("i", "k", "w")},
         "c": "NULLIF(c::BIGINT, -99)",
         "u": "NULLIF(u, 'nan'::DOUBLE) + 0.0",
