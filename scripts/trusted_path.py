@@ -7,6 +7,7 @@ question first enters them, with how much of each there is to read; `docs/archit
     python scripts/trusted_path.py --write    write the list into the page
 """
 
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -55,6 +56,8 @@ def entered() -> list[Path]:
         ) as session:
             # How far it is would be shown of a question that takes long, as on a busy machine.
             progress.report = lambda done: None
+            # In the background a shell has Ctrl-C ignored; there, questions are asked by another way.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             threading.setprofile(note)
             sys.setprofile(note)
             try:
