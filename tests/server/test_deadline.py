@@ -68,10 +68,24 @@ def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
         assert min(*absent, *present) >= 0.25
         assert abs(median(present) - median(absent)) < 0.02
         overdue(running, tokens["bob"])
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_a_stall_is_one_event_and_loses_nothing(tmp_path: Path) -> None:
+    """The curator looks after each, as else a busy machine has its sixteen events before the last stall."""
+    with served(tmp_path, padding=True) as (running, tokens):
         for held, clients in STALLS:
             assert stalled(running, tokens["bob"], held, clients) <= 1  # none where it was over before one was due
+            resumed(tmp_path)
         curator = ask(running.port, tokens["carol"], {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.01})
         assert curator.status == 200
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_a_flood_of_dear_queries_holds_up_nobody(tmp_path: Path) -> None:
+    with served(tmp_path, padding=True) as (running, tokens):
         flooded(running, tokens)
 
 
@@ -101,7 +115,7 @@ def overdue(running: Crew, token: str) -> None:
 def stalled(running: Crew, token: str, held: float, clients: int) -> int:
     """The process that asks is stopped for a while: nothing that was charged is lost. Return how many events it was."""
     (child,) = children(running.parent.pid)
-    before = len(running.told("answers late"))
+    before, stood = len(running.told("answers late")), noted(running, token)
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {held * 1e6 + clients * 100:.0f} + {{}}"
 
     def asked(number: int) -> Reply:
@@ -120,12 +134,12 @@ def stalled(running: Crew, token: str, held: float, clients: int) -> int:
     assert {reply.status for reply in replies} == {200}, [reply.content for reply in replies if reply.status != 200]
     late = running.told("answers late")[before:]
     assert any(json.loads(reply.content).get("delayed") for reply in replies) is bool(late)
-    assert noted(running, token) == before + len(late)
+    assert noted(running, token) == stood + len(late)
     return len(late)
 
 
 def noted(running: Crew, token: str) -> int:
-    """Return how many late answers the ledger has."""
+    """Return how many late answers the ledger has since the curator looked."""
     return int(shown(running, token, "budget")["late"])
 
 

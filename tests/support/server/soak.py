@@ -8,7 +8,12 @@ that has stopped. At the end the ledger is compared with what the clients were t
 - *double*: a query that was answered for two charges;
 - *unexplained*: a charge without an answer, of which the ledger does not say why.
 
-    python -m tests.support.server.soak [--minutes N] [--store sqlite|postgres] [--workers N]
+    python -m tests.support.server.soak [--minutes N] [--store sqlite|postgres] [--workers N] [--disk FOLDER]
+
+A full disk is a limit on how large files may become, which a ledger meets in another way than a disk without room. With
+`--disk`, a folder on a small file system of its own, everything lies there, and the disk is really filled:
+
+    mount -t tmpfs -o size=64m tmpfs /mnt/small
 """
 
 import argparse
@@ -71,8 +76,13 @@ class Soak:
         return "\n".join(f"{name}: {what}" for name, what in parts)
 
 
-def soaked(folder: Path, minutes: float, postgres: Postgres | None, seed: int, workers: int = 2) -> Soak:
-    """Run a service for so long once it has started, and return what came of it."""
+def soaked(
+    folder: Path, minutes: float, postgres: Postgres | None, seed: int, workers: int = 2, *, own_disk: bool = False
+) -> Soak:
+    """Run a service for so long once it has started, and return what came of it.
+
+    Args: own_disk: the folder is on a small file system of its own, which may be filled.
+    """
     chance, found = random.Random(seed), Soak()
     with ExitStack() as stack:
         ledger = None if postgres is None else f"{stack.enter_context(postgres.database())}&ledger=visits"
@@ -86,7 +96,7 @@ def soaked(folder: Path, minutes: float, postgres: Postgres | None, seed: int, w
             looking = threads.submit(_resume, folder, asking, found)
             while time.monotonic() < ending - SETTLING:
                 time.sleep(chance.uniform(0.5, 4))
-                _go_wrong(running, postgres, chance, found.wrong)
+                _go_wrong(running, postgres, chance, found.wrong, folder if own_disk else None)
             for one in [*asking, looking]:
                 one.result()
         _compare(folder, load, found)
@@ -164,14 +174,16 @@ def _resume(folder: Path, asking: list[Any], found: Soak) -> None:
 # ---- What goes wrong -------------------------------------------------------------------------------------------------
 
 
-def _go_wrong(running: Crew, postgres: Postgres | None, chance: random.Random, wrong: Counter[str]) -> None:
+def _go_wrong(
+    running: Crew, postgres: Postgres | None, chance: random.Random, wrong: Counter[str], disk: Path | None
+) -> None:
     kinds: dict[str, Callable[[], None]] = {
         "front stalled": lambda: _stall(_fronts(running), chance),
         "question process stalled": lambda: _stall(_questions(running), chance),
         "engine stalled": lambda: _stall(_engines(running), chance),
         "question process killed": lambda: _kill(_questions(running), chance),
         "engine killed": lambda: _kill(_engines(running), chance),
-        "disk full": lambda: _fill(running, chance),
+        "disk full": lambda: _limit(running, chance) if disk is None else _fill(disk, chance),
     }
     if len(_fronts(running)) > 1:
         kinds["front killed"] = lambda: _kill(_fronts(running), chance)
@@ -197,7 +209,18 @@ def _kill(processes: list[int], chance: random.Random) -> None:
         os.kill(chance.choice(processes), signal.SIGKILL)
 
 
-def _fill(running: Crew, chance: random.Random) -> None:
+def _fill(disk: Path, chance: random.Random) -> None:
+    """Let the disk have no room for a while: whatever becomes free is taken, too."""
+    with tempfile.TemporaryFile(dir=disk, buffering=0) as filler:
+        until = time.monotonic() + chance.uniform(0.5, 3)
+        while time.monotonic() < until:
+            try:
+                filler.write(bytes(1 << 12))
+            except OSError:
+                time.sleep(0.01)
+
+
+def _limit(running: Crew, chance: random.Random) -> None:
     """Let no file of the service grow beyond a few bytes for a while."""
     with ExitStack() as stack:
         for process in {*_fronts(running), *_questions(running)}:
@@ -274,14 +297,16 @@ def main() -> None:
     parser.add_argument("--store", choices=("sqlite", "postgres"), default="postgres")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--disk", type=Path, help="a folder on a small file system of its own, which is filled")
     arguments = parser.parse_args()
     seed = int.from_bytes(os.urandom(4), "big") if arguments.seed is None else arguments.seed
     print(
         f"{arguments.minutes:g} minutes, {arguments.store}, {CLIENTS} clients, {arguments.workers} workers, seed {seed}"
     )
-    with tempfile.TemporaryDirectory(prefix="lapwing-soak-") as folder, ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="lapwing-soak-", dir=arguments.disk) as folder, ExitStack() as stack:
         postgres = stack.enter_context(server()) if arguments.store == "postgres" else None
-        print(soaked(Path(folder), arguments.minutes, postgres, seed, arguments.workers))
+        own_disk = arguments.disk is not None
+        print(soaked(Path(folder), arguments.minutes, postgres, seed, arguments.workers, own_disk=own_disk))
 
 
 if __name__ == "__main__":
