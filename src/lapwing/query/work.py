@@ -238,8 +238,8 @@ PAIRED: Final = 80
 WINDOWED: Final = 2000
 CARRIED: Final = 12
 CARRIED_NUMBER: Final = 1
-CARRIED_BYTE: Final = 1.5
-"""What each byte of a text takes that goes with a row through a join or a union, which may hold it, or write it out."""
+HELD_BYTE: Final = 2.0
+"""What each byte of a text takes that goes with a row through a join, which may hold it, or write it out."""
 READ_TEXT: Final = 26
 READ_BYTE: Final = 0.4
 """What a text takes to be read that is like no other, and each byte that it may have."""
@@ -387,9 +387,9 @@ class _Estimate:
                 pairs = relation.rows_per_unit
                 keys = self._texts(left for left, _ in relation.on)
                 total += rows[0] * (2 * HASHED + 2 * keys)
-                return total + pairs * (PAIRED + keys + self._carried(relation))
+                return total + pairs * (PAIRED + keys + CARRIED * self._width(relation))
             case Union():
-                return total + sum(rows) * self._carried(relation)
+                return total + sum(rows) * CARRIED * self._width(relation)
             case DistinctRows():
                 return total + rows[0] * (2 * HASHED + 2 * self._texts(relation.expressions))
             case PerUnit():
@@ -412,13 +412,18 @@ class _Estimate:
         total += COLUMN * sum(self._computed(value, other) for value in join.shown)
         keys = self._texts(side for pair in join.on for side in pair)
         pairs = min(own * max(1, join.matches), other * max(1, join.matched))
-        total += (own + other) * (3 * HASHED + 2 * keys) + pairs * (PAIRED + keys + self._carried(join))
+        total += own * self._held(join.source.relation) + other * self._held(join.other.relation)
+        total += (own + other) * (3 * HASHED + 2 * keys) + pairs * (PAIRED + keys + CARRIED * self._width(join))
         return total + (0.0 if join.condition is None else self._computed(join.condition, pairs))
 
-    def _carried(self, relation: Relation) -> float:
-        """Return what a row costs to be made, of the columns that anything reads: engines carry no others."""
-        read = [column for column in relation.columns if column.name in self._read]
-        return sum(CARRIED + (CARRIED_BYTE * self.longest if column.type == TEXT else 0) for column in read)
+    def _width(self, relation: Relation) -> int:
+        """Return how many columns of a relation anything reads: engines carry no others."""
+        return sum(column.name in self._read for column in relation.columns)
+
+    def _held(self, relation: Relation) -> float:
+        """Return what the texts of a row cost that a join holds until the other side is there."""
+        texts = sum(column.type == TEXT and column.name in self._read for column in relation.columns)
+        return HELD_BYTE * self.longest * texts
 
     def _read_of(self, rows: ProtectedRows) -> float:
         """Return what reading the columns of a row costs that anything asks for."""

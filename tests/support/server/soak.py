@@ -88,7 +88,7 @@ def soaked(
         ledger = None if postgres is None else f"{stack.enter_context(postgres.database())}&ledger=visits"
         tokens = prepared(folder, ledger, epsilon=10**6, least=Fraction(0))
         running = stack.enter_context(crew(folder, planted="believe deaths soon", number=workers, padding=True))
-        running.wait_for("listening", workers)
+        running.wait_for("listening")  # once all workers are ready
         load = _Load(running, tokens, found)
         ending = time.monotonic() + 60 * minutes
         with ThreadPoolExecutor(CLIENTS + 1) as threads:
