@@ -8,9 +8,13 @@ Three figures, each beside a peer that is measured in turn with it, in one run; 
 - `session.sql` of a small question that was not asked before, beside DuckDB's own run of the SQL that it led to. The
   sync of the ledger to the disk takes no processor, and is left out with all other waiting.
 
-    python benchmarks/start.py [REPEATS]
+With `--charges N`, instead: `lapwing query`, `budget` and `explain` on a ledger of N charges with their answers, beside
+one of a single charge.
+
+    python benchmarks/start.py [REPEATS] [--charges N]
 """
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -28,11 +32,15 @@ from _runs import keep
 
 import lapwing as lw
 from lapwing.engines.duckdb.engine import DuckDB
+from lapwing.ledger.entries import Charge
+from lapwing.privacy.measures import GaussianDP
 
 REPEATS = 11
 QUESTIONS = 100
 WARM_UP = 50
 """Questions before those that are timed: by then the small table has its index (`engines.duckdb`)."""
+TOGETHER = 200
+"""Charges that are written at once."""
 COMMAND = "from lapwing.cli import run; run()"
 
 
@@ -48,11 +56,11 @@ def write(folder: Path) -> Path:
     return path
 
 
-def opened(path: Path) -> lw.Session:
+def opened(path: Path, epsilon: int = 1000) -> lw.Session:
     return lw.protect(
         path,
         privacy_unit="person",
-        epsilon=1000,
+        epsilon=epsilon,
         delta=1e-6,
         max_rows_per_unit=5,
         bounds={"cost": (0, 200)},
@@ -134,9 +142,60 @@ def small_questions(session: lw.Session) -> dict[str, float]:
     return {"session.sql / its statement alone": whole / engine}
 
 
+def charged(session: lw.Session, count: int) -> None:
+    """Write charges and their answers to a session's ledger, some at a time."""
+    ledger = session._ledger
+    for first in range(0, count, TOGETHER):
+        requests = [
+            Charge(
+                key=f"{number}",
+                question=question(number),
+                loss=GaussianDP(0.0123),
+                catalog_digest="c" * 64,
+                principal="analyst",
+                version=1,
+            )
+            for number in range(first, min(count, first + TOGETHER))
+        ]
+        came = ledger.charge_all(requests)
+        if not isinstance(came, tuple):
+            raise SystemExit("the budget of the benchmark is too small")
+        for charge in came:
+            ledger.record_answer(charge.sequence, "x" * 400)
+
+
+def long_ledgers(charges: int, repeats: int) -> None:
+    """Print what commands take on a ledger of many charges, beside one of a single charge."""
+    with tempfile.TemporaryDirectory() as long, tempfile.TemporaryDirectory() as short:
+        catalogs = []
+        for name, count in ((long, charges), (short, 1)):
+            path = write(Path(name))
+            with opened(path, epsilon=10**6) as session:
+                session.sql(question(0), epsilon=0.01)
+                charged(session, count)
+            catalogs.append(str(path.with_suffix(".lapwing.toml")))
+        for number, command in enumerate(("query", "budget", "explain")):
+            times: list[list[float]] = [[], []]
+            for turn in range(repeats):
+                sql = () if command == "budget" else (question(1000 * number + turn + 1), "--epsilon", "0.01")
+                for catalog, taken in zip(catalogs, times, strict=True):
+                    taken.append(of_process("-c", COMMAND, command, *sql, "--catalog", catalog))
+            many, one = map(statistics.median, times)
+            print(
+                f"lapwing {command:8}{charges:>9,} charges {many:6.3f} s   1 charge {one:6.3f} s   ratio {many / one:5.2f}"
+            )
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure how quick Lapwing is to start.")
+    parser.add_argument("repeats", type=int, nargs="?", default=REPEATS)
+    parser.add_argument("--charges", type=int, help="of a long ledger")
+    arguments = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before DuckDB counts the cores
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
+    repeats = arguments.repeats
+    if arguments.charges is not None:
+        long_ledgers(arguments.charges, repeats)
+        return
     with tempfile.TemporaryDirectory() as name:
         path = write(Path(name))
         with opened(path) as session:
