@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing.engines.duckdb import clamped_sums, held_totals
 from lapwing.errors import QueryRefused
-from lapwing.query import second_reading
+from lapwing.query import implicit_bounds
 from lapwing.query.derivation.average import Average
 from lapwing.query.measures import Sum
 from lapwing.query.stability import of_question
@@ -70,7 +70,7 @@ def test_bounds_that_where_states_come_first(world: World) -> None:
 
 
 def test_what_has_bounds_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_reading, "with_implicit_bounds", lambda *_: pytest.fail("it is read again"))
+    monkeypatch.setattr(implicit_bounds, "with_implicit_bounds", lambda *_: pytest.fail("it is read again"))
     world.plan(f"{PRIVATE} SUM(age) AS s, AVG(weight, {GROUP} => (0, 5)) AS a FROM visits")
 
 

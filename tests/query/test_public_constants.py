@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import public_constants, second_reading
+from lapwing.query import public_constants
 from tests.support.query import clean
 from tests.support.query.ibis_world import World, same, world
 
@@ -76,11 +76,13 @@ def test_what_is_no_constant_is_refused(world: World, text: str) -> None:
 
 def test_a_membership_that_is_denied_would_be_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """There NULL in the list would make another answer."""
-    monkeypatch.setattr(public_constants, "_is_alternative", lambda _node: True)
+    monkeypatch.setattr(public_constants, "_is_alternative", lambda *_: True)
     for text in REFUSED[4:6]:
         assert world.plan(text).outputs
 
 
-def test_no_more_is_read_of_public_tables_for_other_questions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_reading, "with_public_constants", lambda *_: pytest.fail("it is read again"))
-    world.plan(f"{COUNT} plan IN (SELECT plan FROM codes WHERE tier = 'gold')")
+def test_a_membership_that_stands_for_itself_stays_a_join(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_constants, "_values", lambda *_: pytest.fail("its values are looked up"))
+    within = "plan IN (SELECT plan FROM codes WHERE tier = 'gold')"
+    for text in (f"{COUNT} {within}", f"SELECT COUNT(*) FROM (SELECT * FROM visits WHERE {within}) AS v"):
+        assert "codes" in str(world.plan(text).question)

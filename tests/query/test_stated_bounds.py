@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import second_reading
+from lapwing.query import implicit_bounds
 from lapwing.query import stated_bounds as stated
 from lapwing.query.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
@@ -130,7 +130,7 @@ def test_other_questions_stay_what_they_were(world: World) -> None:
 
 
 def test_bounds_need_no_second_reading_of_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_reading, "rows_as_stated", lambda *_: pytest.fail("it is read again"))
+    monkeypatch.setattr(implicit_bounds, "rows_as_stated", lambda *_: pytest.fail("it is read again"))
     bind("SELECT COUNT(*) AS n FROM visits WHERE weight > 0", world.catalog, world.facts)
     with pytest.raises(QueryRefused):
         bind("SELECT COUNT(*) AS n FROM visits WHERE wieght > 0", world.catalog, world.facts)

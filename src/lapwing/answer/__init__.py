@@ -3,6 +3,6 @@
 from lapwing.answer.answer import CONFIDENCE, Answer
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.presentation import show
-from lapwing.answer.python_values import Cell, Note, code_of
+from lapwing.answer.python_values import Cell, Note
 
-__all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "MeasureFacts", "Note", "code_of", "show"]
+__all__ = ["CONFIDENCE", "Answer", "Cell", "ColumnFacts", "MeasureFacts", "Note", "show"]

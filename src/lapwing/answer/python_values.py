@@ -64,8 +64,3 @@ class Note(str):
         note = super().__new__(cls, text)
         note.code = code
         return note
-
-
-def code_of(note: str) -> str:
-    """Return the code of a note; an empty text if it has none."""
-    return note.code if isinstance(note, Note) else ""

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 
 from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
 from lapwing.answer.presentation import EndArray
-from lapwing.answer.python_values import Cell, Note, code_of
+from lapwing.answer.python_values import Cell, Note
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.source_values import shows_key
 
@@ -114,7 +114,7 @@ def answer_document(answer: AnswerShown, confidence: Fraction) -> AnswerDocument
 
 def codes_of(notes: Sequence[str]) -> list[str]:
     """Return the codes of notes, in their order; of one without a code, an empty text."""
-    return [code_of(note) for note in notes]
+    return [note.code if isinstance(note, Note) else "" for note in notes]
 
 
 def notes_in(document: Mapping[str, Any]) -> tuple[str, ...]:

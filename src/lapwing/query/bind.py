@@ -41,7 +41,7 @@ from lapwing.query.relations.public_rows import NOTHING_PUBLIC, PublicFacts
 from lapwing.query.relations.relation import ProtectedRows, Selection, units_of_row
 from lapwing.query.text.dialect import require_released
 from lapwing.query.text.parameters import Parameters
-from lapwing.query.text.parse import Parsed, parse
+from lapwing.query.text.parse import Parsed, is_in_plain_words, parse
 
 MAX_CELLS = 1_000_000
 MAX_OUTPUTS = 200
@@ -71,26 +71,27 @@ def bind(
         public. InvalidParameter for a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
+    bound = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities)
 
-    def bound(parsed: Parsed, names: Names) -> Plan:
-        item = getattr(parsed.select.args.get("from_"), "this", None)
-        asked = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities, names=names)
-        if not isinstance(item, exp.Subquery) and not parsed.select.args.get("with_"):
-            return asked(parsed)
-        from lapwing.query.aggregates.layers import bind_layers  # here: most questions have no SELECT inside
+    def over_rows(parsed: Parsed) -> Plan:
+        try:
+            return bound(parsed, rows_of)
+        except QueryRefused as refused:
+            if refused.cause is not RefusalCause.UNBOUNDED:
+                raise
+            from lapwing.query.implicit_bounds import bounded_otherwise  # here: most columns have bounds
 
-        return bind_layers(parsed, asked, _outputs, text)
+            return bounded_otherwise(refused, parsed, bound, text)
 
-    try:
-        return bound(parsed, rows_of)
-    except QueryRefused as refused:
-        from lapwing.query.second_reading import bound_again  # here: most questions need none
+    if is_in_plain_words(parsed.select):
+        return over_rows(parsed)
+    from lapwing.query.stages import planned  # here: most questions are plain
 
-        return bound_again(refused, parsed, scope, bound, _outputs, constants)
+    return planned(parsed, scope, over_rows, _outputs, constants)
 
 
 def _bound(
-    parsed: Parsed, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities, names: Names
+    parsed: Parsed, names: Names, within: From, bounds: Mapping[Bounded, ValueBounds], capabilities: Capabilities
 ) -> Plan:
     select, options, clause, facts = parsed.select, parsed.options, parsed.select.args.get, within.facts
     if parsed.arguments or options.inside or not options.alone:

@@ -15,14 +15,18 @@ from typing import Final
 
 from sqlglot import exp
 
+from lapwing.query.from_clause.kinds import Kind, Kinds, Tables, visible_in
 from lapwing.query.listed_values import has_only
 
 MOST_SIDES: Final = 4
 _SIDE: Final = "in side"
 
 
-def with_distinct_rows(select: exp.Expression) -> exp.Expression | None:
-    """Return a SELECT that counts distinct rows as one of distinct values; None if it does nothing of that kind."""
+def with_distinct_rows(select: exp.Expression, kinds: Kinds) -> exp.Expression | None:
+    """Return a SELECT that counts distinct rows as one of distinct values; None if it does nothing of that kind.
+
+    Distinct rows that say whose they are, are rows of units, and those of an answer are counted as they were released.
+    """
     if not has_only(select, "expressions", "from_", "limit") or len(select.expressions) != 1:  # LIMIT is over one row
         return None
     (item,) = select.expressions
@@ -33,11 +37,11 @@ def with_distinct_rows(select: exp.Expression) -> exp.Expression | None:
         return None
     if not has_only(clause.this, "this", "alias") or (clause.this.args.get("alias") or exp.TableAlias()).columns:
         return None
-    inner = _bare(clause.this.this)
+    inner, visible = _bare(clause.this.this), visible_in(select)
     if isinstance(inner, exp.SetOperation):
-        return _of_sides(select, item, inner)
+        return _of_sides(select, item, inner, kinds)
     values = _values(inner)
-    if values is None or inner.args.get("distinct") is None:
+    if values is None or inner.args.get("distinct") is None or not _mixes_units(inner, kinds, visible):
         return None
     select.set("expressions", [_named(item, _distinct(values))])
     for part in ("from_", "joins", "where"):
@@ -83,13 +87,24 @@ def _told_apart(value: exp.Expression) -> exp.Expression:
 # ---- UNION, INTERSECT and EXCEPT -------------------------------------------------------------------------------------
 
 
-def _of_sides(select: exp.Expression, item: exp.Expression, inner: exp.SetOperation) -> exp.Expression | None:
+def _mixes_units(select: exp.Expression, kinds: Kinds, visible: Tables) -> bool:
+    """Tell whether a SELECT shows rows of units and does not say whose they are."""
+    if not isinstance(select, exp.Select) or kinds.of(select, visible) is not Kind.PROTECTED:
+        return False
+    return not kinds.shows_unit(select, visible)
+
+
+def _of_sides(
+    select: exp.Expression, item: exp.Expression, inner: exp.SetOperation, kinds: Kinds
+) -> exp.Expression | None:
     """Count the rows of a set operation over the rows of all of its sides, each of which says in which sides it is."""
     if _has_more_sides(inner):
         return None
     sides: list[exp.Select] = []
     formula = _formula(inner, sides)
     values = [_values(side) for side in sides]
+    if not all(_mixes_units(side, kinds, visible_in(select)) for side in sides):
+        return None
     if formula is None or None in values or len({len(shown or ()) for shown in values}) > 1:
         return None
     named = [exp.to_identifier(f"value {place}", quoted=True) for place, _ in enumerate(values[0] or ())]

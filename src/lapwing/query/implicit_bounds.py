@@ -5,25 +5,56 @@ rows: they are kept within a reach that nobody notices (`aggregates.unit_average
 `WITH DIFFERENTIAL_PRIVACY`, an aggregate that needs bounds which nobody states has them found, as if
 `contribution_bounds_per_row => AUTO` were written: plan and price are those of that text.
 
-Only an aggregate that is refused for want of bounds is read in this way (`second_reading`), one after another.
+Only an aggregate that is refused for want of bounds is read in this way (`bounded_otherwise`), one after another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.expressions.rows import RowScope
+from lapwing.query.from_clause.scope import rows_of
+from lapwing.query.plan import Plan
+from lapwing.query.stated_bounds import rows_as_stated
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.positions import Position, position_at
 from lapwing.query.text.privacy_options import NamedArguments
 
+Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
+"""Binds a SELECT over rows, given what returns the names that expressions over them may use."""
 _FOUND: Final = (
     exp.Sum, exp.Avg, exp.VariancePop, exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Stddev, exp.CovarPop,
     exp.CovarSamp, exp.Corr,
 )  # fmt: skip
 """Aggregates that take AUTO bounds."""
+
+
+def bounded_otherwise(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -> Plan:
+    """Bind a SELECT that needs bounds which the catalog has not: those that it states, else those that it leaves open.
+
+    Raises: QueryRefused as it was, if some are nobody's.
+    """
+    try:
+        return bound(parsed, rows_as_stated)
+    except QueryRefused as stated:
+        if stated.cause is not RefusalCause.UNBOUNDED:
+            raise
+    refused = unbounded
+    while refused.cause is RefusalCause.UNBOUNDED:
+        said = with_implicit_bounds(refused, parsed, text)
+        if said is None:
+            raise unbounded
+        parsed = said
+        try:
+            return bound(parsed, rows_of)
+        except QueryRefused as again:
+            if again.cause is RefusalCause.NOTHING_RELEASED:  # it is an aggregate of one unit's rows
+                raise unbounded from None
+            refused = again
+    raise refused
 
 
 def with_implicit_bounds(refused: QueryRefused, parsed: Parsed, text: str) -> Parsed | None:

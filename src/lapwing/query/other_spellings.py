@@ -1,8 +1,8 @@
 """Other spellings of what is answered: VAR(x), COUNT(DISTINCT a, b), (a, b) IN (…), FETCH FIRST 3 ROWS ONLY.
 
-A question that is refused is spelled anew in the words that binding knows, and bound once more; so nothing that is
-answered as it stands becomes another question, and what is bound, checked and priced is the new spelling alone. A node
-is spelled anew only if nothing is in it but what its new spelling says too; anything else stays, to be refused.
+A question is spelled anew in the words that binding knows before it is bound (`normalise`): no rule touches what
+binding knows as it stands, and what is bound, checked and priced is the new spelling alone. A node is spelled anew only
+if nothing is in it but what its new spelling says too; anything else stays, to be refused.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,6 +20,8 @@ from lapwing.query.clause_spellings import (
     without_schema,
 )
 from lapwing.query.distinct_rows import with_distinct_rows
+from lapwing.query.from_clause.kinds import Kinds
+from lapwing.query.from_clause.scope import Scope
 from lapwing.query.listed_values import has_only, values_of_list, with_listed_values
 from lapwing.query.most_common import with_most_common
 from lapwing.query.report_fields import field_of_report, with_intervals, with_parts_of_list
@@ -31,14 +33,22 @@ _SCHEMAS: Final = ("main", "public", "dbo")
 """That tables are in by default, in DuckDB, PostgreSQL and SQL Server."""
 
 
-def respelled(select: exp.Select, kept: Collection[int], dataset: str = "") -> exp.Select | None:
+def respelled(select: exp.Select, kept: Collection[int], within: Scope) -> exp.Select | None:
     """Return a SELECT in other words; None if all of it is written as it is known.
 
-    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one;
-        dataset: its name, which may stand before that of a table as a schema does.
+    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one.
     """
-    schemas = partial(without_schema, schemas=(*_SCHEMAS, dataset.lower()))
-    spellings: Mapping[type[exp.Expression], Spelling] = {**_SPELLINGS, exp.Table: schemas, exp.Column: schemas}
+    if not any(map(_may_be_respelled, select.walk())):
+        return None
+    # The name of the data set may stand before that of a table as a schema does.
+    schemas = partial(without_schema, schemas=(*_SCHEMAS, within.catalog.name.lower()))
+    selects = (*_SELECTS, partial(with_distinct_rows, kinds=Kinds(within)))
+    spellings: Mapping[type[exp.Expression], Spelling] = {
+        **_SPELLINGS,
+        exp.Table: schemas,
+        exp.Column: schemas,
+        exp.Select: lambda select: next(filter(None, (other(select) for other in selects)), None),
+    }
     new, changed = select.copy(), False
     for node in list(new.find_all(*spellings, bfs=False)):
         spelling = spellings.get(type(node))
@@ -50,7 +60,18 @@ def respelled(select: exp.Select, kept: Collection[int], dataset: str = "") -> e
                 other.meta.update(node.meta)
             if other is not node:
                 node.replace(other)
-    return (respelled(new, kept, dataset) or new) if changed else None
+    return (respelled(new, kept, within) or new) if changed else None
+
+
+def _may_be_respelled(node: exp.Expr) -> bool:
+    """Tell whether a node may be in other words, or be what makes another one so: most texts have none."""
+    match node:
+        case exp.Subquery():
+            return isinstance(node.this, exp.Table | exp.Subquery)
+        case exp.Group():
+            keys = any(isinstance(key, exp.Literal) for key in node.expressions)
+            return keys or bool(node.args.get("rollup") or node.args.get("cube"))
+    return isinstance(node, _OTHERS) or node.args.get("db") is not None
 
 
 # ---- aggregates ------------------------------------------------------------------------------------------------------
@@ -221,7 +242,7 @@ _AGGREGATES: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.Anonymous: _named,
     exp.ApproxDistinct: _approximate_count,
 }
-_SELECTS: Final = (with_listed_values, with_most_common, with_distinct_rows, with_intervals, with_parts_of_list)
+_SELECTS: Final = (with_listed_values, with_most_common, with_intervals, with_parts_of_list)
 _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     **_AGGREGATES,
     exp.Avg: _average,
@@ -238,7 +259,12 @@ _SPELLINGS: Final[Mapping[type[exp.Expression], Spelling]] = {
     exp.In: _member,
     exp.From: without_parentheses,
     exp.Subquery: with_named_parentheses,
-    exp.Select: lambda select: next(filter(None, (other(select) for other in _SELECTS)), None),
     exp.Fetch: as_limit,
     exp.Group: grouped,
 }
+_OTHERS: Final = (
+    exp.Anonymous, exp.ApproxDistinct, exp.ApproxQuantiles, exp.ApproxTopK, exp.Bracket, exp.Distinct, exp.Dot,
+    exp.Fetch, exp.Mode, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope,
+    exp.SetOperation, exp.Tuple, exp.Unnest, exp.Values,
+)  # fmt: skip
+"""One of these is in whatever is spelled anew, but for schemas, parentheses and GROUP BY."""

@@ -16,6 +16,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.constants import literal
 from lapwing.query.expressions.expression import Constant
+from lapwing.query.from_clause.kinds import Kind, Kinds, stands_in_from, visible_in
 from lapwing.query.from_clause.scope import PublicInput, Scope
 from lapwing.query.from_clause.subqueries import unnamed
 from lapwing.query.relations.public_rows import Combinations, JoinedRows
@@ -27,21 +28,25 @@ MOST_VALUES: Final = 1_000
 def with_public_constants(select: exp.Select, within: Scope) -> exp.Select | None:
     """Return a SELECT with constants in the place of subqueries of public tables; None if it has none.
 
+    IN of rows of units is a join, which binding knows, where it stands for itself; there it stays.
+
     Raises: QueryRefused if one that stands for a value has several.
     """
-    new, changed = select.copy(), False
+    if all(map(stands_in_from, select.find_all(exp.Query))):
+        return None
+    new, changed, kinds = select.copy(), False, Kinds(within)
     for node in reversed(list(new.find_all(exp.Subquery, exp.In, bfs=False))):  # inner ones before outer ones
-        other = _member(node, within) if isinstance(node, exp.In) else _value(node, within)
+        other = _member(node, within, kinds) if isinstance(node, exp.In) else _value(node, within)
         if other is not None:
             node.replace(other)
             changed = True
     return new if changed else None
 
 
-def _member(node: exp.In, within: Scope) -> exp.Expression | None:
+def _member(node: exp.In, within: Scope, kinds: Kinds) -> exp.Expression | None:
     """Return x IN (SELECT …) as x IN (1, 2), or as false if there are none."""
     query = node.args.get("query")
-    if query is None or not _is_alternative(node):
+    if query is None or not _is_alternative(node, kinds):
         return None
     within.nowhere.only(node, "this", "query")
     values = _values(query, within)
@@ -52,15 +57,23 @@ def _member(node: exp.In, within: Scope) -> exp.Expression | None:
     return exp.In(this=node.this.copy(), expressions=[literal(value) for value in values])
 
 
-def _is_alternative(node: exp.Expression) -> bool:
-    """Tell whether a condition in WHERE stands under OR, or is one of a subquery; with OR and AND alone around it."""
+def _is_alternative(node: exp.Expression, kinds: Kinds) -> bool:
+    """Tell whether a condition in WHERE stands under OR, or is one of a subquery; with OR and AND alone around it.
+
+    In a subquery that FROM names, or IN, it is a join of rows of units, as it is outermost.
+    """
     around, under_or = node.parent, False
     while isinstance(around, exp.And | exp.Or | exp.Paren):
         under_or = under_or or isinstance(around, exp.Or)
         around = around.parent
     if not isinstance(around, exp.Where) or around.parent is None:
         return False
-    return under_or or around.parent.parent is not None
+    select = around.parent
+    if under_or or select.parent is None:
+        return under_or
+    if not isinstance(select, exp.Select) or isinstance(select.parent, exp.Exists):
+        return True
+    return Kind.PROTECTED not in kinds.in_from(select, visible_in(select))
 
 
 def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:

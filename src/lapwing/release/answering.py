@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from lapwing.answer import Answer, Note, code_of
+from lapwing.answer import Answer, Note
 from lapwing.catalog.model import Column, Table
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
@@ -39,7 +39,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         require_bounded_work(requests, access)
     # Before anything is paid: whatever could go wrong here costs nothing.
     notes = [notes_of(request, access) for request in requests]
-    if any(code_of(note) == TOO_WIDE for said in notes for note in said):
+    if any(isinstance(note, Note) and note.code == TOO_WIDE for said in notes for note in said):
         require_usable(requests, access)
     access = replace(access, wording=wordings_of(requests))
     if any(request.priced.searches for request in requests):

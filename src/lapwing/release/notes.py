@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from lapwing.answer import Note
+
 MOST_SHOWN: Final = 4
 """Listed values that a note names of a column."""
 UNLISTED_KEYS: Final = "rows_in_no_group"
@@ -32,3 +34,8 @@ SUMMED_IN_STEPS: Final = "summed_in_steps"
 """A number with more than 2⁴⁰ steps between its bounds is summed in coarser ones."""
 SEEN_IN_STEPS: Final = "values_in_steps"
 """Conditions or groups compute with a decimal in whole steps."""
+
+
+def code_of(note: str) -> str:
+    """Return the code of a note; an empty text if it has none."""
+    return note.code if isinstance(note, Note) else ""

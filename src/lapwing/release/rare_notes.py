@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, cast
 
-from lapwing.answer import Note, code_of
+from lapwing.answer import Note
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
@@ -38,7 +38,7 @@ from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.selections import KeySelectionQuote
 from lapwing.query.traversal import conditions_of, expressions_of
-from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, RANK_ERROR
+from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, RANK_ERROR, code_of
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (

@@ -7,7 +7,7 @@ Each SELECT inside is a question of its own, bound as one that stands alone, so 
 under the same name; however often a common table expression is named, it is one question. They are released together,
 at one price. What stands around them touches released rows only: it is post-processing, costs nothing and cannot leak.
 
-A question is read so only where it is refused otherwise (`second_reading`): no text has two meanings.
+Which questions are read so follows from what their FROM names (`classify`): no text has two meanings.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.answer_sets import below_each_other
 from lapwing.query.aggregates.common_tables import (
     bare,
@@ -25,18 +25,18 @@ from lapwing.query.aggregates.common_tables import (
     common_tables,
     with_named,
 )
-from lapwing.query.aggregates.constants import Constants, with_constants
 from lapwing.query.aggregates.layers import Inner, Layer, Outputs
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.public_answers import named_in, public_answer, public_rows
 from lapwing.query.aggregates.scalar_subqueries import around_answer, scalars_in, without_fixed_groups
 from lapwing.query.aggregates.scope import Requests, SelectScope
+from lapwing.query.aggregates.select_kinds import SelectKind
 from lapwing.query.aggregates.source_names import SourceNames, in_words_of_the_text, written
 from lapwing.query.composition import MOST_ROWS, Composition, JoinKind, SourceJoin, plans_asked
 from lapwing.query.derivation.derive import FunctionCall, compute
 from lapwing.query.derivation.derived import Derived, Output, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.expressions.rows import same_name
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.scope import PublicInput, Scope
@@ -54,44 +54,21 @@ _SIDES: Final[dict[str, JoinKind]] = {"": "inner", "LEFT": "left", "RIGHT": "rig
 _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 
 
-def compose(
-    parsed: Parsed, refused: QueryRefused, whole: Whole, outputs: Outputs, within: Scope, known: Constants
-) -> Plan | None:
-    """Bind a question over the answers to others, or with numbers that are to be asked for; None if it is none.
+def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, within: Scope) -> Plan | None:
+    """Bind a question over the answers to others; None if what it is over is no such answer, nor public rows.
 
-    Args: refused: why it is not answered as a question over rows, or over one answer; known: the numbers so far.
-    Raises: QueryRefused if it is one, and is not answered.
+    Raises: QueryRefused if it is over answers, and is not answered.
     """
-    text = within.text
-    composer = _Composer(parsed, whole, outputs, within)
-    items = composer.items(parsed.select)
-    below = None if items is None else below_each_other(parsed.select, RowScope(text=text))
-    sets = None if below is None else composer.items(below)
-    if below is not None and sets is not None:  # of units, too
-        try:
-            return composer.all_of(sets, below)
-        except QueryRefused as again:
-            if again.cause is not RefusalCause.SHOWS_UNITS:
-                raise
-    if items is not None:
-        first = items[0].query
-        plain = len(items) == 1 and isinstance(first, exp.Select) and is_aggregated(first)
-        if plain and not any(scalars_in(parsed.select)) and refused.cause is not RefusalCause.TWICE_OVER_ANSWER:
-            return with_constants(parsed, whole, within, known)
-        try:
-            return composer.all_of(items, parsed.select)
-        except QueryRefused as again:  # of units: their rows may be joined to public ones
-            if again.cause is not RefusalCause.SHOWS_UNITS or not any(item.public for item in items):
-                raise
-    split = around_answer(parsed.select, RowScope(text=text))
-    shown = [exp.Paren(this=item.copy()) for item in parsed.select.expressions]
-    if split is None and not is_aggregated(parsed.select) and any(map(any, map(scalars_in, shown))):
-        alone = composer.items(parsed.select, public=True)  # answers beside public rows, in the SELECT list
-        if alone is not None:
-            return composer.all_of(alone, parsed.select)
-    if split is None:
-        return with_constants(parsed, whole, within, known)
-    return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
+    composer, select, rows = _Composer(parsed, whole, outputs, within), parsed.select, within.nowhere
+    if kind is SelectKind.BESIDE_AGGREGATES:
+        split = around_answer(select, rows)
+        if split is None:
+            return None
+        return composer.all_of([] if split.inner is None else [_Item(query=split.inner, name=None)], split.outer)
+    if kind is SelectKind.SETS_OF_RESULTS:
+        select = below_each_other(select, rows) or select
+    items = composer.items(select, public=kind is SelectKind.BESIDE_PUBLIC_ROWS)
+    return None if items is None else composer.all_of(items, select)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

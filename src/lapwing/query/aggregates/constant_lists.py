@@ -7,14 +7,14 @@ known before: the keys of the answer are public, and the list is a part of them.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from sqlglot import exp
 
-from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.rows import RowScope
+from lapwing.query.from_clause.kinds import Kind, Kinds
 from lapwing.query.plan import Plan
 
 MOST_LISTED: Final = 1_000
@@ -23,33 +23,35 @@ Reading = Callable[[exp.Select], Plan]
 """Binds a SELECT as a question."""
 
 
-def members_in(select: exp.Select, asked: Reading, rows: RowScope) -> Iterator[tuple[exp.In, Plan]]:
-    """Yield conditions on rows that a value is in the answer to a question, with the plan of the question.
-
-    Raises: QueryRefused if such an answer is no list of public values.
-    """
+def members_in(select: exp.Select, kinds: Kinds) -> Iterator[exp.In]:
+    """Yield conditions on rows that a value is in the answer to a question."""
     for node in list(select.find_all(exp.In)):
         query = node.args.get("query")
         query = bare(query) if isinstance(query, exp.Expression) else None
         if not isinstance(query, exp.Select) or _is_over_answer(node, select):
             continue
-        try:
-            plan = asked(with_named(query, common_tables(select)))
-        except QueryRefused:  # it is about rows of the same units, or of public tables, or is refused as such
-            continue
-        if not plan.question.measures or plan.composition is not None:
-            continue
-        rows.only(node, "this", "query")
-        if plan.constants or plan.searches:
-            raise rows.refusal(query, "A list in a condition is that of one question", "Ask for it by itself first.")
-        shown = plan.outputs[0].value
-        if len(plan.outputs) > 1 or not isinstance(shown, KeyValue):
-            reason = "A list in a condition shows the values of one key"
-            raise rows.refusal(query, reason, "Write IN (SELECT plan FROM … GROUP BY plan HAVING …).")
-        if shown.key.private or shown.key.other is not None or len(shown.key.domain) > MOST_LISTED:
-            reason = f"A list in a condition is of a key with at most {MOST_LISTED:,} public values, and no other"
-            raise rows.refusal(query, reason, "Declare its values, or ask for the list first.")
-        yield node, replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
+        if kinds.of(query, common_tables(select)) is Kind.RELEASED:
+            yield node
+
+
+def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScope) -> Plan:
+    """Return the plan of the question whose answer is the list of a condition.
+
+    Raises: QueryRefused if the answer is no list of public values.
+    """
+    query = cast(exp.Select, bare(node.args["query"]))
+    plan = asked(with_named(query, common_tables(select)))
+    rows.only(node, "this", "query")
+    if plan.constants or plan.searches or plan.composition is not None or not plan.question.measures:
+        raise rows.refusal(query, "A list in a condition is that of one question", "Ask for it by itself first.")
+    shown = plan.outputs[0].value
+    if len(plan.outputs) > 1 or not isinstance(shown, KeyValue):
+        reason = "A list in a condition shows the values of one key"
+        raise rows.refusal(query, reason, "Write IN (SELECT plan FROM … GROUP BY plan HAVING …).")
+    if shown.key.private or shown.key.other is not None or len(shown.key.domain) > MOST_LISTED:
+        reason = f"A list in a condition is of a key with at most {MOST_LISTED:,} public values, and no other"
+        raise rows.refusal(query, reason, "Declare its values, or ask for the list first.")
+    return replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
 
 
 def likely(plan: Plan) -> list[tuple[object, ...]]:

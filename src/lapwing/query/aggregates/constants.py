@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.common_tables import bare, common_tables, with_named
-from lapwing.query.aggregates.constant_lists import likely, members_in, written
+from lapwing.query.aggregates.constant_lists import likely, members_in, plan_of_list, written
 from lapwing.query.aggregates.outer_keys import compared_with_outer, restricted, tables_of
 from lapwing.query.aggregates.scalar_subqueries import scalars_in, without_fixed_groups
 from lapwing.query.derivation.average import Average
@@ -29,6 +29,7 @@ from lapwing.query.derivation.derived import Derived, KeyValue
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.conditions import conjuncts
 from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.kinds import Kind, Kinds
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.plan import Plan
 from lapwing.query.text.parse import Parsed
@@ -56,8 +57,15 @@ class _Number:
     narrower: exp.Select | None = None
 
 
-def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants) -> Plan | None:
-    """Bind a question with numbers or lists in its conditions that are to be asked for first; None if it has none.
+def has_constants(select: exp.Select, kinds: Kinds) -> bool:
+    """Tell whether a SELECT has numbers or lists in its conditions that are to be asked for first."""
+    return any(numbers_in(select)) or any(members_in(select, kinds))
+
+
+def with_constants(
+    parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants, kinds: Kinds
+) -> Plan:
+    """Bind a question with numbers or lists in its conditions that are to be asked for first.
 
     Args: whole: binds a question; known: the answers to those that were asked for. Others get a number in their place
         that might be theirs, or all values that the list may have, and are the plan's `constants`.
@@ -69,10 +77,8 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scop
     def asked_alone(query: exp.Select) -> Plan:
         return whole(of_query(alone, query, rows.text))
 
-    nodes = list(_conditions(select))
-    members = list(members_in(select, asked_alone, rows))
-    if not nodes and not members:
-        return None
+    nodes = list(numbers_in(select))
+    members = [(node, plan_of_list(node, select, asked_alone, rows)) for node in members_in(select, kinds)]
     asked = []
     for member, plan in members:
         found = next((answer for other, answer in known if other == plan), None)
@@ -88,6 +94,9 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scop
     for node in nodes:
         rows.only(node, "this")
         number = _number(node, select, within)
+        if kinds.of(number.query) is Kind.PROTECTED:
+            reason = "A subquery is not answered here that has a number for each unit"
+            raise rows.refusal(node, reason, "Join a subquery that groups by the unit, and compare the columns.")
         plan = asked_alone(number.query)
         if number.narrower is not None and _groups(plan) is None:
             plan = asked_alone(number.narrower)
@@ -107,7 +116,7 @@ def with_constants(parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scop
     return replace(outer, constants=(*asked, *outer.constants))
 
 
-def _conditions(select: exp.Select) -> Iterator[exp.Subquery]:
+def numbers_in(select: exp.Select) -> Iterator[exp.Subquery]:
     """Yield the numbers that decide about rows: in WHERE, in ON, inside aggregates, and anywhere in subqueries."""
     sources = [node.this for node in tables_of(select) if isinstance(node, exp.Subquery)]
     for query in (*sources, *(table.this for table in common_tables(select))):

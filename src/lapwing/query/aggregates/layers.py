@@ -9,9 +9,8 @@ the rows of an answer: WHERE keeps some of them before windows are computed, as 
 QUALIFY does. An aggregate over them is that window function over each group, of which one row is shown. Where the inner
 and the outer SELECT would need two passes of the same kind, the question is refused.
 
-Which SELECT is the question? One that groups by the privacy unit, or that aggregates over such, is a question about
-units and is bound as such (`from_clause.subqueries`); only where that is refused, or where the outer SELECT has no
-aggregate and would show rows, is the SELECT inside taken for the question. So no text has two meanings.
+Which SELECT is the question? One that groups by the privacy unit gives rows of units (`from_clause.kinds`), and one
+that aggregates over such is the question, bound as such (`from_clause.subqueries`). So no text has two meanings.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +38,6 @@ from lapwing.query.expressions.types import NULL
 from lapwing.query.from_clause.groupings import is_aggregated
 from lapwing.query.from_clause.select_list import chosen, starred
 from lapwing.query.plan import Plan, without_unread
-from lapwing.query.text.parse import Parsed
 
 Outputs = Callable[[exp.Select, SelectScope, Requests], tuple[Output, ...]]
 """Binds a SELECT list."""
@@ -48,42 +46,36 @@ _CLAUSES = (
 )  # fmt: skip
 
 
-def bind_layers(parsed: Parsed, bound: Callable[[Parsed], Plan], outputs: Outputs, text: str) -> Plan:
-    """Bind a question that may be asked of the answer to another.
+def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs, text: str) -> Plan:
+    """Return the plan of a SELECT over the answer to a question.
 
-    Args: bound: binds a question by itself.
+    Raises: QueryRefused, with `TWICE_OVER_ANSWER` as its cause if one pass over the answer is not enough.
     """
-    inner = _inside(parsed.select, RowScope(text=text))
-    if inner is None:
-        return bound(parsed)
-    first: QueryRefused | None = None
-    if is_aggregated(parsed.select):
-        try:
-            return bound(parsed)
-        except QueryRefused as refused:
-            first = refused
-    try:
-        plan = bind_layers(replace(parsed, select=inner.select), bound, outputs, text)
-        if first is not None and not plan.question.measures:
-            reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
-            raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
-        return Layer(plan, inner, text, outputs).over(parsed.select)
-    except QueryRefused as refused:
-        if first is not None and refused.cause is RefusalCause.SHOWS_UNITS:
-            raise first from None
-        raise
+    if is_aggregated(select) and not plan.question.measures:
+        reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"
+        raise QueryRefused(reason, remedy="Ask for COUNT(DISTINCT x), or show COUNT(*) beside the keys.")
+    return Layer(plan, inner, text, outputs).over(select)
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """A SELECT inside another, what it is called there, and its columns, if they are renamed."""
+    """A SELECT inside another, what it is called there, and its columns, if they are renamed.
+
+    Args: beyond: common table expressions after it, which nothing names.
+    """
 
     select: exp.Select
     name: str
     columns: tuple[str, ...]
+    beyond: tuple[exp.Expression, ...] = ()
+
+    def require_all_named(self, rows: RowScope) -> None:
+        """Refuse common table expressions that nothing names."""
+        for table in self.beyond:
+            raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
 
 
-def _inside(select: exp.Select, rows: RowScope) -> Inner | None:
+def inside(select: exp.Select, rows: RowScope) -> Inner | None:
     """Return what a SELECT is over, if that is one other SELECT which aggregates, or is over such."""
     clause = select.args.get("from_")
     item = getattr(clause, "this", None)
@@ -93,21 +85,20 @@ def _inside(select: exp.Select, rows: RowScope) -> Inner | None:
     if not isinstance(found, exp.Select):
         return None
     found = with_common_tables(found, before)
-    if not is_aggregated(found) and _inside(found, rows) is None:
+    if not is_aggregated(found) and inside(found, rows) is None:
         return None
     rows.only(clause, "this")
     rows.only(item, "this", "alias")
     if isinstance(item, exp.Table):
         checked_name(item.this, rows)
-    for place, table in enumerate(checked_common_tables(select, rows)):
-        if isinstance(item, exp.Table) and place > len(before):
-            raise rows.refusal(table, f"Nothing names the subquery '{table.alias}'", "Leave it out.")
+    tables = checked_common_tables(select, rows)
+    beyond = tables[len(before) + 1 :] if isinstance(item, exp.Table) else []
     alias = item.args.get("alias")
     if alias is None:
-        return Inner(found, str(item.name) or "subquery", ())
+        return Inner(found, str(item.name) or "subquery", (), tuple(beyond))
     rows.only(alias, "this", *(["columns"] if isinstance(alias.args.get("columns"), list) else []))
     columns = tuple(checked_name(column, rows) for column in alias.args.get("columns") or ())
-    return Inner(found, checked_name(alias.this, rows), columns)
+    return Inner(found, checked_name(alias.this, rows), columns, tuple(beyond))
 
 
 class Layer:

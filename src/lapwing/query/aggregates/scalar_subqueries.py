@@ -25,7 +25,7 @@ class AroundAnswer:
 def scalars_in(node: exp.Expression, *, beside: bool = False) -> Iterator[exp.Subquery]:
     """Yield the subqueries that stand for a value, outermost first; those alone that stand beside aggregates, if so."""
     for child in node.iter_expressions():
-        if isinstance(child, exp.Subquery) and not isinstance(node, exp.In | exp.Exists):
+        if isinstance(child, exp.Subquery) and not isinstance(node, exp.In | exp.Exists | exp.SetOperation):
             yield child
         elif not isinstance(child, exp.With | exp.From | exp.Join) and not (beside and _is_over_rows(child)):
             yield from scalars_in(child, beside=beside)

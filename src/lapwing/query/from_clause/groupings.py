@@ -4,7 +4,7 @@ Guarantee: what a unit's group is worth depends on that unit's own rows alone, a
 follow from the most rows a unit has.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeVar, cast
@@ -94,25 +94,45 @@ def bind_aggregates(
 
 def _groups(select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog) -> tuple[Expression, ...]:
     """Bind GROUP BY: the unit, or columns that name it, are among the groups, so that each is of one unit."""
-    clause = select.args.get("group")
-    nodes: list[exp.Expression] = []
-    if clause is not None:
-        rows.only(clause, "expressions", "all")
-        nodes = [chosen(node, select, rows) for node in clause.expressions]
-        if clause.args.get("all"):
-            items = [named(item, rows)[0] for item in select.expressions]
-            nodes = [item for item in items if not _has_aggregate(item)]
+    nodes = _nodes(select, rows)
     groups = tuple(sorted(dict.fromkeys(_group(node, rows) for node in nodes if not rows.is_unit(node)), key=str))
-    by_unit = any(rows.is_unit(node) for node in nodes)
-    if not by_unit and not names_unit((origin(group, selection.relation) for group in groups), catalog):
+    if not _is_settled(nodes, lambda: groups, selection, rows, catalog):
         unit = rows.unit
         raise rows.refusal(
-            clause or select,
+            select.args.get("group") or select,
             "A subquery that aggregates over the rows of different units is not answered",
             "Ask for it by itself, and write what it shows into this question. For a number of each unit, "
             + (f"group by the unit too: GROUP BY {unit}." if unit else "group by a key that the catalog links."),
         )
     return groups
+
+
+def settles_unit(select: exp.Select, selection: Selection, rows: RowScope, catalog: Catalog) -> bool:
+    """Tell whether each group of a SELECT is of one unit."""
+    nodes = _nodes(select, rows)
+    return _is_settled(nodes, lambda: [_group(node, rows) for node in nodes], selection, rows, catalog)
+
+
+def _nodes(select: exp.Select, rows: RowScope) -> list[exp.Expression]:
+    """Return what a SELECT groups by."""
+    clause = select.args.get("group")
+    if clause is None:
+        return []
+    rows.only(clause, "expressions", "all")
+    if clause.args.get("all"):
+        return [item for item in (named(item, rows)[0] for item in select.expressions) if not _has_aggregate(item)]
+    return [chosen(node, select, rows) for node in clause.expressions]
+
+
+def _is_settled(
+    nodes: Sequence[exp.Expression],
+    groups: Callable[[], Sequence[Expression]],
+    selection: Selection,
+    rows: RowScope,
+    catalog: Catalog,
+) -> bool:
+    by_unit = any(rows.is_unit(node) for node in nodes)
+    return by_unit or names_unit((origin(group, selection.relation) for group in groups()), catalog)
 
 
 def _group(node: exp.Expression, rows: RowScope) -> Expression:

@@ -113,6 +113,19 @@ def _mirrored(select: exp.Select, first: PublicInput, join: exp.Expression | Non
     return bind_join(join, second, first, scope, mirrored=True)
 
 
+def rows_in_from(
+    select: exp.Select, named: Sequence[exp.Expression], where: Sequence[exp.Expression], scope: Scope
+) -> Input | PublicInput:
+    """Bind what FROM of a SELECT gives, whatever is done with it.
+
+    Args: named: common table expressions that it may name; where: conditions that compare its tables.
+    """
+    for table in named:
+        scope = replace(scope, named={**scope.named, str(table.alias): _subquery(table.this, str(table.alias), scope)})
+    first = _item(select.args["from_"].this, scope)
+    return _from(select, first, where, scope) if isinstance(first, Input) or select.args.get("joins") else first
+
+
 # ---- what FROM may name ---------------------------------------------------------------------------------------------
 
 
@@ -208,13 +221,13 @@ def _view(view: str, sql: str, name: str, node: exp.Expression, scope: Scope) ->
         raise scope.nowhere.refusal(node, f"More than {MOST_VIEWS} views open one another", "Use fewer.")
     inner = replace(scope, text=sql, named={}, within=(*scope.within, view))
     try:
-        return _subquery(_of_view(sql, inner), name, inner)
+        return _subquery(query_of_view(sql, inner), name, inner)
     except QueryRefused as refused:
         reason = f"In the view '{view}': {refused.reason}"
         raise scope.nowhere.refusal(node, reason, refused.remedy, refused.cause) from None
 
 
-def _of_view(sql: str, scope: Scope) -> exp.Expression:
+def query_of_view(sql: str, scope: Scope) -> exp.Expression:
     """Return what a view's text says in parentheses, which is what it means; so it may also be a UNION ALL."""
     whole = plain(parse(f"SELECT * FROM (\n{sql.rstrip().rstrip(';')}\n)"))
     scope.nowhere.only(whole, "expressions", "from_")

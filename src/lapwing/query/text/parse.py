@@ -57,6 +57,12 @@ _LISTS = "Lists go into (…), as in x IN ('a', 'b'); SPLIT_PART(x, '-', 1) take
 # The parser warns of some texts and quotes them; whoever asks is told by the refusal, and no log is.
 _PARSING: ContextVar[bool] = ContextVar("parsing", default=False)
 logging.getLogger("sqlglot").addFilter(lambda _record: not _PARSING.get())
+_PLAIN = {
+    exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Identifier, exp.Column, exp.Star, exp.Alias, exp.Literal,
+    exp.Count, exp.Boolean, exp.Null, exp.Sum, exp.Avg, exp.Where, exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ,
+    exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Is, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Group,
+    exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +112,13 @@ def parse(text: str, parameters: Parameters = ()) -> Parsed:
     values.fill(select, placeholders, nodes, text)
     arguments = placed(select, without.calls, text)
     return Parsed(select=select, options=without.options, arguments=arguments, explain=explain)
+
+
+def is_in_plain_words(select: exp.Select) -> bool:
+    """Tell whether a SELECT is over one table, in words that no rule of `normalise` writes otherwise: as most are."""
+    keys = () if (group := select.args.get("group")) is None else group.expressions
+    plain = all(type(node) in _PLAIN and not node.args.get("db") for node in _nodes(select)[0])
+    return plain and not any(isinstance(key, exp.Literal) for key in keys)
 
 
 def _has_placeholders(tokens: list[Token]) -> bool:

@@ -1,0 +1,202 @@
+"""What kind of relation a table, a subquery or a common table expression gives: known before anything is bound as such.
+
+A SELECT that groups the rows of a protected table by the privacy unit, or by columns that settle whose row it is, gives
+rows again, of one unit each. One that aggregates rows of several units gives what is released: an answer. So which of
+the SELECTs in one another is the question follows from what they are.
+
+What FROM takes beside each other, and why:
+
+protected  protected   rows of one unit meet (`unit_joins`), or of several, where aggregates limit each (`shared_joins`)
+protected  public      every row meets rows that everybody may see (`public_joins`)
+protected  released    refused: no proof covers rows that meet what was computed of them, but as constants (`constants`)
+released   released    post-processing (`compositions`)
+released   public      post-processing (`public_answers`)
+public     public      refused: nothing about them needs protection; as constants they may stand anywhere
+any        constants   as many copies of the rows as the list has (`listed_values`)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.expressions.rows import RowScope, same_name
+from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.groupings import is_aggregated, settles_unit
+from lapwing.query.from_clause.scope import Input, Scope, protected_table, rows_of
+from lapwing.query.from_clause.subqueries import query_of_view, rows_in_from
+
+MOST_DEPTH: Final = 64
+"""SELECTs in one another that are looked at."""
+Tables = Sequence[exp.Expression]
+"""Common table expressions, in the order of the text: each may name those before it."""
+
+
+class Kind(Enum):
+    """What stands in FROM."""
+
+    PROTECTED = "rows that carry the privacy unit"
+    PUBLIC = "rows that everybody may see"
+    RELEASED = "the answer to a question"
+    CONSTANTS = "a list of constants"
+
+
+class Kinds:
+    """The kinds of what a question names: of each SELECT looked up once, however often it is named."""
+
+    def __init__(self, within: Scope) -> None:
+        self._within = within
+        self._known: dict[int, tuple[exp.Expression, Kind]] = {}
+        self._depth = 0
+
+    def of(self, query: exp.Expression, visible: Tables = ()) -> Kind:
+        """Return what a query gives.
+
+        Args: visible: the common table expressions that it may name beside its own.
+        """
+        while isinstance(query, exp.Subquery):
+            query = query.this
+        known = self._known.get(id(query))
+        if known is None:
+            if self._depth > MOST_DEPTH:
+                return Kind.PROTECTED  # whoever binds it refuses it
+            self._depth += 1
+            known = self._known[id(query)] = query, self._of(query, (*visible, *tables_of_with(query)))
+            self._depth -= 1
+        return known[1]
+
+    def in_from(self, select: exp.Select, visible: Tables = ()) -> list[Kind]:
+        """Return the kinds of what FROM names, in order."""
+        visible = (*visible, *tables_of_with(select))
+        return [self._of_item(node, visible) for node in items_of(select)]
+
+    def _of(self, query: exp.Expression, visible: Tables) -> Kind:
+        if isinstance(query, exp.SetOperation):
+            return _together([self.of(side, visible) for side in (query.this, query.expression)])
+        if not isinstance(query, exp.Select):
+            return Kind.PROTECTED  # it is refused wherever it stands
+        kind = _together([self._of_item(node, visible) for node in items_of(query)])
+        if query.args.get("from_") is None:  # of nothing, or of numbers that are asked for
+            return Kind.RELEASED if query.find(exp.Subquery) is not None else Kind.CONSTANTS
+        if kind is Kind.PROTECTED and is_aggregated(query):
+            grouped = query.args.get("group") is not None
+            return Kind.PROTECTED if grouped and self._settles_unit(query, visible) else Kind.RELEASED
+        return kind
+
+    def _of_item(self, node: exp.Expression, visible: Tables) -> Kind:
+        if isinstance(node, exp.Subquery):
+            return self.of(node.this, visible)
+        if isinstance(node, exp.Values | exp.Unnest):
+            return Kind.CONSTANTS
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            return Kind.PROTECTED
+        place = next((i for i, table in enumerate(visible) if same_name(node.this, str(table.alias))), None)
+        if place is not None:
+            return self.of(visible[place].this, visible[:place])
+        catalog = self._within.catalog
+        if protected_table(node.this, self._within) is not None:
+            return Kind.PROTECTED
+        if any(same_name(node.this, table.name) for table in catalog.public_tables):
+            return Kind.PUBLIC
+        view = next((view for view in catalog.views if same_name(node.this, view.name)), None)
+        return Kind.PROTECTED if view is None else self._of_view(view.name, view.sql)
+
+    def _of_view(self, name: str, sql: str) -> Kind:
+        """Return what a view gives: rows, of whatever it is made."""
+        if name in self._within.within:
+            return Kind.PROTECTED
+        inner = replace(self._within, text=sql, within=(*self._within.within, name))
+        return Kind.PUBLIC if Kinds(inner).of(query_of_view(sql, inner)) is Kind.PUBLIC else Kind.PROTECTED
+
+    # ---- rows ---------------------------------------------------------------------------------------------------
+
+    def _settles_unit(self, select: exp.Select, visible: Tables) -> bool:
+        """Tell whether each group of a SELECT over rows is of one unit."""
+
+        def settles(bound: Input, rows: RowScope) -> bool:
+            return settles_unit(select, bound.selection, rows, self._within.catalog)
+
+        return self._is_so(select, visible, settles, if_refused=False)
+
+    def shows_unit(self, select: exp.Select, visible: Tables = ()) -> bool:
+        """Tell whether a SELECT over rows shows whose they are, or is not understood."""
+
+        def shows(_bound: Input, rows: RowScope) -> bool:
+            return any(rows.is_unit(item.this if type(item) is exp.Alias else item) for item in select.expressions)
+
+        return self._is_so(select, visible, shows, if_refused=True)
+
+    def _is_so(
+        self, select: exp.Select, visible: Tables, asked: Callable[[Input, RowScope], bool], *, if_refused: bool
+    ) -> bool:
+        """Tell something of the rows that FROM gives; for this alone they are bound once more than the SELECT is.
+
+        Args: if_refused: what is told where they are refused, as whoever binds the SELECT says why.
+        """
+        where = select.args.get("where")
+        conditions = [] if where is None else conjuncts(where.this, self._within.nowhere)
+        plain = [node for node in conditions if node.find(exp.Query) is None]
+        try:
+            bound = rows_in_from(select, needed_by(select, visible), plain, self._within)
+            return isinstance(bound, Input) and asked(bound, rows_of(bound, self._within))
+        except QueryRefused:
+            return if_refused
+
+
+def _together(kinds: Sequence[Kind]) -> Kind:
+    """Return the kind of rows that are made of several relations."""
+    for kind in (Kind.RELEASED, Kind.PROTECTED, Kind.PUBLIC):
+        if kind in kinds:
+            return kind
+    return Kind.CONSTANTS if kinds else Kind.PROTECTED
+
+
+def items_of(select: exp.Select) -> list[exp.Expression]:
+    """Return what stands in FROM."""
+    clause = select.args.get("from_")
+    return [] if clause is None else [clause.this, *(join.this for join in select.args.get("joins") or ())]
+
+
+def stands_in_from(query: exp.Query) -> bool:
+    """Tell whether a query is one whole, or stands in FROM or WITH: then not in a condition, nor for a value."""
+    around = query.parent
+    return around is None or isinstance(around, exp.From | exp.Join | exp.CTE | exp.SetOperation | exp.Subquery)
+
+
+def tables_of_with(query: exp.Expr) -> list[exp.Expression]:
+    """Return the common table expressions of a query."""
+    clause = query.args.get("with_")
+    return [] if clause is None else list(clause.expressions)
+
+
+def needed_by(select: exp.Expression, visible: Tables) -> list[exp.Expression]:
+    """Return those of common table expressions that FROM of a SELECT names, or that these name, in order."""
+    needed: list[exp.Expression] = []
+    for table in reversed(visible):
+        parts: list[exp.Expression] = [*(items_of(select) if isinstance(select, exp.Select) else [select]), *needed]
+        named = [node for part in parts for node in part.find_all(exp.Table)]
+        if any(isinstance(node.this, exp.Identifier) and same_name(node.this, str(table.alias)) for node in named):
+            needed.insert(0, table)
+    return needed
+
+
+def visible_in(query: exp.Expr) -> list[exp.Expression]:
+    """Return the common table expressions of the queries around one, which it may name beside its own."""
+    tables: list[exp.Expression] = []
+    inside, around = query, query.parent
+    while around is not None:
+        if isinstance(around, exp.With):  # of those in one list, each may name those before it
+            tables = [*around.expressions[: _place_of(inside, around)], *tables]
+            inside, around = around.parent or around, around.parent.parent if around.parent else None
+            continue
+        if isinstance(around, exp.Query):
+            tables = [*tables_of_with(around), *tables]
+        inside, around = around, around.parent
+    return tables
+
+
+def _place_of(table: exp.Expr, clause: exp.With) -> int:
+    return next(place for place, other in enumerate(clause.expressions) if other is table)

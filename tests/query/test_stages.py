@@ -1,0 +1,131 @@
+"""A question in stages: each SELECT is bound once, whatever it is, and what it is follows from what it names."""
+
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query import bind as bind_module
+from lapwing.query.aggregates.select_kinds import SelectKind, kind_of
+from lapwing.query.from_clause import kinds as kinds_module
+from lapwing.query.from_clause.kinds import Kind, Kinds
+from lapwing.query.from_clause.scope import Scope
+from lapwing.query.plan import Plan
+from lapwing.query.text.parse import parse
+from tests.support.query.ibis_world import World, world
+
+__all__ = ["world"]
+
+UNITS = "SELECT person, COUNT(*) AS n FROM visits GROUP BY person"
+ANSWER = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+OTHER = "SELECT plan, SUM(age) AS s FROM visits GROUP BY plan"
+
+KINDS = {
+    "SELECT plan FROM visits": Kind.PROTECTED,
+    UNITS: Kind.PROTECTED,
+    f"SELECT n, COUNT(*) AS m FROM ({UNITS}) AS u GROUP BY n": Kind.RELEASED,
+    f"SELECT person, MAX(n) AS m FROM ({UNITS}) AS u GROUP BY person": Kind.PROTECTED,
+    "SELECT person, x FROM (SELECT person, plan AS x, COUNT(*) FROM visits GROUP BY 1, 2) AS u": Kind.PROTECTED,
+    "SELECT COUNT(*) AS n FROM visits": Kind.RELEASED,
+    ANSWER: Kind.RELEASED,
+    f"SELECT * FROM ({ANSWER}) AS a": Kind.RELEASED,
+    f"WITH a AS ({ANSWER}), b AS (SELECT * FROM a) SELECT n FROM b": Kind.RELEASED,
+    f"SELECT * FROM ({ANSWER}) AS a JOIN codes USING (plan)": Kind.RELEASED,
+    f"{ANSWER} UNION ALL {ANSWER}": Kind.RELEASED,
+    "SELECT plan FROM codes": Kind.PUBLIC,
+    "SELECT plan FROM visits JOIN codes USING (plan)": Kind.PROTECTED,
+    "SELECT plan FROM visits UNION ALL SELECT plan FROM visits": Kind.PROTECTED,
+}
+SELECTS = {
+    "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan": SelectKind.OVER_ROWS,
+    f"SELECT AVG(n) AS a FROM ({UNITS}) AS u": SelectKind.OVER_ROWS,
+    "SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM codes)": SelectKind.OVER_ROWS,
+    f"SELECT AVG(n) AS a FROM ({ANSWER}) AS u": SelectKind.OVER_RESULT,
+    f"SELECT n FROM (SELECT n FROM ({ANSWER}) AS a WHERE n > 3) AS b": SelectKind.OVER_RESULT,
+    f"WITH a AS ({ANSWER}), b AS ({OTHER}) SELECT n, s FROM a JOIN b USING (plan)": SelectKind.OVER_RESULTS,
+    f"WITH a AS ({ANSWER}) SELECT n FROM a JOIN codes USING (plan)": SelectKind.OVER_RESULTS,
+    f"SELECT plan, SUM(n) AS n FROM ({ANSWER}) AS a GROUP BY ROLLUP (plan)": SelectKind.SETS_OF_RESULTS,
+    "SELECT COUNT(*) / (SELECT COUNT(*) FROM visits) AS s FROM visits": SelectKind.BESIDE_AGGREGATES,
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)": SelectKind.WITH_CONSTANTS,
+    f"SELECT COUNT(*) FROM visits WHERE plan IN (SELECT plan FROM ({ANSWER}) AS a)": SelectKind.WITH_CONSTANTS,
+    "SELECT plan, (SELECT COUNT(*) FROM visits) AS n FROM codes": SelectKind.BESIDE_PUBLIC_ROWS,
+    "SELECT (SELECT COUNT(*) FROM visits) FROM codes": SelectKind.BESIDE_PUBLIC_ROWS,
+    "SELECT (SELECT COUNT(*) FROM visits), COUNT(*) FROM visits": SelectKind.BESIDE_AGGREGATES,
+}
+BOUND = {
+    **dict.fromkeys((text for text, kind in SELECTS.items() if kind is SelectKind.OVER_ROWS), 1),
+    **dict.fromkeys((text for text, kind in SELECTS.items() if kind is SelectKind.OVER_RESULT), 1),
+    f"WITH a AS ({ANSWER}), b AS ({OTHER}) SELECT n, s FROM a JOIN b USING (plan)": 2,
+    f"WITH a AS ({ANSWER}) SELECT x.plan, y.n, z.n AS m FROM a AS x, a AS y, a AS z WHERE x.plan = y.plan AND "
+    "y.plan = z.plan": 1,
+    f"WITH a AS ({ANSWER}) SELECT plan, n FROM a WHERE n > (SELECT AVG(n) FROM a)": 1,
+    "SELECT COUNT(*) / (SELECT COUNT(*) FROM visits WHERE age > 3) AS s FROM visits": 2,
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)": 2,
+    "SELECT APPROX_COUNT_DISTINCT(plan) AS n FROM main.visits": 1,
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan, member FROM visits) AS d": 1,
+}
+"""How many questions each is made of."""
+
+
+def within(world: World, text: str) -> Scope:
+    return Scope(text=text, catalog=world.catalog, facts=world.facts)
+
+
+def query_of(text: str) -> exp.Expression:
+    inner = parse(f"SELECT * FROM ({text}) AS q").select.args["from_"].this.this
+    assert isinstance(inner, exp.Expression)
+    return inner
+
+
+@pytest.mark.parametrize("text", KINDS)
+def test_what_a_query_gives_follows_from_what_it_names(world: World, text: str) -> None:
+    assert Kinds(within(world, text)).of(query_of(text)) is KINDS[text]
+
+
+@pytest.mark.parametrize("text", SELECTS)
+def test_what_a_select_is_follows_from_what_it_names(world: World, text: str) -> None:
+    scope = within(world, text)
+    assert kind_of(parse(text).select, Kinds(scope), scope) is SELECTS[text]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note every SELECT that is bound as a question."""
+    bound, texts = bind_module._bound, list[str]()
+
+    def noting(*given: Any, **others: Any) -> Plan:
+        texts.append(str(given[0]))
+        return bound(*given, **others)
+
+    monkeypatch.setattr(bind_module, "_bound", noting)
+    return texts
+
+
+@pytest.mark.parametrize("text", BOUND)
+def test_each_question_is_bound_once(world: World, counted: list[str], text: str) -> None:
+    assert bind_module.bind(text, world.catalog, world.facts).outputs
+    assert len(counted) == BOUND[text]
+
+
+def test_a_refused_question_is_bound_once(world: World, counted: list[str]) -> None:
+    for text in ("SELECT COUNT(*) FROM visits WHERE agee > 3", f"SELECT AVG(m) FROM ({UNITS}) AS u"):
+        counted.clear()
+        with pytest.raises(QueryRefused):
+            bind_module.bind(text, world.catalog, world.facts)
+        assert len(counted) == 1
+
+
+def test_twin_an_answer_taken_for_rows_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of different units would be taken for rows of one: then it is the binding of rows that refuses them."""
+    monkeypatch.setattr(kinds_module, "settles_unit", lambda *_: True)
+    text = f"SELECT AVG(n) AS a FROM ({ANSWER}) AS u"
+    assert Kinds(within(world, text)).of(query_of(ANSWER)) is Kind.PROTECTED
+    with pytest.raises(QueryRefused):
+        bind_module.bind(text, world.catalog, world.facts)
+
+
+def test_twin_units_taken_for_an_answer_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds_module, "settles_unit", lambda *_: False)
+    with pytest.raises(QueryRefused):
+        bind_module.bind(f"SELECT AVG(n) AS a FROM ({UNITS}) AS u", world.catalog, world.facts)
