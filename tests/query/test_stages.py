@@ -1,5 +1,8 @@
 """A question in stages: each SELECT is bound once, whatever it is, and what it is follows from what it names."""
 
+import ast
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +69,24 @@ BOUND = {
     "SELECT COUNT(*) AS n FROM (SELECT DISTINCT plan, member FROM visits) AS d": 1,
 }
 """How many questions each is made of."""
+ATTEMPTS = {
+    "aggregates/compositions.py": 1,
+    "aggregates/outputs.py": 1,
+    "aggregates/public_answers.py": 2,
+    "from_clause/comma_joins.py": 1,
+    "from_clause/equalities.py": 1,
+    "from_clause/groupings.py": 1,
+    "from_clause/kinds.py": 1,
+    "from_clause/memberships.py": 1,
+    "from_clause/outer_joins.py": 1,
+    "from_clause/scope.py": 1,
+    "from_clause/shared_joins.py": 1,
+    "from_clause/unit_joins.py": 2,
+    "public_constants.py": 1,
+    "relations/row_numbers.py": 1,
+}
+"""Where something is bound to see whether it is refused, whatever the cause: names and expressions, but no SELECT that
+is then read as something else. Only ever fewer."""
 
 
 def within(world: World, text: str) -> Scope:
@@ -129,3 +150,28 @@ def test_twin_units_taken_for_an_answer_are_refused(world: World, monkeypatch: p
     monkeypatch.setattr(kinds_module, "settles_unit", lambda *_: False)
     with pytest.raises(QueryRefused):
         bind_module.bind(f"SELECT AVG(n) AS a FROM ({UNITS}) AS u", world.catalog, world.facts)
+
+
+def attempts(source: str) -> int:
+    """Return how often a refusal is caught and neither raised again in other words nor asked for its cause."""
+    handlers = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler)]
+    return sum(
+        node.type is not None
+        and "QueryRefused" in ast.unparse(node.type)
+        and not any(isinstance(part, ast.Attribute) and part.attr in ("cause", "reason") for part in ast.walk(node))
+        and not any(isinstance(part, ast.Raise) and part.exc is None for part in node.body)
+        for node in handlers
+    )
+
+
+def test_no_more_is_bound_to_see_whether_it_is_refused() -> None:
+    room = Path(bind_module.__file__).parent
+    texts = {str(path.relative_to(room)): path.read_text(encoding="utf-8") for path in sorted(room.rglob("*.py"))}
+    found = Counter({name: attempts(text) for name, text in texts.items() if "except QueryRefused" in text})
+    assert +found == Counter(ATTEMPTS)
+
+
+def test_an_attempt_that_is_planted_is_found() -> None:
+    planted = "try:\n    plan = bound(parsed)\nexcept QueryRefused:\n    plan = composed(parsed)"
+    assert attempts(planted) == 1
+    assert attempts(planted.replace("plan = composed(parsed)", "raise")) == 0
