@@ -19,6 +19,7 @@ from lapwing.query.aggregates.bound_searches import searches_for
 from lapwing.query.aggregates.clauses import bind_having, bind_limit, bind_order, bind_qualify, check_distinct
 from lapwing.query.aggregates.grouping_sets import Sets, grouping_sets
 from lapwing.query.aggregates.outputs import bind_output
+from lapwing.query.aggregates.privacy_arguments import check_mixture
 from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
 from lapwing.query.aggregates.shared_rows import check_shared
 from lapwing.query.capabilities import EVERYTHING, Capabilities
@@ -32,7 +33,7 @@ from lapwing.query.expressions.rows import RowScope, is_column, same_name
 from lapwing.query.expressions.types import Real
 from lapwing.query.from_clause.scope import Scope as From
 from lapwing.query.from_clause.scope import bind_from, rows_of
-from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum, argument_of, declared_values
+from lapwing.query.measures import Key, Measure, argument_of, declared_values
 from lapwing.query.plan import Plan, Question, without_unread
 from lapwing.query.relations.contribution import PriceRequest, check_options, with_limits
 from lapwing.query.relations.domains import listed_by, values_of
@@ -128,7 +129,8 @@ def _bound(
         check_distinct(select, outputs, sets, rows)
     if units_of_row(bound.selection.relation) > 1:
         check_shared(sets, measures, requests)
-    _check_mixture(measures)
+    if parsed.arguments:
+        check_mixture(measures)
 
     # The question: all that touches data, in one order whatever the text's, so that asked again it is the same.
     sorted_keys = tuple(sorted(keys, key=str))
@@ -167,14 +169,6 @@ def _bound(
         searches=searches,
         unsettled=frozenset(requests.unsettled) if requests.searches and not bounds else frozenset(),
     )
-
-
-def _check_mixture(measures: Sequence[Measure]) -> None:
-    """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
-    clamped = any(measure.clamp is not None for measure in measures)
-    if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
-        reason = "contribution_bounds_per_group stands beside an aggregate that is not a sum over units"
-        raise QueryRefused(reason, remedy="Ask for each by itself.")
 
 
 def _measures(derived: Sequence[Derived], keys: Sequence[Key]) -> tuple[Measure, ...]:

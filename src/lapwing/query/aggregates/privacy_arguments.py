@@ -1,5 +1,7 @@
 """Apply what an aggregate says about its own privacy, as in COUNT(*, epsilon => 0.1)."""
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
@@ -10,7 +12,7 @@ from lapwing.query.aggregates.unit_totals import bounded_by_search
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.relations.contribution import Share, per_group, require_units
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.privacy_options import NamedArguments
@@ -40,6 +42,14 @@ def with_privacy_arguments(
             share = Share(epsilon=named.epsilon, among=len(measures))
             requests.shares[measure] = max(share, requests.shares.get(measure, share), key=lambda said: said.epsilon)
     return value
+
+
+def check_mixture(measures: Sequence[Measure]) -> None:
+    """Refuse what no one pass over the rows computes: clamped parts of units beside values that several units share."""
+    clamped = any(measure.clamp is not None for measure in measures)
+    if clamped and any(not isinstance(measure, Count | Sum | CountUnits) for measure in measures):
+        reason = "contribution_bounds_per_group stands beside an aggregate that is not a sum over units"
+        raise QueryRefused(reason, remedy="Ask for each by itself.")
 
 
 def _bounded_by_group(measure: Count | Sum, named: NamedArguments, selection: Selection, requests: Requests) -> Derived:

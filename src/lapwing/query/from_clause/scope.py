@@ -125,12 +125,7 @@ def bind_from(select: exp.Select, scope: Scope, *, sharing: bool = False) -> tup
     # Here: joins, unions and subqueries are a twentieth of a start, and most questions have none.
     from lapwing.query.from_clause.subqueries import bind_composed
 
-    try:
-        return bind_composed(select, scope)
-    except QueryRefused:
-        if not sharing:
-            raise
-    return bind_composed(select, replace(scope, sharing=True))
+    return bind_composed(select, scope, sharing=sharing)
 
 
 def _one_table(select: exp.Select, scope: Scope) -> Input | None:

@@ -36,8 +36,20 @@ from lapwing.query.text.plain import plain
 from lapwing.suggestions import meant
 
 
-def bind_composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
-    """Bind the WITH, FROM, JOIN and WHERE clauses of a question, whatever they have."""
+def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[Input, Scope]:
+    """Bind the WITH, FROM, JOIN and WHERE clauses of a question, whatever they have.
+
+    Args: sharing: whether rows of different units may meet where they cannot be kept apart.
+    """
+    try:
+        return _composed(select, scope)
+    except QueryRefused:
+        if not sharing:
+            raise
+    return _composed(select, replace(scope, sharing=True))
+
+
+def _composed(select: exp.Select, scope: Scope) -> tuple[Input, Scope]:
     first, scope = _first(select, scope)
     bound = _from(select, first, _conditions(select, scope), scope)
     if bound.dark is not None:
