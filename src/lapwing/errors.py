@@ -70,6 +70,8 @@ class RefusalCause(Enum):
     """The SELECT list needs a second pass over the rows of an answer."""
     NOTHING_RELEASED = "nothing_released"
     """Options or named arguments stand in a part of the query in which nothing is released."""
+    NO_POSSIBLE_KEYS = "no_possible_keys"
+    """No row can have a value of a key, whatever the data, so that the answer would have no rows."""
 
 
 class QueryRefused(LapwingError):

@@ -78,11 +78,9 @@ def bind(
         try:
             return bound(parsed, rows_of)
         except QueryRefused as refused:
-            if refused.cause is not RefusalCause.UNBOUNDED:
-                raise
-            from lapwing.query.implicit_bounds import bounded_otherwise  # here: most columns have bounds
+            from lapwing.query.implicit_bounds import bound_otherwise  # here: most questions are answered as they stand
 
-            return bounded_otherwise(refused, parsed, bound, text)
+            return bound_otherwise(refused, parsed, bound, scope)
 
     if is_in_plain_words(parsed.select):
         return over_rows(parsed)

@@ -1,11 +1,13 @@
-"""Bounds that a question leaves to us, as GoogleSQL lets it: those of a group alone, or none.
+"""What a SELECT over rows means that is refused as it stands: bounds that it leaves to us, and lists written out.
+
+GoogleSQL lets a question leave bounds to us: it states those of a group alone, or none.
 
 `SUM(x, contribution_bounds_per_group => (0, 10))` says what a unit may add in all, so that nothing need be known of its
 rows: they are kept within a reach that nobody notices (`aggregates.unit_averages`). And in a question that says
 `WITH DIFFERENTIAL_PRIVACY`, an aggregate that needs bounds which nobody states has them found, as if
 `contribution_bounds_per_row => AUTO` were written: plan and price are those of that text.
 
-Only an aggregate that is refused for want of bounds is read in this way (`bounded_otherwise`), one after another.
+Only an aggregate that is refused for want of bounds is read in this way (`bound_otherwise`), one after another.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +18,9 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.from_clause.scope import rows_of
+from lapwing.query.from_clause.scope import Scope, rows_of
 from lapwing.query.plan import Plan
+from lapwing.query.public_constants import with_public_constants
 from lapwing.query.stated_bounds import rows_as_stated
 from lapwing.query.text.parse import Parsed
 from lapwing.query.text.positions import Position, position_at
@@ -32,11 +35,33 @@ _FOUND: Final = (
 """Aggregates that take AUTO bounds."""
 
 
-def bounded_otherwise(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -> Plan:
-    """Bind a SELECT that needs bounds which the catalog has not: those that it states, else those that it leaves open.
+def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within: Scope) -> Plan:
+    """Bind a SELECT over rows in another way than as it stands, if there is one for the cause of its refusal.
 
-    Raises: QueryRefused as it was, if some are nobody's.
+    Where it needs bounds which the catalog has not, it gets those that it states, else those that it leaves open. Where
+    joins to public rows leave no key possible, and where bounds are wanting, IN of public rows in a subquery is read as
+    a list of constants: the same rows, of which the answer may be empty, or whose bounds the list may state.
+
+    Raises: QueryRefused as it was, if there is no other way.
     """
+    if refused.cause not in (RefusalCause.UNBOUNDED, RefusalCause.NO_POSSIBLE_KEYS):
+        raise refused
+    listed = with_public_constants(parsed.select, within, joins=True) if within.catalog.public_tables else None
+    if listed is not None:
+        parsed = replace(parsed, select=listed)
+    if refused.cause is RefusalCause.NO_POSSIBLE_KEYS:
+        if listed is None:
+            raise refused
+        try:
+            return bound(parsed, rows_of)
+        except QueryRefused as again:
+            if again.cause is not RefusalCause.UNBOUNDED:
+                raise
+            refused = again
+    return _bounded(refused, parsed, bound, within.text)
+
+
+def _bounded(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -> Plan:
     try:
         return bound(parsed, rows_as_stated)
     except QueryRefused as stated:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from math import floor, prod
 from typing import Final, cast
 
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.combined_keys import CombinedKeys
 from lapwing.query.expressions.as_read import settled_key
@@ -90,6 +90,7 @@ def possible_keys(
         raise QueryRefused(
             f"No row can have a value of {empty[0].name}, whatever the data: the answer would have no rows",
             remedy=f"Look at WHERE, and at what the public tables hold.{f' Values: {listed(texts)}.' if texts else ''}",
+            cause=RefusalCause.NO_POSSIBLE_KEYS,
         )
     keys = dict.fromkeys(key for grouped in sets for key in grouped)
     new = {key: _settled(_among_listed(_narrowed(key, sets, known), selection)) for key in keys}

@@ -25,16 +25,16 @@ MOST_VALUES: Final = 1_000
 """How many constants a subquery becomes at most."""
 
 
-def with_public_constants(select: exp.Select, within: Scope) -> exp.Select | None:
+def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = False) -> exp.Select | None:
     """Return a SELECT with constants in the place of subqueries of public tables; None if it has none.
 
-    IN of rows of units is a join, which binding knows, where it stands for itself; there it stays.
-
+    Args: joins: whether IN of rows of units inside a subquery becomes a list, too. Where it stands for itself it is a
+        join, which binding knows; there it stays otherwise.
     Raises: QueryRefused if one that stands for a value has several.
     """
     if all(map(stands_in_from, select.find_all(exp.Query))):
         return None
-    new, changed, kinds = select.copy(), False, Kinds(within)
+    new, changed, kinds = select.copy(), False, None if joins else Kinds(within)
     for node in reversed(list(new.find_all(exp.Subquery, exp.In, bfs=False))):  # inner ones before outer ones
         other = _member(node, within, kinds) if isinstance(node, exp.In) else _value(node, within)
         if other is not None:
@@ -43,7 +43,7 @@ def with_public_constants(select: exp.Select, within: Scope) -> exp.Select | Non
     return new if changed else None
 
 
-def _member(node: exp.In, within: Scope, kinds: Kinds) -> exp.Expression | None:
+def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression | None:
     """Return x IN (SELECT …) as x IN (1, 2), or as false if there are none."""
     query = node.args.get("query")
     if query is None or not _is_alternative(node, kinds):
@@ -57,10 +57,10 @@ def _member(node: exp.In, within: Scope, kinds: Kinds) -> exp.Expression | None:
     return exp.In(this=node.this.copy(), expressions=[literal(value) for value in values])
 
 
-def _is_alternative(node: exp.Expression, kinds: Kinds) -> bool:
+def _is_alternative(node: exp.Expression, kinds: Kinds | None) -> bool:
     """Tell whether a condition in WHERE stands under OR, or is one of a subquery; with OR and AND alone around it.
 
-    In a subquery that FROM names, or IN, it is a join of rows of units, as it is outermost.
+    Args: kinds: tell where it is a join of rows of units, as it is outermost: in a subquery that FROM names, or IN.
     """
     around, under_or = node.parent, False
     while isinstance(around, exp.And | exp.Or | exp.Paren):
@@ -71,7 +71,7 @@ def _is_alternative(node: exp.Expression, kinds: Kinds) -> bool:
     select = around.parent
     if under_or or select.parent is None:
         return under_or
-    if not isinstance(select, exp.Select) or isinstance(select.parent, exp.Exists):
+    if kinds is None or not isinstance(select, exp.Select) or isinstance(select.parent, exp.Exists):
         return True
     return Kind.PROTECTED not in kinds.in_from(select, visible_in(select))
 

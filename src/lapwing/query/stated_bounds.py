@@ -5,7 +5,7 @@ column in the question stands for its value clamped to those bounds. On the rows
 the value, so the question means what it says. What is proven rests on the clamp, which is computed row by row, and
 never on WHERE: a wrong reading of WHERE could only make an answer wrong, not a price.
 
-Only what would be refused for want of bounds is read in this way (`implicit_bounds.bounded_otherwise`).
+Only what would be refused for want of bounds is read in this way (`implicit_bounds.bound_otherwise`).
 """
 
 from collections.abc import Iterator
