@@ -19,7 +19,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import session as session_module
-from lapwing.answer import code_of, interval_ends, presentation
+from lapwing.answer import interval_ends, presentation
 from lapwing.catalog.model import Column
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
@@ -34,7 +34,7 @@ from lapwing.query.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release import earlier_meanings, rare_notes
-from lapwing.release.notes import AS_READ, LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS
+from lapwing.release.notes import AS_READ, LONG_TEXTS, ROWS_OF_UNIT, UNLISTED_KEYS, code_of
 from lapwing.release.verdicts import verdicts
 from tests.support.effort import one_in, only
 from tests.support.release.small import GDP, opened, row

@@ -134,9 +134,11 @@ class Kinds:
     ) -> bool:
         """Tell something of the rows that FROM gives; for this alone they are bound once more than the SELECT is.
 
+        WHERE matters to that where it says how tables are joined.
+
         Args: if_refused: what is told where they are refused, as whoever binds the SELECT says why.
         """
-        where = select.args.get("where")
+        where = select.args.get("where") if select.args.get("joins") else None
         conditions = [] if where is None else conjuncts(where.this, self._within.nowhere)
         plain = [node for node in conditions if node.find(exp.Query) is None]
         try:
