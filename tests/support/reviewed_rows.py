@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
-from lapwing.answer import code_of
-from lapwing.release.notes import SUMMED_IN_STEPS
+from lapwing.release.notes import SUMMED_IN_STEPS, code_of
 
 CATALOG: Final = """
 [dataset]
