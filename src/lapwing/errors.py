@@ -72,13 +72,16 @@ class RefusalCause(Enum):
     """Options or named arguments stand in a part of the query in which nothing is released."""
     NO_POSSIBLE_KEYS = "no_possible_keys"
     """No row can have a value of a key, whatever the data, so that the answer would have no rows."""
+    ASSUMES_ROWS = "assumes_rows"
+    """A wanted error of a mean needs `assuming_count`, the number of rows that you assume it is of."""
 
 
 class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
     `position` is the (line, column) in the question, both from 1, where that is known; `cause` says to code what
-    `reason` and `remedy` say to people, where code acts on it.
+    `reason` and `remedy` say to people, where code acts on it. `suggestion` is the name to write in the place of the one
+    at `position`, as SQL has it, where one name alone resembles it.
     """
 
     code = "query_refused"
@@ -92,11 +95,13 @@ class QueryRefused(LapwingError):
         remedy: str = "",
         position: tuple[int, int] | None = None,
         cause: RefusalCause | None = None,
+        suggestion: str | None = None,
     ) -> None:
         self.reason = reason
         self.remedy = remedy
         self.position = position
         self.cause = cause
+        self.suggestion = suggestion
         where = f" (line {position[0]}, column {position[1]})" if position else ""
         super().__init__(f"{reason}{where}." + (f" {remedy}" if remedy else ""))
 

@@ -19,6 +19,12 @@ def closest(name: str, known: Iterable[str], nearness: float = 0.6) -> list[str]
     return list(_closest(name[:200].casefold(), tuple(known), nearness))
 
 
+def only_one_meant(name: str, known: Iterable[str], nearness: float = 0.6) -> str | None:
+    """Return the known name that resembles one; None if none does, or several do."""
+    close = closest(name, known, nearness)
+    return close[0] if len(close) == 1 else None
+
+
 @lru_cache(maxsize=256)  # refusals are also made where a name may yet turn out to be another thing
 def _closest(name: str, known: tuple[str, ...], nearness: float) -> tuple[str, ...]:
     folded = {other.casefold(): other for other in known}

@@ -1,6 +1,7 @@
 """What is said of names and texts that nothing has, and that no slip of the pen counts nobody without a word."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -103,6 +104,39 @@ def test_long_lists_are_cut() -> None:
 def test_what_people_type(session: lw.Session, text: str, said: str) -> None:
     with pytest.raises(lw.QueryRefused, match=said):
         session.sql(text, epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "suggestion"),
+    [
+        ("SELECT MEDAIN(person) AS m FROM people", (1, 8), "MEDIAN"),
+        ("SELECT COUNT(*) FROM people WHERE plna = 'a'", (1, 35), "plan"),
+        ("SELECT COUNT(*)\nFROM poeple", (2, 6), "people"),
+        ("SELECT AVG(person, contribution_bounds_per_rwo => (0, 1)) FROM people", (1, 20), "contribution_bounds_per_row"),
+        ("SELECT AVG(person, contribution_bounds_per_ => (0, 1)) FROM people", (1, 20), None),  # two resemble it
+        ("SELECT COUNT(*) FROM q", (1, 22), None),
+        ('SELECT COUNT(*) FROM people WHERE "plna" = 1', (1, 35), None),  # it may be a text
+        ("SELECT COUNT(*) FROM people WHERE sex = 'Male'", (1, 35), None),  # the column is no slip
+        ("SELECT COUNT(*) FROM (SELECT person, plna FROM people) AS p", (1, 38), "plan"),
+        ("WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sxe FROM a", None, None),
+    ],
+)
+def test_a_program_reads_the_name_that_is_meant(
+    session: lw.Session, text: str, position: tuple[int, int] | None, suggestion: str | None
+) -> None:
+    with pytest.raises(lw.QueryRefused) as refused:
+        session.sql(text, epsilon=0.1)
+    assert (position or refused.value.position, suggestion) == (refused.value.position, refused.value.suggestion)
+
+
+def test_a_suggested_name_is_written_as_sql_has_it(tmp_path: Path) -> None:
+    table = pa.table({"person": [1, 2], "order date": ["a", "b"]})
+    pq.write_table(table, tmp_path / "people.parquet")
+    with lw.protect(tmp_path / "people.parquet", privacy_unit="person", max_rows_per_unit=1, epsilon=3) as opened:
+        with pytest.raises(lw.QueryRefused) as refused:
+            opened.sql("SELECT COUNT(*) FROM people WHERE order_date = 'a'", epsilon=0.1)
+        assert refused.value.suggestion == '"order date"'
+        assert opened.explain(f"SELECT COUNT(*) FROM people WHERE {refused.value.suggestion} = 'a'", epsilon=0.1)
 
 
 def test_quoted_names_ignore_case(session: lw.Session) -> None:

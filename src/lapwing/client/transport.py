@@ -19,7 +19,7 @@ from typing import Any, Final, cast, final
 from urllib.parse import quote, urlsplit
 
 from lapwing import errors
-from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, ServiceFault
+from lapwing.errors import Interrupted, InvalidParameter, LapwingError, QueryRefused, RefusalCause, ServiceFault
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 LINES: Final = "application/x-ndjson"
@@ -226,7 +226,14 @@ def _known_error(code: str, detail: str, document: Mapping[str, Any]) -> Lapwing
     if kind is QueryRefused:
         position = document.get("position")
         where = (int(position[0]), int(position[1])) if position else None
-        return QueryRefused(document["reason"], remedy=document["remedy"], position=where)
+        causes = [cause for cause in RefusalCause if cause.value == document.get("cause")]  # a service may be newer
+        return QueryRefused(
+            document["reason"],
+            remedy=document["remedy"],
+            position=where,
+            cause=causes[0] if causes else None,
+            suggestion=document.get("suggestion"),
+        )
     if code == Interrupted.code:
         return Interrupted(charged=document["charged"])
     if kind is None:

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.privacy.measures import MEASURES
 from lapwing.query.assumed_means import at_error_of_means
 from lapwing.query.derivation.average import Average
@@ -48,6 +48,7 @@ def at_error(
         raise QueryRefused(
             "The error of a mean depends on how many rows it is of, which is not a public fact",
             remedy="Say how many you assume, as in assuming_count=1000 or --assuming-count 1000, or give epsilon.",
+            cause=RefusalCause.ASSUMES_ROWS,
         )
     if plan.question.distributions:
         raise QueryRefused("How far a quantile is off depends on the data", remedy="Give epsilon instead.")

@@ -220,6 +220,12 @@ def _after_searches(error: LapwingError) -> LapwingError:
             return Interrupted(charged=True)
         case QueryRefused():
             reason = f"{paid}{error.reason}"
-            return QueryRefused(reason, remedy=error.remedy, position=error.position, cause=error.cause)
+            return QueryRefused(
+                reason,
+                remedy=error.remedy,
+                position=error.position,
+                cause=error.cause,
+                suggestion=error.suggestion,
+            )
         case _:
             return type(error)(f"{paid}{error}")

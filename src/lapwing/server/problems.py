@@ -78,7 +78,7 @@ DESCRIBED: Final[dict[str, Any]] = {
 
 @with_config(ConfigDict(extra="forbid"))
 class Problem(TypedDict):
-    """What went wrong (RFC 9457). `code` is stable; three are of refused queries, `charged` where it is known."""
+    """What went wrong (RFC 9457). `code` is stable; five are of refused queries, `charged` where it is known."""
 
     type: str
     title: str
@@ -88,6 +88,8 @@ class Problem(TypedDict):
     reason: NotRequired[str]
     remedy: NotRequired[str]
     position: NotRequired[Annotated[list[int], Field(min_length=2, max_length=2)]]
+    cause: NotRequired[str]
+    suggestion: NotRequired[str]
     charged: NotRequired[bool]
 
 
@@ -142,6 +144,10 @@ def problem_of(error: errors.LapwingError, status: int | None = None) -> Problem
         document |= {"reason": error.reason, "remedy": error.remedy}
         if error.position is not None:
             document["position"] = list(error.position)
+        if error.cause is not None:
+            document["cause"] = error.cause.value
+        if error.suggestion is not None:
+            document["suggestion"] = error.suggestion
     charged = errors.was_charged(error)
     if charged is not None:
         document["charged"] = charged

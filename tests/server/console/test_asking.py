@@ -112,6 +112,12 @@ def test_a_refusal_points_at_the_place_and_can_be_put_right(reader: Visitor) -> 
     assert reader.world.charges() == charges
 
 
+def test_a_listed_text_that_was_meant_is_not_written_in_the_place_of_the_column(reader: Visitor) -> None:
+    refused = priced(reader, "SELECT COUNT(*) AS n FROM visits WHERE plan = 'A'")
+    assert "Did you mean 'a'?" in refused.text
+    assert not [form for form in refused.page.forms if "WHERE a " in form.fields.get("sql", "")]
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     one_in(

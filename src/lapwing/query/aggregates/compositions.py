@@ -267,7 +267,13 @@ class _Composer:
             return Layer(base, Inner(select, "answer", ()), self._rows.text, self._outputs).over(select)
         except QueryRefused as refused:
             reason, remedy = (in_words_of_the_text(part) for part in (refused.reason, refused.remedy))
-            raise QueryRefused(reason, remedy=remedy, position=refused.position, cause=refused.cause) from None
+            raise QueryRefused(
+                reason,
+                remedy=remedy,
+                position=refused.position,
+                cause=refused.cause,
+                suggestion=refused.suggestion,
+            ) from None
 
     def _group_by_all(self, select: exp.Select) -> None:
         """Write DISTINCT as GROUP BY: equal rows are one."""

@@ -8,7 +8,7 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.naming import REMEDIES, name_of, remedy_of
 from lapwing.query.text.syntax_refusals import PIVOT
-from lapwing.suggestions import did_you_mean, listed, meant, shown
+from lapwing.suggestions import did_you_mean, listed, meant, name_in_sql, only_one_meant, shown
 
 if TYPE_CHECKING:
     from lapwing.query.expressions.rows import RowScope
@@ -43,6 +43,14 @@ INTERNAL: Final = frozenset({"AND", "ANONYMOUS", "CASE", "OR", "TIME_TO_STR", "T
 SEE: Final = "See the SQL reference for what is."
 
 
+def suggesting(refused: QueryRefused, name: str, known: Iterable[str]) -> QueryRefused:
+    """Return the refusal of a name that suggests the known one that resembles it, if that is one alone."""
+    close = only_one_meant(name, known)
+    if close is not None and refused.position is not None:  # else there is nothing in whose place it could stand
+        refused.suggestion = name_in_sql(close)
+    return refused
+
+
 def part_refused(name: str, at: exp.Expression, rows: "RowScope") -> QueryRefused:
     """Return the refusal of an argument of a node that no question may have."""
     what = PARTS.get(name, name.rstrip("_").replace("_", " ").upper())
@@ -58,17 +66,23 @@ def unknown_column(node: exp.Expression, rows: "RowScope") -> QueryRefused:
     known = [column for source in sources for column in source.columns]
     where = f" in {' and '.join(source.name for source in sources)}" if sources else ""
     text = f"Double quotes name a column; a text stands in single quotes: '{shown(name)}'. "
-    remedy = (text if node.this.args.get("quoted") else "") + meant("Columns", name, known)
-    return rows.refusal(node, f"There is no column '{shown(name)}'{where}", remedy)
+    quoted = bool(node.this.args.get("quoted"))
+    remedy = (text if quoted else "") + meant("Columns", name, known)
+    refused = rows.refusal(node, f"There is no column '{shown(name)}'{where}", remedy)
+    return refused if quoted else suggesting(refused, name, known)
 
 
 def unknown_function(node: exp.Expression, rows: "RowScope", kinds: Iterable[type[exp.Expression]]) -> QueryRefused:
     """Return the refusal of a function that is not answered; `kinds` are those that are, in its place."""
-    name, remedy = node.name.upper(), remedy_of(node)
+    name, remedy, close = node.name.upper(), remedy_of(node), None
     if name not in REMEDIES:
-        known = {name for kind in kinds if issubclass(kind, exp.Func) for name in kind.sql_names()}
-        remedy = did_you_mean(name, sorted((known | AGGREGATES) - INTERNAL - {name}), nearness=0.8) + remedy
-    return rows.refusal(node, f"{name_of(node)} is not answered here", remedy)
+        every = {name for kind in kinds if issubclass(kind, exp.Func) for name in kind.sql_names()}
+        known = sorted((every | AGGREGATES) - INTERNAL - {name})
+        remedy = did_you_mean(name, known, nearness=0.8) + remedy
+        close = only_one_meant(name, known, nearness=0.8)
+    refused = rows.refusal(node, f"{name_of(node)} is not answered here", remedy)
+    refused.suggestion = None if refused.position is None else close
+    return refused
 
 
 def unknown_source(node: exp.Expression, name: str, rows: "RowScope") -> QueryRefused:

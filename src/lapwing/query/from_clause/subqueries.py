@@ -14,6 +14,7 @@ from lapwing.catalog.public import PublicTable
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
+from lapwing.query.expressions.unknown_names import suggesting
 from lapwing.query.expressions.weight import require_small
 from lapwing.query.from_clause.comma_joins import bind_listed, is_inner, is_listed
 from lapwing.query.from_clause.conditions import condition, conjunction, conjuncts, filtered
@@ -184,14 +185,19 @@ def _item(node: exp.Expression, scope: Scope) -> Input | PublicInput:
     for view in scope.catalog.views:
         if same_name(node.this, view.name):
             return _view(view.name, view.sql, name or view.name, node, scope)
-    raise scope.nowhere.refusal(node, f"There is no table '{node.name[:60]}'", _tables(scope, node.name))
+    refused = scope.nowhere.refusal(node, f"There is no table '{node.name[:60]}'", _tables(scope, node.name))
+    raise suggesting(refused, node.name, _names_in_from(scope))
 
 
 def _tables(scope: Scope, name: str = "") -> str:
     """Say what FROM may name, first what resembles a name that nothing has."""
+    return meant("Tables", name, _names_in_from(scope))
+
+
+def _names_in_from(scope: Scope) -> list[str]:
     catalog = scope.catalog
     protected, public = [table.name for table in catalog.tables], [table.name for table in catalog.public_tables]
-    return meant("Tables", name, [*protected, *public, *(view.name for view in catalog.views), *scope.named])
+    return [*protected, *public, *(view.name for view in catalog.views), *scope.named]
 
 
 def _with_names(

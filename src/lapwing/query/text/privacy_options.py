@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import Position, position_at, refused_at
-from lapwing.suggestions import meant
+from lapwing.suggestions import meant, only_one_meant
 
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS")
@@ -159,9 +159,10 @@ def _read(pairs: Sequence[_Pair], readers: Mapping[str, Reader], kind: str) -> d
     values: dict[str, Any] = {}
     for pair in pairs:
         if pair.name not in readers:
-            raise pair.refused_whole(
-                f"There is no {kind} '{pair.first.text[:40]}'", meant("Allowed", pair.first.text, readers)
-            )
+            written = pair.first.text
+            refused = pair.refused_whole(f"There is no {kind} '{written[:40]}'", meant("Allowed", written, readers))
+            refused.suggestion = only_one_meant(written, readers)
+            raise refused
         if pair.name in values:
             raise pair.refused_whole(f"The {kind} {pair.name} is given twice", "Leave one of them out.")
         values[pair.name] = readers[pair.name](pair)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
-from lapwing.server.console.ask.question import Question, marked, mended, proposed
+from lapwing.errors import RefusalCause
+from lapwing.server.console.ask.question import Question, marked, mended
 from lapwing.server.console.data.columns import TableText, tables_of
 from lapwing.server.console.editing import with_editor
 from lapwing.server.console.inside import Refusal
@@ -102,10 +103,10 @@ def _refused(question: Question, refusal: Refusal) -> dict[str, Any]:
     where = None if place is None else (place[0], place[1])
     return {
         "refusal": document,
-        "assumable": not question.assuming and "assuming_count" in document.get("remedy", ""),
+        "assumable": not question.assuming and document.get("cause") == RefusalCause.ASSUMES_ROWS.value,
         "marked": None if where is None else marked(question.sql, where),
-        "mended": None if where is None else mended(question.sql, where, document.get("remedy", "")),
-        "name": proposed(document.get("remedy", "")),
+        "mended": None if where is None else mended(question.sql, where, document.get("suggestion")),
+        "name": document.get("suggestion"),
     }
 
 

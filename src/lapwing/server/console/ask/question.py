@@ -7,7 +7,6 @@ from typing import Any, Final, final
 from urllib.parse import urlencode
 
 USUAL_PRICE: Final = "0.1"
-SUGGESTION: Final = re.compile(r"Did you mean '([^']+)'\?")
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
 """A text in quotes, or a name."""
 TOKEN: Final = re.compile(r'"(?:[^"]|"")*"|[^\W\d]\w*')
@@ -85,23 +84,12 @@ def marked(sql: str, position: tuple[int, int]) -> tuple[str, str, str]:
     return text[:column], text[column:end], text[end:]
 
 
-def proposed(remedy: str) -> str | None:
-    """Return the name that a refusal proposes, if it proposes one.
+def mended(sql: str, position: tuple[int, int], suggestion: str | None) -> str | None:
+    """Return the question with the name that a refusal suggests wherever the wrong one stands, if it suggests one.
 
-    >>> proposed("Did you mean 'plan'? Columns: plan."), proposed("Write it otherwise.")
-    ('plan', None)
-    """
-    suggestion = SUGGESTION.match(remedy)
-    return suggestion[1] if suggestion else None
-
-
-def mended(sql: str, position: tuple[int, int], remedy: str) -> str | None:
-    """Return the question with the name that a refusal proposes wherever the wrong one stands, if it proposes one.
-
-    >>> mended("SELECT plam FROM t WHERE x = 'plam' GROUP BY plam", (1, 8), "Did you mean 'plan'? Columns: plan.")
+    >>> mended("SELECT plam FROM t WHERE x = 'plam' GROUP BY plam", (1, 8), "plan")
     "SELECT plan FROM t WHERE x = 'plam' GROUP BY plan"
     """
-    suggestion = proposed(remedy)
     if suggestion is None or position[0] > sql.count("\n") + 1:
         return None
     _, wrong, _ = marked(sql, position)

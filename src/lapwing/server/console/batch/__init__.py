@@ -88,9 +88,9 @@ async def _wrong(visit: Visit, dataset: str, fields: Any, questions: list[str], 
         except Refusal as refusal:
             if refusal.document["detail"] != told["detail"]:
                 return None
-            there, remedy = refusal.document.get("position"), refusal.document.get("remedy", "")
+            there, suggestion = refusal.document.get("position"), refusal.document.get("suggestion")
             where = None if there is None else (there[0], there[1])
-            better = None if where is None else mended(sql, where, remedy)
+            better = None if where is None else mended(sql, where, suggestion)
             return {
                 "place": place,
                 "marked": None if where is None else marked(sql, where),
