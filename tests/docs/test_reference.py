@@ -32,54 +32,10 @@ from lapwing.query.expressions.weight import MOST_NODES
 from lapwing.query.from_clause import window_functions
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
+from lapwing.query.function_names import SPELLED
 from lapwing.query.text import parse, privacy_options
 from tests.support.docs.pages import DOCS
 
-SPELLED: Final = {
-    exp.Anonymous: "DATE_PART", exp.Atan: "ATAN", exp.BitwiseXor: "XOR(p, q)", exp.Concat: "CONCAT",
-    exp.ConcatWs: "CONCAT_WS", exp.Contains: "CONTAINS", exp.Cos: "COS", exp.CurrentDate: "CURRENT_DATE",
-    exp.CurrentTime: "NOW()", exp.CurrentTimestamp: "NOW()", exp.DPipe: "&#124;&#124;", exp.DateAdd: "INTERVAL",
-    exp.DateDiff: "DATE_DIFF", exp.DateFromParts: "MAKE_DATE", exp.Day: "DAY", exp.DayOfMonth: "DAY",
-    exp.DayOfWeek: "DAYOFWEEK", exp.DayOfWeekIso: "ISODOW", exp.DayOfYear: "DAYOFYEAR", exp.Dayname: "DAYNAME",
-    exp.Degrees: "DEGREES", exp.EndsWith: "ENDS_WITH", exp.Escape: "ESCAPE", exp.Exp: "EXP",
-    exp.Extract: "EXTRACT(part FROM x)", exp.Hour: "HOUR", exp.ILike: "ILIKE", exp.If: "IF(c, x, y)",
-    exp.IntDiv: "//", exp.LastDay: "LAST_DAY", exp.Left: "LEFT", exp.Length: "LENGTH", exp.Ln: "LN", exp.Log: "LOG",
-    exp.Lower: "LOWER", exp.Minute: "MINUTE", exp.Mod: "%", exp.Month: "MONTH", exp.Monthname: "MONTHNAME",
-    exp.NullSafeEQ: "IS [NOT] DISTINCT FROM", exp.NullSafeNEQ: "IS [NOT] DISTINCT FROM", exp.Nullif: "NULLIF",
-    exp.Pad: "LPAD", exp.Pi: "PI()", exp.Pow: "POWER", exp.Quarter: "QUARTER", exp.Radians: "RADIANS",
-    exp.RegexpExtract: "REGEXP_EXTRACT", exp.RegexpFullMatch: "REGEXP_FULL_MATCH", exp.RegexpLike: "REGEXP_MATCHES",
-    exp.RegexpReplace: "REGEXP_REPLACE", exp.Replace: "REPLACE", exp.Reverse: "REVERSE", exp.Right: "RIGHT",
-    exp.Second: "SECOND", exp.Sign: "SIGN", exp.Sin: "SIN", exp.SplitPart: "SPLIT_PART", exp.Sqrt: "SQRT",
-    exp.StartsWith: "STARTS_WITH", exp.StrPosition: "STRPOS", exp.Substring: "SUBSTRING",
-    exp.TimeToStr: "STRFTIME(x, 'constant')", exp.TimeToUnix: "EPOCH", exp.TimestampTrunc: "DATE_TRUNC",
-    exp.Trim: "TRIM", exp.Trunc: "TRUNC", exp.Upper: "UPPER", exp.Week: "WEEK", exp.WeekOfYear: "WEEK",
-    exp.WidthBucket: "WIDTH_BUCKET", exp.Year: "YEAR",
-    exp.Column: '"quoted"', exp.Literal: "numbers", exp.Boolean: "TRUE", exp.Null: "NULL", exp.Paren: "parentheses",
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Neg: "unary `-`",
-    exp.Abs: "ABS", exp.Floor: "FLOOR", exp.Ceil: "CEIL", exp.Round: "ROUND", exp.Least: "LEAST",
-    exp.Greatest: "GREATEST", exp.Coalesce: "COALESCE", exp.Case: "CASE",
-    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-    exp.And: "AND", exp.Or: "OR", exp.Not: "NOT", exp.Between: "BETWEEN", exp.In: "IN", exp.Is: "IS NULL",
-    exp.Like: "LIKE", exp.Cast: "CAST", exp.TryCast: "TRY_CAST",
-    exp.Count: "COUNT", exp.CountIf: "COUNT_IF", exp.Sum: "SUM", exp.Avg: "AVG", exp.Filter: "FILTER",
-    exp.VariancePop: "VAR_POP", exp.Variance: "VAR_SAMP", exp.StddevPop: "STDDEV_POP", exp.StddevSamp: "STDDEV_SAMP",
-    exp.Stddev: "STDDEV", exp.CovarPop: "COVAR_POP", exp.CovarSamp: "COVAR_SAMP", exp.Corr: "CORR",
-    exp.Grouping: "GROUPING",
-    # inside subqueries
-    exp.LogicalAnd: "BOOL_AND", exp.LogicalOr: "BOOL_OR", exp.RowNumber: "ROW_NUMBER", exp.Rank: "RANK",
-    exp.DenseRank: "DENSE_RANK", exp.Lag: "LAG", exp.Lead: "LEAD", exp.Ntile: "NTILE", exp.CumeDist: "CUME_DIST",
-    exp.PercentRank: "PERCENT_RANK", exp.FirstValue: "FIRST_VALUE", exp.LastValue: "LAST_VALUE",
-    exp.NthValue: "NTH_VALUE",
-    exp.Median: "MEDIAN", exp.Quantile: "QUANTILE", exp.ApproxQuantile: "APPROX_QUANTILE", exp.Min: "MIN",
-    exp.Max: "MAX", exp.PercentileCont: "PERCENTILE_CONT", exp.PercentileDisc: "PERCENTILE_DISC",
-    exp.WithinGroup: "WITHIN GROUP",
-    # as other databases write it
-    exp.Date: "DATE(x)", exp.DateTrunc: "DATE_TRUNC", exp.DatetimeAdd: "DATE_ADD", exp.DatetimeSub: "DATE_SUB",
-    exp.EqualNull: "EQUAL_NULL", exp.Nvl2: "NVL2", exp.RegexpILike: "~*", exp.SafeDivide: "SAFE_DIVIDE",
-    exp.Timestamp: "TIMESTAMP(x)", exp.TimestampAdd: "TIMESTAMP_ADD", exp.TimestampSub: "TIMESTAMP_SUB",
-    exp.TimestampFromParts: "MAKE_TIMESTAMP", exp.ToChar: "TO_CHAR",
-    exp.Window: "OVER",
-}  # fmt: skip
 LOSSES: Final = (
     lw.PureDP, lw.GaussianDP, lw.ZeroConcentratedDP, lw.ApproxDP, lw.ApproximateGaussianDP,
     lw.ApproximateZeroConcentratedDP, lw.RenyiDP,

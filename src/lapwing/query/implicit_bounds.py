@@ -17,6 +17,8 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.aggregates.statistics import STATISTICS
+from lapwing.query.aggregates.sums import SUMS
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.scope import Scope, rows_of
 from lapwing.query.plan import Plan
@@ -28,10 +30,7 @@ from lapwing.query.text.privacy_options import NamedArguments
 
 Bound = Callable[[Parsed, Callable[..., RowScope]], Plan]
 """Binds a SELECT over rows, given what returns the names that expressions over them may use."""
-_FOUND: Final = (
-    exp.Sum, exp.Avg, exp.VariancePop, exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Stddev, exp.CovarPop,
-    exp.CovarSamp, exp.Corr,
-)  # fmt: skip
+_FOUND: Final = (*SUMS, *STATISTICS)
 """Aggregates that take AUTO bounds."""
 
 

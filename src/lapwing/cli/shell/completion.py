@@ -9,6 +9,7 @@ from prompt_toolkit.document import Document
 
 from lapwing.cli.shell.shell import COMMANDS, MODES
 from lapwing.cli.shell.statements import quoted_before
+from lapwing.query.function_names import function_names
 from lapwing.suggestions import name_in_sql
 
 if TYPE_CHECKING:
@@ -19,43 +20,7 @@ KEYWORDS: Final = (
     *("GROUP", "GROUPING SETS", "HAVING", "IN", "IS NULL", "JOIN", "LEFT JOIN", "LIKE", "LIMIT", "NOT", "ON", "OR"),
     *("ORDER", "ROLLUP", "SELECT", "THEN", "USING", "WHEN", "WHERE", "WITH"),
 )
-FUNCTIONS: Final = (
-    *(
-        "ABS",
-        "AVG",
-        "BOOL_AND",
-        "BOOL_OR",
-        "CAST",
-        "CEIL",
-        "COALESCE",
-        "CONCAT",
-        "CONTAINS",
-        "CORR",
-        "COUNT",
-        "COUNT_IF",
-    ),
-    *("COVAR_POP", "COVAR_SAMP", "DATE_DIFF", "DATE_PART", "DATE_TRUNC", "DAY", "DAYNAME", "DAYOFWEEK", "DENSE_RANK"),
-    *("EPOCH", "EXP", "EXTRACT", "FIRST_VALUE", "FLOOR", "GREATEST", "GROUPING", "HOUR", "IF", "LAG", "LAST_DAY"),
-    *(
-        "LAST_VALUE",
-        "LEAD",
-        "LEAST",
-        "LEFT",
-        "LENGTH",
-        "LN",
-        "LOG",
-        "LOWER",
-        "LPAD",
-        "MAKE_DATE",
-        "MAX",
-        "MEDIAN",
-        "MIN",
-    ),
-    *("MINUTE", "MONTH", "MONTHNAME", "NTILE", "NULLIF", "POWER", "QUANTILE_CONT", "QUARTER", "RANK", "REGEXP_EXTRACT"),
-    *("REGEXP_MATCHES", "REGEXP_REPLACE", "REPLACE", "RIGHT", "ROUND", "ROW_NUMBER", "SECOND", "SIGN", "SPLIT_PART"),
-    *("SQRT", "STARTS_WITH", "STDDEV", "STRFTIME", "STRPOS", "SUBSTRING", "SUM", "TRIM", "TRUNC", "TRY_CAST", "UPPER"),
-    *("VAR_POP", "VAR_SAMP", "WEEK", "WIDTH_BUCKET", "YEAR"),
-)
+FUNCTIONS: Final = function_names()
 WORD: Final = re.compile(r'(?:"[^"]*|[^\W\d]\w*)\Z')
 AFTER_SOURCE: Final = re.compile(r"\b(?:FROM|JOIN)\s+\S*\Z", re.IGNORECASE)
 COMPARED: Final = re.compile(
