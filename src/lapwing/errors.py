@@ -80,8 +80,8 @@ class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
     `position` is the (line, column) in the question, both from 1, where that is known; `cause` says to code what
-    `reason` and `remedy` say to people, where code acts on it. `suggestion` is the name to write in the place of the one
-    at `position`, as SQL has it, where one name alone resembles it.
+    `reason` and `remedy` say to people, where code acts on it. `suggestion` is the name to write in the place of the
+    one at `position`, as SQL has it, where one name alone resembles it.
     """
 
     code = "query_refused"

@@ -30,9 +30,9 @@ from lapwing.query.aggregates.grouping_sets import MOST_SETS
 from lapwing.query.expressions import calls
 from lapwing.query.expressions.weight import MOST_NODES
 from lapwing.query.from_clause import window_functions
+from lapwing.query.function_names import SPELLED
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
-from lapwing.query.function_names import SPELLED
 from lapwing.query.text import parse, privacy_options
 from tests.support.docs.pages import DOCS
 

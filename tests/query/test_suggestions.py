@@ -112,7 +112,11 @@ def test_what_people_type(session: lw.Session, text: str, said: str) -> None:
         ("SELECT MEDAIN(person) AS m FROM people", (1, 8), "MEDIAN"),
         ("SELECT COUNT(*) FROM people WHERE plna = 'a'", (1, 35), "plan"),
         ("SELECT COUNT(*)\nFROM poeple", (2, 6), "people"),
-        ("SELECT AVG(person, contribution_bounds_per_rwo => (0, 1)) FROM people", (1, 20), "contribution_bounds_per_row"),
+        (
+            "SELECT AVG(person, contribution_bounds_per_rwo => (0, 1)) FROM people",
+            (1, 20),
+            "contribution_bounds_per_row",
+        ),
         ("SELECT AVG(person, contribution_bounds_per_ => (0, 1)) FROM people", (1, 20), None),  # two resemble it
         ("SELECT COUNT(*) FROM q", (1, 22), None),
         ('SELECT COUNT(*) FROM people WHERE "plna" = 1', (1, 35), None),  # it may be a text

@@ -1,7 +1,7 @@
 """What every construct of a query is called in it, by the class that the parser gives a node: functions and signs.
 
-Each construct that `calls`, `outputs` and `window_functions` bind has one name here, and no other has, which a test holds.
-From this list follow what a shell completes and which names the SQL reference must have.
+Each construct that `calls`, `outputs` and `window_functions` bind has one name here, and no other has, which a test
+holds. From this list follow what a shell completes and which names the SQL reference must have.
 """
 
 import re
@@ -61,10 +61,12 @@ SPELLED: Final[Mapping[type[exp.Expression], str]] = {
 
 _NO_CALLS: Final = (exp.Connector, exp.Case, exp.DateAdd, exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp)
 """Functions to the parser that are not written as calls, or that are refused."""
+_ALSO: Final = ("QUANTILE_CONT",)
+"""What people call a construct that has another name above."""
 
 
 def function_names() -> list[str]:
     """Return the names of all functions and aggregates that a query may call, in alphabetical order."""
     written = [text for kind, text in SPELLED.items() if issubclass(kind, exp.Func) and not issubclass(kind, _NO_CALLS)]
     words = [word[0] for text in written if (word := re.match("[A-Z][A-Z0-9_]*", text))]
-    return sorted({*words, *ANONYMOUS} - REMEDIES.keys())
+    return sorted({*words, *ANONYMOUS, *_ALSO} - REMEDIES.keys())
