@@ -56,6 +56,8 @@ def decisions(tree: ast.AST) -> Iterator[ast.AST]:
                 return name in WORDS
             case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="args")):
                 return name in errors
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=name), *_]):
+                return name in WORDS
             case ast.Call(func=ast.Name(id="str" | "repr"), args=[ast.Name(id=name)]):
                 return name in errors or name in WORDS
             case ast.Call(func=ast.Name(id="str" | "repr"), args=[inner]):
@@ -64,8 +66,6 @@ def decisions(tree: ast.AST) -> Iterator[ast.AST]:
                 return says(inner)
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
                 return bool(SAYING.match(name))
-            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=name), *_]):
-                return name in WORDS
             case ast.Subscript(value=inner, slice=place):  # of a message of a protocol, a field is no words
                 return says(inner) and not isinstance(place, ast.Constant | ast.Slice)
         return False

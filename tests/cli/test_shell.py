@@ -190,16 +190,20 @@ def completions(text: str) -> list[str]:
         [
             ("SELECT COUNT(*) FROM v", ["visits"]),
             ("SELECT pl", ["plan"]),
-            ("select per", ["person_id"]),
+            ("select per", ["person_id", "PERCENTILE_CONT(", "PERCENTILE_DISC(", "PERCENT_RANK("]),
             ("SELECT AVG(cou", ["COUNT(", "COUNT_IF("]),
             (
                 "SELECT COUNT(*) FROM visits GROUP BY R",
                 [
+                    "RADIANS(",
                     "RANK(",
+                    "REGEXP_CONTAINS(",
                     "REGEXP_EXTRACT(",
+                    "REGEXP_FULL_MATCH(",
                     "REGEXP_MATCHES(",
                     "REGEXP_REPLACE(",
                     "REPLACE(",
+                    "REVERSE(",
                     "RIGHT(",
                     "ROUND(",
                     "ROW_NUMBER(",

@@ -112,25 +112,21 @@ def test_what_people_type(session: lw.Session, text: str, said: str) -> None:
         ("SELECT MEDAIN(person) AS m FROM people", (1, 8), "MEDIAN"),
         ("SELECT COUNT(*) FROM people WHERE plna = 'a'", (1, 35), "plan"),
         ("SELECT COUNT(*)\nFROM poeple", (2, 6), "people"),
-        (
-            "SELECT AVG(person, contribution_bounds_per_rwo => (0, 1)) FROM people",
-            (1, 20),
-            "contribution_bounds_per_row",
-        ),
+        ("SELECT AVG(person, epsilom => 0.1) FROM people", (1, 20), "epsilon"),
         ("SELECT AVG(person, contribution_bounds_per_ => (0, 1)) FROM people", (1, 20), None),  # two resemble it
         ("SELECT COUNT(*) FROM q", (1, 22), None),
         ('SELECT COUNT(*) FROM people WHERE "plna" = 1', (1, 35), None),  # it may be a text
         ("SELECT COUNT(*) FROM people WHERE sex = 'Male'", (1, 35), None),  # the column is no slip
         ("SELECT COUNT(*) FROM (SELECT person, plna FROM people) AS p", (1, 38), "plan"),
-        ("WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sxe FROM a", None, None),
+        ("WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sxe FROM a", (1, 71), "sex"),
     ],
 )
 def test_a_program_reads_the_name_that_is_meant(
-    session: lw.Session, text: str, position: tuple[int, int] | None, suggestion: str | None
+    session: lw.Session, text: str, position: tuple[int, int], suggestion: str | None
 ) -> None:
     with pytest.raises(lw.QueryRefused) as refused:
         session.sql(text, epsilon=0.1)
-    assert (position or refused.value.position, suggestion) == (refused.value.position, refused.value.suggestion)
+    assert (refused.value.position, refused.value.suggestion) == (position, suggestion)
 
 
 def test_a_suggested_name_is_written_as_sql_has_it(tmp_path: Path) -> None:
