@@ -181,9 +181,8 @@ def long_ledgers(charges: int, repeats: int) -> None:
                 for catalog, taken in zip(catalogs, times, strict=True):
                     taken.append(of_process("-c", COMMAND, command, *sql, "--catalog", catalog))
             many, one = map(statistics.median, times)
-            print(
-                f"lapwing {command:8}{charges:>9,} charges {many:6.3f} s   1 charge {one:6.3f} s   ratio {many / one:5.2f}"
-            )
+            took = f"{charges:>9,} charges {many:6.3f} s   1 charge {one:6.3f} s"
+            print(f"lapwing {command:8}{took}   ratio {many / one:5.2f}")
 
 
 def main() -> None:
