@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.opening import open_session
 from lapwing.release import answering
-from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, OUTSIDE_BOUNDS
+from lapwing.release.notes import ALL_WITHIN_BOUNDS, AS_READ, FAR_VALUES, OUTSIDE_BOUNDS
 from lapwing.session import Session
 from tests.support.effort import one_in
 from tests.support.release.small import GDP, catalog, opened, row, write
@@ -200,3 +200,18 @@ def test_what_may_be_millions_in_theory_alone_is_refused_with_the_remedy(
         again = session.sql(text, epsilon=1)
         assert (again.stored, again.rows()) == (True, bought), "what was bought stays free"
         assert session.explain(text, epsilon=1).refusal is None
+
+
+def test_a_bounded_number_beside_one_without_bounds_does_not_go_as_far(tmp_path: Path) -> None:
+    """Both are infinite; the bounded one counts as 2¹⁵⁰, which a note says where they are compared, and only there."""
+    columns = {"x": [5.0, float("inf")], "y": [1.0, float("inf")]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with lw.protect(tmp_path / "t.parquet", privacy_unit="row", epsilon=10**9, bounds={"x": (0, 10)}) as session:
+        for text, wanted, is_noted in (
+            ("SELECT COUNT(*) AS n FROM t WHERE x >= y", 1, True),
+            ("SELECT COUNT(*) AS n FROM t WHERE x + 1 > y OR x IS NULL", 1, True),
+            ("SELECT COUNT(*) AS n FROM t WHERE x > 3 AND y > 0", 2, False),
+        ):
+            answer = session.sql(text, epsilon=10**6)
+            assert answer.rows() == [{"n": wanted}]
+            assert (FAR_VALUES in {getattr(note, "code", "") for note in answer.notes}) is is_noted

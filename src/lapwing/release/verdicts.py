@@ -24,7 +24,7 @@ from lapwing.query.expressions.expression import (
     walk,
     written_in,
 )
-from lapwing.query.expressions.types import Fixed, Real
+from lapwing.query.expressions.types import Fixed, Real, Type
 from lapwing.query.measures import Count, CountUnits, Sum
 from lapwing.query.plan import Plan
 from lapwing.query.quote import Quote
@@ -32,6 +32,7 @@ from lapwing.query.relations.relation import ProtectedRows
 from lapwing.query.traversal import conditions_of, expressions_of
 from lapwing.release.notes import (
     ALL_WITHIN_BOUNDS,
+    FAR_VALUES,
     OUTSIDE_BOUNDS,
     SEEN_BOUNDED,
     SEEN_IN_STEPS,
@@ -182,6 +183,9 @@ def _on_reading(plan: Plan) -> tuple[str, ...]:
     if bounded:
         text = f"a condition or group sees {' and '.join(sorted(bounded))} within bounds and steps"
         notes.append(Note(text, SEEN_BOUNDED))
+    for read, free in sorted({pair for expression in every for pair in _beside_unbounded(expression)}):
+        text = f"{read} is compared with {free}, which has no bounds: a value of {read} far beyond its own counts as"
+        notes.append(Note(f"{text} 2⁵⁶, or 2¹⁵⁰ if it is a float or a decimal", FAR_VALUES))
     return tuple(notes)
 
 
@@ -215,6 +219,22 @@ def _bounded_in(expression: Expression, asked: bool) -> Iterator[str]:
             yield _name(node)
         looks = within or (isinstance(node, Operation) and node.function in (*TESTS, "between", "distinct"))
         pending += [(part, looks) for part in node.children]
+
+
+def _beside_unbounded(expression: Expression) -> Iterator[tuple[str, str]]:
+    """Yield the bounded numbers, as read, that are compared with numbers without bounds, and these.
+
+    What was read stays within far bounds of its own (`READ_INTEGER`, `READ_REAL`), and the other one does not.
+    """
+    for node in walk(expression):
+        if isinstance(node, Operation) and node.function in (*TESTS, "between", "distinct"):
+            parts = list(walk(node))
+            free = [part for part in parts if isinstance(part, ColumnReference) and _has_no_bounds(part.type)]
+            yield from {(_name(one), _name(other)) for one in parts if _is_read(one) for other in free}
+
+
+def _has_no_bounds(kind: Type) -> bool:
+    return isinstance(kind, Fixed | Real) and (kind.low is None or kind.high is None)
 
 
 def _is_ruled_out(node: Operation) -> bool:
