@@ -13,8 +13,7 @@ import duckdb
 import pytest
 
 import lapwing as lw
-from lapwing.answer import code_of
-from lapwing.release.notes import UNLISTED_KEYS
+from lapwing.release.notes import UNLISTED_KEYS, code_of
 from tests.support.effort import only
 
 Bounds = Mapping[str, tuple[float, float]]

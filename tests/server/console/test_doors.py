@@ -398,7 +398,7 @@ NARROW: Final = {
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},
-    "lapwing.errors": {"LedgerFault", "charge_in_words"},
+    "lapwing.errors": {"LedgerFault", "RefusalCause", "charge_in_words"},
 }
 
 
