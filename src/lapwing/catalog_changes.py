@@ -51,7 +51,7 @@ from lapwing.ledger.owners import others_than, owners_of, require_same_owners
 from lapwing.ledger.parts import Parts, require_same_parts
 from lapwing.ledger.registration import require_same
 from lapwing.release.account import registration
-from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 Place = tuple[str, ...]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -191,7 +191,7 @@ def priced_by(session: Session, catalog: Catalog) -> Session:
 
     It holds public tables of its own: close these (`public_tables`), and never the session.
     """
-    access = session._access()  # a session's parts, which nobody but the library is to take
+    access = access_of(session)
     public = open_public_tables(catalog)
     return Session(
         catalog, access.engine, access.ledger, access.entropy, access.principal, public, access.limits,
@@ -222,7 +222,7 @@ def opened_by(session: Session, catalog: Catalog, *, read: bool = True) -> tuple
     """
     require_changeable(session.catalog, catalog)
     require_by_ledger(session, catalog)
-    access, state = session._access(), session._state()
+    access, state = access_of(session), session._state()
     engine, public = open_engine(catalog)
     try:
         found = digests(catalog, engine) if read else {}
@@ -239,7 +239,7 @@ def opened_by(session: Session, catalog: Catalog, *, read: bool = True) -> tuple
 
 def let_go(session: Session) -> None:
     """Close what a session has beside its ledger, after another one has taken its place on that."""
-    access = session._access()
+    access = access_of(session)
     access.engine.close()
     access.public.close()
 

@@ -114,7 +114,7 @@ class Session:
         if self.catalog.graphs and (of := self._of_graph(question, parameters, label, epsilon, error, delta, options)):
             return cast(Answer, of.answer())  # which reads alike
         one = self._planned(question, parameters, epsilon, error, delta, label, options, assuming_count, answered=True)
-        return answer_all([one], self._access())[0]
+        return answer_all([one], access_of(self))[0]
 
     def first_above(
         self, questions: Sequence[str], threshold: Number | list[Number] | tuple[Number, ...], *, epsilon: Number
@@ -176,7 +176,7 @@ class Session:
         """
         self._require_open()
         requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
-        return answer_all(requests, self._access())
+        return answer_all(requests, access_of(self))
 
     def synthesize(
         self, columns: Sequence[str], *, epsilon: Number, **options: "Unpack[SynthesisOptions]"
@@ -185,7 +185,7 @@ class Session:
         from lapwing.synthesis import synthesize  # here: few sessions need it
 
         self._require_open()
-        return synthesize(columns, self._access(), epsilon=epsilon, **options)
+        return synthesize(columns, access_of(self), epsilon=epsilon, **options)
 
     def _bound(self, text: str, parameters: Parameters) -> Plan:
         return bind(text, self.catalog, self.public_tables, parameters, capabilities=self._engine.capabilities)
@@ -239,19 +239,7 @@ class Session:
     def _of_graph(self, *asked: Any) -> "AskedOfGraph | None":
         from lapwing.graphs.in_session import asked_of_graph  # here: few catalogs have graphs
 
-        return asked_of_graph(*asked, people=self._access(), held=self._graphs)
-
-    def _access(self) -> Access:
-        return Access(
-            catalog=self.catalog,
-            public=self.public_tables,
-            engine=self._engine,
-            ledger=self._ledger,
-            entropy=self._entropy,
-            principal=self._principal,
-            limits=self._limits,
-            timing=self._timing,
-        )
+        return asked_of_graph(*asked, people=access_of(self), held=self._graphs)
 
     def explain(
         self,
@@ -272,7 +260,7 @@ class Session:
             return of.preview()
         state = self._state()  # first, as it may bring another budget, and with it another price
         request = self._planned(question, parameters, epsilon, error, delta, None, options, assuming_count)
-        return explain(request, state, self._access(), assuming_count)
+        return explain(request, state, access_of(self), assuming_count)
 
     def budget(self, *, history: bool = True) -> BudgetView:
         """Return what was granted, spent and is left, with the history of charges, read once somebody looks at it."""
@@ -321,7 +309,7 @@ class Session:
         from lapwing.release.spending import spend
 
         self._require_open()
-        return spend(loss, why, self._access())
+        return spend(loss, why, access_of(self))
 
     def reserve(self, parts: "Sequence[Listed]", why: str, *, delta: Number = 0) -> "Reservation":
         """Charge a list of mechanisms before its first use, as for training; return what counts its uses.
@@ -331,7 +319,7 @@ class Session:
         from lapwing.release.reserving import reserve
 
         self._require_open()
-        return reserve(parts, why, delta, self._access())
+        return reserve(parts, why, delta, access_of(self))
 
     def close_for_ever(self) -> bool:
         """Close the data set, which is not undone: bought answers stay free. The curator's act; tell if it was open."""
@@ -420,3 +408,17 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def access_of(session: Session) -> Access:
+    """Return what questions are answered with: for the rooms of this package alone, as it holds the engine itself."""
+    return Access(
+        catalog=session.catalog,
+        public=session.public_tables,
+        engine=session._engine,
+        ledger=session._ledger,
+        entropy=session._entropy,
+        principal=session._principal,
+        limits=session._limits,
+        timing=session._timing,
+    )

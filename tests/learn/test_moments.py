@@ -18,6 +18,7 @@ from lapwing.learn.linear import linear_model, units_of
 from lapwing.learn.moments import Moments, _measures, question_of
 from lapwing.query.stability import of_question
 from lapwing.release.release import current_digests
+from lapwing.session import access_of
 from tests.support.effort import one_in
 from tests.support.learn.people import ROWS_PER_PERSON, Row, opened, people
 from tests.support.learn.people import table_of as arrow
@@ -120,7 +121,7 @@ def test_a_person_moves_moments_by_the_declared_bound_at_most(tmp_path: Path) ->
             table = table_of(session.catalog, "visits")
             features = [*features_of(table, FEATURES), number_of(table.columns[1])]
             question = session.plan(question_of(features, table, None), (), epsilon=1).question
-            access = session._access()
+            access = access_of(session)
             digests = current_digests(question.lineage, access.engine, access.ledger.seen())
             sums.append(np.array(next(iter(access.engine.run(question, digests).cells.values())), dtype=object))
     bounds = [int(candidates[0].sensitivity.l1) for candidates in of_question(question, "add_remove")]

@@ -30,6 +30,7 @@ from lapwing.learn.unit_rows import GRID
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.measures import Loss, PureDP
+from lapwing.session import access_of
 from tests.support.effort import only
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people
 
@@ -223,7 +224,7 @@ def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelect
     calls, fit, scores = itertools.count(), GaussianNB.fit, iter((5, 9, 30))
 
     def trained(self: GaussianNB, *asked: Any, **more: Any) -> GaussianNB:
-        if asked[0]._access().ledger._ends:  # before anything is charged
+        if access_of(asked[0]).ledger._ends:  # before anything is charged
             return fit(self, *asked, **more)
         call, self.worth = next(calls), next(scores) * GRID  # type: ignore[attr-defined]
         if call in failures:

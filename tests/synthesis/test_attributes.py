@@ -16,6 +16,7 @@ import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.release.release import current_digests
+from lapwing.session import access_of
 from lapwing.synthesis.attributes import Attribute, attributes_of
 from lapwing.synthesis.reading import Reading, Tabulation, reading_of
 
@@ -79,7 +80,7 @@ def read(
     )
     (folder / "lapwing.toml").write_text(CATALOG)
     with lw.connect(folder / "lapwing.toml") as session:
-        table, access = session.catalog.tables[0], session._access()
+        table, access = session.catalog.tables[0], access_of(session)
         attributes = attributes_of(table, NAMES, 2)
         what = reading_of(table, attributes, None, lambda text: session.plan(text, (), epsilon=1))
         digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())

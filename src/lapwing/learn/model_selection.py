@@ -18,7 +18,7 @@ Source: McSherry and Talwar 2007.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast, final
+from typing import Any, Final, Protocol, Self, cast, final
 
 from lapwing.errors import BudgetExhausted, InvalidParameter, QueryRefused
 from lapwing.learn.candidates import require_ready
@@ -33,9 +33,7 @@ from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.selection import ExponentialMechanism
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
-
-if TYPE_CHECKING:
-    from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 MOST_CANDIDATES: Final = 50
 
@@ -135,7 +133,7 @@ class ModelSelection:
         units, replaced, charged = charged_rows(session, what, price, label=label)
         scores = scores_of(self.candidates, units, what, features)
         sensitivity = ScoreSensitivity(bound=Fraction(what.places * GRID), monotonic=not replaced)
-        chosen = ExponentialMechanism.for_loss(price, sensitivity).release(scores, session._access().entropy)
+        chosen = ExponentialMechanism.for_loss(price, sensitivity).release(scores, access_of(session).entropy)
         self.place_, self.best_, self.score_ = chosen, self.candidates[chosen], None
         parts = [cast(Loss, getattr(candidate, "cost_", charged.nothing())).amount for candidate in self.candidates]
         self.cost_ = charged.from_amount(sum(parts, charged.amount))

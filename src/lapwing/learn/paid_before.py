@@ -9,7 +9,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.entries import Charged
 from lapwing.privacy.measures import Loss
-from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.ledger.entries import Charge
@@ -22,7 +22,7 @@ def paid_session(session: Session, budget: Budget, part: Loss, *, ends: bool = F
 
     Args: ends: whether the first charge raises `WouldBeCharged`, so that nothing private is read.
     """
-    access = session._access()
+    access = access_of(session)
     ledger = cast("Ledger", _PaidBefore(access.ledger.seen(), part, ends=ends))
     catalog = replace(session.catalog, budget=budget)
     return Session(catalog, access.engine, ledger, access.entropy, access.principal, access.public)

@@ -45,10 +45,10 @@ from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.learn.scaling import StandardScaler
-    from lapwing.session import Session
 
 MOST_TEACHERS: Final = 10_000
 MOST_INPUTS: Final = 100_000
@@ -146,7 +146,7 @@ class PATE:
             raise InvalidParameter(
                 f"There are {len(inputs)} inputs; give 1 to {MOST_INPUTS:,} rows. Nothing was charged."
             )
-        price, entropy = session.price(epsilon), session._access().entropy
+        price, entropy = session.price(epsilon), access_of(session).entropy
         with Isolated(teacher_of(self.teacher or LeastSquares, inputs), seconds=TEACHER_SECONDS) as isolated:
             _require_teacher(isolated, inputs, len(classes))
             units, _, self.cost_ = charged_rows(session, what, price, label=label)

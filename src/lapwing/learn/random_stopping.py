@@ -57,7 +57,7 @@ from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
-from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.learn.unit_rows import Reading, UnitRows
@@ -165,7 +165,7 @@ def best_of(
             f"{tries.most} tries of {len(candidates)} candidates are {tries.most * len(candidates):,} trainings; at "
             f"most {MOST_TRAINED:,} are run. Nothing was charged."
         )
-    access, price = session._access(), session.price(epsilon)
+    access, price = access_of(session), session.price(epsilon)
     one = tries.of_one(price)
     part = one.from_amount(one.amount * (1 - choice))
     if not part.amount:

@@ -19,7 +19,7 @@ least and its greatest value where each of the four sums is within its own inter
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast, final
+from typing import Final, cast, final
 
 import numpy as np
 
@@ -35,9 +35,7 @@ from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
-
-if TYPE_CHECKING:
-    from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 _NUMBER_ENTRIES: Final = 4
 
@@ -93,7 +91,7 @@ def score(
     with predicting(model, what, features) as predict:  # which starts before there are rows in this process
         units, replaced, charged = charged_rows(session, what, price, label=label)
         sums = outcome_sums(predict(units), units, what)
-    noisy, noise = released(sums, price, what, replaced=replaced, entropy=session._access().entropy)
+    noisy, noise = released(sums, price, what, replaced=replaced, entropy=access_of(session).entropy)
     reach = noise.standard_deviation, isinstance(noise, DiscreteLaplace), confidence
     value, interval = _share(noisy, *reach) if what.target is None else _r_squared(noisy, *reach)
     return Score(value=value, interval=interval, confidence=confidence, cost=charged)

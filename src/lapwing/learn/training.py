@@ -21,12 +21,12 @@ from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.bind import bind
 from lapwing.release.release import current_digests
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.learn.scaling import StandardScaler
     from lapwing.privacy.listing import Listed
     from lapwing.release.reserving import Reservation
-    from lapwing.session import Session
 
 Charged = TypeVar("Charged")
 Parts = dict[str, tuple[int, Fraction]]
@@ -43,7 +43,7 @@ def reading(
     where: str | None,
 ) -> Reading:
     """Return what is to be read, free of charge. Raises: QueryRefused, InvalidParameter."""
-    access = session._access()  # a session's parts, which nobody but the library is to take
+    access = access_of(session)
 
     return reading_of(
         table,
@@ -97,7 +97,7 @@ def paid_rows(
     price = session.price(epsilon)
     if isinstance(price, PureDP):
         raise InvalidParameter(PURE)
-    replaced, entropy = is_replaced(session), session._access().entropy
+    replaced, entropy = is_replaced(session), access_of(session).entropy
     releases = Releases(price, parts, replaced=replaced, entropy=entropy)
     rows, _, charged = charged_rows(session, what, price, label=label)
     return rows, releases, charged
@@ -121,7 +121,7 @@ def reserved_rows(
 
 def _rows_after(charge: Callable[[], Charged], session: "Session", what: Reading) -> tuple[UnitRows, Charged]:
     """Charge, then read the rows, of the data that were the ledger's version before; return both."""
-    access = session._access()
+    access = access_of(session)
     access.engine.prepare(what.question)
     digests = current_digests(what.question.lineage, access.engine, access.ledger.seen())
     charged = charge()

@@ -18,7 +18,7 @@ from lapwing.release.answering import sum_of
 from lapwing.release.batching import batch_of
 from lapwing.release.explaining import explain
 from lapwing.server.bodies import BatchBody, number
-from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.preview import Preview
@@ -49,7 +49,7 @@ def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     """
     delta = None if body.delta is None else number(body.delta, "delta")
     pairs = [(question.sql, question.values()) for question in body.questions]
-    state, access = session._state(), session._access()  # a session's parts, which nobody but the library is to take
+    state, access = session._state(), access_of(session)
     requests = batch_of(
         pairs, session._bound, session.catalog.budget, epsilon=number(body.epsilon, "epsilon"), delta=delta
     )

@@ -34,7 +34,7 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import LapwingError
 from lapwing.release.release import current_digests
 from lapwing.server.answer_store import AnswerRecord
-from lapwing.session import Session
+from lapwing.session import Session, access_of
 
 MOST: Final = 1024
 LARGEST: Final = 1 << 16
@@ -101,7 +101,7 @@ def seal_of(session: Session, tables: Sequence[Table]) -> str | None:
     None if the data are not those of the ledger's version, if anything cannot be read, or if an answer may follow from
     more than ledger, catalog and data: then the request is answered, or refused, in the usual way.
     """
-    access = session._access()  # a session's parts, which nobody but the library is to take
+    access = access_of(session)
     if access.catalog.public_tables or access.catalog.graphs:
         return None
     try:

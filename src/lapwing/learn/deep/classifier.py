@@ -47,10 +47,10 @@ from lapwing.mechanisms.continual.fitting import MOST_BUFFERS
 from lapwing.privacy.amounts import Number, share
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.release.reserving import Reservation
+from lapwing.session import Session, access_of
 
 if TYPE_CHECKING:
     from lapwing.learn.scaling import StandardScaler
-    from lapwing.session import Session
 
 
 @final
@@ -116,7 +116,7 @@ class NetworkClassifier:
             session, table, features, target, where=where, scaler=self.scaler, categories=self.categories
         )
         found, classes = what.features, what.classes
-        entropy = session._access().entropy
+        entropy = access_of(session).entropy
         key = jax.random.key(int.from_bytes(read_exactly(entropy, 4), "little"))
         weights = begun(self.network, key, len(found), len(classes))
         sigma = sigma_for(price, failure, steps, sample)
