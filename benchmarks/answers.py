@@ -26,8 +26,8 @@ from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Ou
 from lapwing.query.derivation.moments import deviation
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
-from lapwing.query.measures import Count, Key, Measure, Sum
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.release.cells import cells_of, columns_of
 
 REPEATS = 3

@@ -24,9 +24,9 @@ import duckdb
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.expressions.expression import Operation, walk
-from lapwing.query.plan import Plan
-from lapwing.query.traversal import expressions_of
-from lapwing.query.work import work_of
+from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.traversal import expressions_of
+from lapwing.query.plan.work import work_of
 from lapwing.server.deadline.cost import Speed, cost_of
 from lapwing.server.deadline.made_up import MadeUpService, made_up_service
 from lapwing.server.deadline.speed import Calibration, make_indexes

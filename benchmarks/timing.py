@@ -252,7 +252,7 @@ def version(checkout: Path | None) -> Version:
 
     return Version(
         environment=environment,
-        bounded=said("-c", "import lapwing.query.work").returncode == 0,
+        bounded=said("-c", "import lapwing.query.plan.work").returncode == 0,
         padding="--no-padding" in said("-m", "lapwing", "serve", "--help").stdout,
     )
 

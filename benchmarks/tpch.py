@@ -44,13 +44,13 @@ from lapwing.exact.entropy import SystemEntropy
 from lapwing.query.aggregates.approximate_bounds import bounds_from_counts
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.magnitudes import ValueBounds
-from lapwing.query.joint_price import calibrate_found
-from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import Quote
-from lapwing.query.search import Search
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.joint_price import calibrate_found
+from lapwing.query.pricing.quote import Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise
 

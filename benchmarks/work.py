@@ -1,4 +1,4 @@
-"""What one unit makes the engine do, measured, beside what `lapwing.query.work` says of it.
+"""What one unit makes the engine do, measured, beside what `lapwing.query.plan.work` says of it.
 
 Each question below is meant to be dear: joins of copies, frames of windows, patterns, padded texts, private keys,
 grouping sets. It is run over two files that differ in nothing but a flag, which is true for all units in one and for
@@ -23,9 +23,9 @@ import duckdb
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.plan import Plan, Question
-from lapwing.query.work import work_of
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.plan.work import work_of
 
 CATALOG = """
 [dataset]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lapwing as lw
-from lapwing import progress
+from lapwing.machine import progress
 from lapwing.release.trial import try_showing
 
 QUESTION = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"

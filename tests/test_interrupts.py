@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lapwing.interrupts import deferred, may_be_stopped
-from lapwing.switches import Switch
+from lapwing.machine.interrupts import deferred, may_be_stopped
+from lapwing.machine.switches import Switch
 
 
 def let_through() -> None:

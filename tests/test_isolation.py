@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lapwing.isolation import Isolated
+from lapwing.machine.isolation import Isolated
 from tests.support.effort import is_long, only
 
 KEPT: list[int] = []
@@ -129,7 +129,7 @@ def test_its_processes_end_with_it_and_with_the_program() -> None:
         assert int(isolated.ask(0, 1)[0]) == parent  # one that forks each of them
     assert not is_there(parent)
     program = (
-        "import os; from lapwing.isolation import Isolated\n"
+        "import os; from lapwing.machine.isolation import Isolated\n"
         "with Isolated(lambda _: [os.getppid()]) as isolated:\n"
         "    print(int(isolated.ask(0, 1)[0]), flush=True); os._exit(0)"
     )

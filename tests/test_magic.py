@@ -156,6 +156,6 @@ def test_a_server_is_asked_like_a_file(world: World, folder: Path, monkeypatch: 
 
 
 def test_it_is_not_loaded_unasked(folder: Path) -> None:
-    shown = run(["import sys, lapwing\n'lapwing.magic' in sys.modules", "%lapwing budget"], folder)
+    shown = run(["import sys, lapwing\n'lapwing.cli.magic' in sys.modules", "%lapwing budget"], folder)
     assert shown[0].result == {"text/plain": "False"}
     assert shown[1].error is not None or "not found" in shown[1].stdout

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lapwing import one_address
 from lapwing.errors import LapwingError
+from lapwing.machine import one_address
 from lapwing.monitors import alerts
 from lapwing.secure import sending
 from lapwing.secure.task import Task

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lapwing import progress
 from lapwing.cli.progress import BLANK, Line
+from lapwing.machine import progress
 
 
 class Heard:

@@ -131,7 +131,7 @@ def test_no_words_are_compared() -> None:
     ],
 )
 def test_a_comparison_that_is_planted_is_found(planted: str) -> None:
-    assert found_in("query/bind.py", planted)
+    assert found_in("query/bind/bind.py", planted)
 
 
 def test_what_decides_nothing_is_let_be() -> None:
@@ -141,4 +141,4 @@ def test_what_decides_nothing_is_let_be() -> None:
         "if refused.cause is RefusalCause.UNBOUNDED: pass",
         "kept = [note for note in notes if code_of(note) != RANK_ERROR]",
     ):
-        assert found_in("query/bind.py", source) == []
+        assert found_in("query/bind/bind.py", source) == []

@@ -87,7 +87,7 @@ _HOMES = {
     ),
     "privacy.renyi": "RenyiDP",
     "budget": "BudgetView",
-    "magic": "load_ipython_extension",
+    "cli.magic": "load_ipython_extension",
     "opening": "connect protect",
     "refreshing": "refresh_data",
     "session": "Session",

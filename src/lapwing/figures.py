@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from lapwing.answer import Cell
-    from lapwing.answer.presentation import EndArray
+    from numpy.typing import NDArray
 
+Cell = bool | int | float | Decimal | str | date | datetime | None
+"""A value of an answer, as Python has it."""
 NOTHING: Final = "–"
 
 
-def plain(value: "Cell") -> str:
+def plain(value: Cell) -> str:
     """Return a value that carries no noise."""
     match value:
         case None:
@@ -30,7 +31,7 @@ def plain(value: "Cell") -> str:
             return str(value)
 
 
-def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") -> list[tuple[str, str]]:
+def with_margins(values: Sequence[Cell], low: "NDArray[Any]", high: "NDArray[Any]") -> list[tuple[str, str]]:
     """Return noisy values, each with its ±, of equal places, so that values and errors stand under each other.
 
     Dates and times have the ends of their intervals instead, which need not be as long before them as after them.
@@ -46,7 +47,7 @@ def with_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray") ->
     return [(value, f" {margin:>{width}}" if width else "") for value, margin in pairs]
 
 
-def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> tuple[str, str]:
+def noisy(value: Cell, low: float, high: float, places: int | None = None) -> tuple[str, str]:
     """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
 
     Args: places: decimal places; enough for two digits of the ± unless given.
@@ -67,7 +68,7 @@ def noisy(value: "Cell", low: float, high: float, places: int | None = None) -> 
     return f"{near:,.{kept}f}", f"±{rounded_up(max(high - near, near - low), kept):,.{kept}f}"
 
 
-def reach_of(value: "Cell", low: float, high: float) -> float:
+def reach_of(value: Cell, low: float, high: float) -> float:
     """Return the distance from a value to the farther end of its interval; NaN where there is none."""
     if value is None or isinstance(value, bool | str | date):
         return math.nan

@@ -19,10 +19,10 @@ from lapwing.ledger.reading import FaultRow, HistoryRow
 from lapwing.ledger.state import State
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Loss, Number
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.plan import Plan, PlanCache
-from lapwing.query.quote import Quote, request
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Plan, PlanCache
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote, request
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.answering import answer_all
 from lapwing.release.batching import batch_of
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from lapwing.graphs.opened import OpenGraph
     from lapwing.guarantee import Page
     from lapwing.guarantee.raise_preview import Raise
-    from lapwing.ibis_questions import Question
     from lapwing.preview import Preview
     from lapwing.privacy.listing import Listed
     from lapwing.release.reserving import Reservation
     from lapwing.synthesis import SynthesisOptions, SyntheticTable
     from lapwing.tables import Tables
+    from lapwing.tables.ibis_questions import Question
 
 
 @final
@@ -137,7 +137,7 @@ class Session:
     @property
     def tables(self) -> "Tables":
         """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
-        from lapwing.session_tables import tables_of_catalog
+        from lapwing.documents.session_document import tables_of_catalog
 
         self._require_open()
         return tables_of_catalog(self.catalog, self.public_tables)
@@ -209,7 +209,7 @@ class Session:
         """
         catalog, text = self.catalog, question
         if options or not isinstance(text, str):
-            from lapwing.ibis_questions import text_of
+            from lapwing.tables.ibis_questions import text_of
 
             text = text_of(question, **options or {})
         if label is not None:

@@ -16,7 +16,7 @@ from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation import answer_functions, comparing, intervals, rationals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.release.cells import cells_of, columns_of
 from tests.support.answer.cell_by_cell import CellByCell
 from tests.support.answer.plans import CELLS, CENTRED, KEYS, MEASURES, PAID, PLAN, ROWS, SIZE, TOTAL, Maker

@@ -15,8 +15,8 @@ from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum
+from lapwing.query.plan.plan import Plan, Question
 from tests.support.answer.nearest_point import nearest_point
 
 OF_COUNT = constraints._of_count

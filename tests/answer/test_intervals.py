@@ -18,7 +18,7 @@ from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import JointMargins
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate, interval_of_columns
 from tests.support.effort import examples
 

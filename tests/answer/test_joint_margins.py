@@ -19,7 +19,7 @@ from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Ends, JointMargins
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 from tests.support.effort import one_in
 
 LOW, HIGH = -20, 60

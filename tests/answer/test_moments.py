@@ -14,7 +14,7 @@ from lapwing.query.derivation import moments
 from lapwing.query.derivation.derived import Derived, measures_of
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.effort import examples, one_in
 

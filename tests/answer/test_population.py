@@ -16,8 +16,8 @@ from lapwing.answer import Answer, population
 from lapwing.answer.population import population_intervals
 from lapwing.query.derivation.derived import NoisyCells
 from lapwing.query.derivation.noisy_trees import NoisyTrees
-from lapwing.query.distribution import Distribution
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Count, Measure, Sum
 
 PEOPLE, DRAWS, CONFIDENCE = 400, 1_500, 0.9
 ROWS = {1: "one", 2: "two"}

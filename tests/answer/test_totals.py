@@ -13,9 +13,9 @@ from lapwing.answer.consistent import adjusted, can_be_true
 from lapwing.answer.constraints import limits
 from lapwing.answer.marginals import MarginTables
 from lapwing.catalog.toml import loads
-from lapwing.query.bind import bind
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.plan import Question
 from tests.support.answer.nearest_point import nearest_point
 from tests.support.effort import numbers, one_in
 

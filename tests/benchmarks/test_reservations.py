@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lapwing.catalog.toml import load
-from lapwing.query.work import COSTS
+from lapwing.query.plan.work import COSTS
 from lapwing.server.deadline.made_up import MadeUpService, made_up_service
 from lapwing.server.deadline.speed import Calibration
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from lapwing import plots
 from lapwing.cli import account as account_module
 from lapwing.cli.account import EXAMPLE, read, rounded
 from lapwing.plots import cells_with_bounds, curves_with_bounds, plot_of
+from lapwing.plots import specifications as plots
 from lapwing.privacy.listing import KINDS, Listed, listed
 from tests.support.cli.command import Run
 

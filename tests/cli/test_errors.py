@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import lapwing as lw
-from lapwing.build import build_id
 from lapwing.cli import answer_formats, commands
 from lapwing.cli.console import pointer
 from lapwing.cli.streams import complain_of
 from lapwing.errors import InvalidParameter
+from lapwing.machine.build import build_id
 from tests.support.cli.command import BY_PLAN, Outcome, Run
 from tests.support.effort import one_in
 

@@ -9,7 +9,7 @@ PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 FIRST_STEPS = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PARTS = ("Context", "Decision", "Consequences", "Alternatives")
 SOURCE = ROOT / "src" / "lapwing"
-# What stands in the page as code and looks like a path: `query/bind.py`, `engines/duckdb`, `tests/`.
+# What stands in the page as code and looks like a path: `query/bind/bind.py`, `engines/duckdb`, `tests/`.
 _PATH = re.compile(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/)|[a-z_]+(?:/[a-z_]+)+)`")
 
 
@@ -25,7 +25,7 @@ def test_every_file_that_is_named_is_there() -> None:
 
 def test_a_file_that_moved_is_noticed() -> None:
     """The planted bug: a name that was true once."""
-    assert set(missing(PAGE.replace("query/bind.py", "query/binding.py"))) == {"query/binding.py"}
+    assert set(missing(PAGE.replace("query/bind/bind.py", "query/binding.py"))) == {"query/binding.py"}
 
 
 def test_every_room_is_on_the_map() -> None:

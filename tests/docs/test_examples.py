@@ -13,7 +13,7 @@ from lapwing.catalog.toml import loads
 from lapwing.cli.progress import BLANK
 from lapwing.datasets import rand_hie_catalog
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.server.openid.settings import read_settings
 from tests.support.docs.pages import (
     DOCS,

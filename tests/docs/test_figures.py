@@ -20,7 +20,7 @@ from lapwing.privacy.calibration import loss_for
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.odometers import Odometer
 from lapwing.privacy.plans import choices
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.docs.pages import DOCS
 
 EPSILON, DELTA = Fraction(3), Fraction(1, 10**6)

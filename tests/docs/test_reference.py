@@ -24,13 +24,13 @@ from lapwing.ledger.entries import Kind
 from lapwing.ledger.reading import HistoryRow
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.listing import KINDS
-from lapwing.query import bind
 from lapwing.query.aggregates import order_statistics, outputs
 from lapwing.query.aggregates.grouping_sets import MOST_SETS
+from lapwing.query.bind import bind
 from lapwing.query.expressions import calls
+from lapwing.query.expressions.function_names import SPELLED
 from lapwing.query.expressions.weight import MOST_NODES
 from lapwing.query.from_clause import window_functions
-from lapwing.query.function_names import SPELLED
 from lapwing.query.relations import size
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.text import parse, privacy_options

@@ -18,8 +18,8 @@ from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned, literals, source_reading
 from lapwing.errors import DataFault, QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.measures import Sum
+from lapwing.query.bind.bind import bind
+from lapwing.query.measures.measures import Sum
 from tests.support.effort import one_in, only
 from tests.support.engines import physical
 from tests.support.engines.tables import run

@@ -11,7 +11,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned, coded_rows
 from lapwing.engines.duckdb import engine as engine_module
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 from tests.support.engines.tables import ask, catalog
 

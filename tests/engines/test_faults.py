@@ -22,7 +22,7 @@ from lapwing.engines import FAILED, DuckDB
 from lapwing.engines.duckdb import overdue
 from lapwing.engines.duckdb.database import Database
 from lapwing.errors import DataFault, EngineFault
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 from tests.support.engines.tables import ask, catalog, digests, parquet, run
 from tests.support.server.queueing import until

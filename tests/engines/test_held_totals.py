@@ -17,8 +17,8 @@ from lapwing.engines.duckdb.database import Query
 from lapwing.engines.duckdb.held_totals import HeldTotals
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import EngineFault
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
 from tests.support.effort import one_in
 from tests.support.engines.tables import digests
 from tests.support.release.small import catalog, row, write

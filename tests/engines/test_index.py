@@ -16,7 +16,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from lapwing import scratch
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import DuckDB, Exact
 from lapwing.engines.base import IndexState
@@ -24,7 +23,8 @@ from lapwing.engines.duckdb import cleaned, index, stored_rows
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, EngineFault, Fault
-from lapwing.query.bind import bind
+from lapwing.machine import scratch
+from lapwing.query.bind.bind import bind
 from tests.engines.test_passes import QUESTIONS, generated
 from tests.support.effort import one_in
 from tests.support.engines.tables import ask, by_value, catalog, digests, parquet

@@ -23,8 +23,8 @@ from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.literals import kept_name, unit_name
 from lapwing.errors import DataFault, EngineFault
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
 from tests.support.catalog.existing import Data, bag
 from tests.support.effort import numbers, one_in
 from tests.support.engines.linked import Bag, defined

@@ -13,7 +13,7 @@ from lapwing.engines import DuckDB, truncated_rows
 from lapwing.engines.duckdb import database, held_keys, overlaps
 from lapwing.engines.duckdb.database import Query
 from lapwing.errors import EngineFault
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import only
 from tests.support.engines.tables import HEAD, parquet, run
 

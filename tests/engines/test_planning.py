@@ -9,7 +9,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import lockdown
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.engines.tables import catalog, digests, parquet
 
 ROWS = 6_000

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing import scratch
+from lapwing.machine import scratch
 
 LIVING = """
 import sys

@@ -16,7 +16,7 @@ from lapwing.catalog.table import Column
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import cleaned, lockdown, queries
 from lapwing.engines.duckdb.cleaned import WHOLE
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 from tests.support.engines.tables import ask, catalog, parquet
 

@@ -8,7 +8,7 @@ import pytest
 
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import relations
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 from tests.support.engines.tables import catalog, digests, parquet
 

@@ -10,8 +10,8 @@ from ibis import _
 from tests.support.query.ibis_world import World, same
 
 import lapwing as lw
-from lapwing import ibis_questions
-from lapwing.ibis_questions import text_of, texts_of
+from lapwing.tables import ibis_questions
+from lapwing.tables.ibis_questions import text_of, texts_of
 
 
 def test_a_table_has_the_declared_columns(world: World) -> None:

@@ -12,7 +12,7 @@ from ibis import _
 from tests.support.effort import one_in
 from tests.support.query.ibis_world import World, same
 
-from lapwing.query.calibrate import calibrate
+from lapwing.query.pricing.calibrate import calibrate
 
 Build = Callable[[Any], Any]
 

@@ -16,7 +16,7 @@ from lapwing.learn import PCA, CategoricalNB, GaussianNB, LinearRegression, Ridg
 from lapwing.learn.columns import Feature, features_of, matrix_of, number_of, table_of
 from lapwing.learn.linear import linear_model, units_of
 from lapwing.learn.moments import Moments, _measures, question_of
-from lapwing.query.stability import of_question
+from lapwing.query.sensitivity.stability import of_question
 from lapwing.release.release import current_digests
 from lapwing.session import access_of
 from tests.support.effort import one_in

@@ -13,10 +13,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, InvalidParameter
-from lapwing.isolation import Isolated
 from lapwing.learn import PATE, pate, score
 from lapwing.learn.pate import Classifier, LeastSquares, noise_of, teacher_of, votes
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
+from lapwing.machine.isolation import Isolated
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
 from tests.support.effort import one_in, only
 from tests.support.learn.people import ROWS_PER_PERSON, opened, people

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from lapwing import chart_files
 from lapwing.cli import main
 from lapwing.cli.local.simulate import read_column
 from lapwing.datasets import rand_hie_data
 from lapwing.local.simulation import roads
+from lapwing.plots import files as chart_files
 from tests.support.cli.command import Run, run
 from tests.support.effort import is_long, only
 

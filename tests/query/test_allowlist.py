@@ -14,9 +14,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
-from lapwing.query import bind as bind_module
 from lapwing.query.aggregates import outputs
-from lapwing.query.bind import bind
+from lapwing.query.bind import bind as bind_module
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import calls, library
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.text.parse import Parsed

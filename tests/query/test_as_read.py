@@ -11,7 +11,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb.expressions import expression
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import as_read, calls
 from lapwing.query.expressions.as_read import settled_key
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of

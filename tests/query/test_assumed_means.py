@@ -10,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query import assumed_means
+from lapwing.query.pricing import assumed_means
 from tests.support.effort import one_in
 
 MEANS = "SELECT plan, AVG(age) AS mean, COUNT(*) AS n FROM visits GROUP BY plan"

@@ -8,8 +8,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.engine import CAPABILITIES
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.capabilities import (
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.capabilities import (
     CHOOSING,
     CLAMPS,
     FEWEST_UNITS,
@@ -19,7 +19,7 @@ from lapwing.query.capabilities import (
     Capabilities,
     Missing,
 )
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from tests.support.query.clean import FIXTURES
 
 POORER = Capabilities(

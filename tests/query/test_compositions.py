@@ -17,12 +17,13 @@ import pytest
 import lapwing as lw
 from lapwing.answer import composing
 from lapwing.errors import QueryRefused
-from lapwing.query import composition, joint_error
-from lapwing.query.aggregates import compositions
-from lapwing.query.composition import plans_asked
-from lapwing.query.error_price import at_error
-from lapwing.query.plan import Question
-from lapwing.query.quote import CONFIDENCE
+from lapwing.query.bind import compositions
+from lapwing.query.plan import composition
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.plan.plan import Question
+from lapwing.query.pricing import joint_error
+from lapwing.query.pricing.error_price import at_error
+from lapwing.query.pricing.quote import CONFIDENCE
 from lapwing.server.deadline.cost import Speed, cost_of
 from tests.support.effort import one_in
 from tests.support.query.composition_texts import text_of

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates import constant_lists, constants, outer_keys
-from lapwing.query.composition import plans_asked
+from lapwing.query.bind import constant_lists, constants, outer_keys
+from lapwing.query.plan.composition import plans_asked
 from tests.support.effort import one_in
 
 CATALOG = """

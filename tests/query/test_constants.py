@@ -10,9 +10,9 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
-from lapwing.query import joint_price
-from lapwing.query.aggregates import constants
-from lapwing.query.composition import plans_asked
+from lapwing.query.bind import constants
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.pricing import joint_price
 from lapwing.release import explaining
 from lapwing.server.deadline.cost import Speed, cost_of
 from tests.support.effort import one_in

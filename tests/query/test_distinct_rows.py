@@ -13,11 +13,11 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.toml import loads
-from lapwing.query import set_stability, stability
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, columns_of
 from lapwing.query.expressions.types import BOOLEAN, TEXT
-from lapwing.query.set_counts import CountOfSets
+from lapwing.query.measures.set_counts import CountOfSets
+from lapwing.query.sensitivity import set_stability, stability
 from tests.support.effort import one_in
 
 ROWS = "SELECT {} FROM visits WHERE plan = {}"

@@ -14,11 +14,11 @@ import pytest
 import lapwing as lw
 from lapwing.catalog.toml import loads
 from lapwing.errors import QueryRefused
-from lapwing.query import stability
-from lapwing.query.bind import bind
-from lapwing.query.distinct_sums import SumDistinct
-from lapwing.query.plan import Question
-from lapwing.query.score_stability import direction
+from lapwing.query.bind.bind import bind
+from lapwing.query.measures.distinct_sums import SumDistinct
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
+from lapwing.query.sensitivity.score_stability import direction
 from tests.support.effort import one_in, only
 
 CATALOG = """

@@ -25,7 +25,7 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import arithmetic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, walk
@@ -33,7 +33,7 @@ from lapwing.query.expressions.normal_forms import TRUE
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Real
 from lapwing.query.from_clause.scope import Scope, kept, rows_of
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC
 from tests.support import strategies
 from tests.support.effort import SEED, examples

@@ -13,11 +13,11 @@ from lapwing.engines import holders
 from lapwing.engines.duckdb import clamped_sums, group_limits, held_keys
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import stability
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 from lapwing.query.relations.windowed import Windowed
+from lapwing.query.sensitivity import stability
 from tests.query.test_relations import any_number
 from tests.support.effort import one_in
 from tests.support.query.corpus import corpus as chosen

@@ -20,11 +20,11 @@ from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.expressions.conversion import SUMMABLE_BITS
-from lapwing.query.measures import Sum
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Sum
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.relation import public_tables_of
 from lapwing.release import composing
 from lapwing.release.cells import cells_of, columns_of, exact_values

@@ -15,9 +15,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb.expressions import expression
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 from lapwing.query.relations import images
 
 TOML = """

@@ -14,10 +14,10 @@ import pytest
 import lapwing as lw
 from lapwing.engines.duckdb import clamped_sums, held_totals
 from lapwing.errors import QueryRefused
-from lapwing.query import implicit_bounds
+from lapwing.query.bind import implicit_bounds
 from lapwing.query.derivation.average import Average
-from lapwing.query.measures import Sum
-from lapwing.query.stability import of_question
+from lapwing.query.measures.measures import Sum
+from lapwing.query.sensitivity.stability import of_question
 from tests.support.query.asked import World as Asked
 from tests.support.query.ibis_world import World, same, world
 

@@ -13,7 +13,7 @@ from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import literals
 from lapwing.engines.duckdb.cleaned import Location
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 from tests.support.engines.tables import run
 from tests.support.query import rendering

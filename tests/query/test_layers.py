@@ -17,10 +17,10 @@ import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates import layers
-from lapwing.query.bind import bind
+from lapwing.query.bind import layers
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.derived import Derived
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from tests.support.effort import one_in
 from tests.support.query import clean
 

@@ -18,9 +18,9 @@ from lapwing.errors import QueryRefused
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.from_clause import comma_joins as listed
 from lapwing.query.from_clause import unit_joins
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.unit_join import UnitJoin
-from lapwing.query.stability import of_question
+from lapwing.query.sensitivity.stability import of_question
 from tests.support.effort import one_in
 from tests.support.query.asked import Cells, Tables, World, left, plain
 

@@ -20,7 +20,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import is_long, numbers, one_in
 from tests.support.query import linked_meetings, linked_questions, linked_stalls, shop
 from tests.support.query.fuzzing import CASES

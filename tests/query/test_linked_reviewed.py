@@ -25,9 +25,9 @@ from lapwing.engines.duckdb.cleaned import WHOLE, Pass
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.duckdb.stored_rows import stored
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.from_clause import select_list, subqueries, unit_joins
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan.plan import Plan, Question
 from tests.query import test_linked as shop
 from tests.support.effort import one_in, only
 from tests.support.engines.tables import by_value

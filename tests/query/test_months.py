@@ -14,9 +14,9 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query import stability
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import days
+from lapwing.query.sensitivity import stability
 from tests.support.engines.tables import run
 
 CATALOG = """

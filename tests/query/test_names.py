@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.query.bind import bind
-from lapwing.query.measure_names import measure_names
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.measure_names import measure_names
 from tests.support.query import clean
 
 RACE = "contribution_bounds_per_group => RACE"

@@ -16,7 +16,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import calls, normal_forms
 from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN

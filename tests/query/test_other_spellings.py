@@ -8,9 +8,10 @@ import pytest
 from sqlglot import exp
 
 from lapwing.errors import QueryRefused
-from lapwing.query import bind as bind_module
-from lapwing.query import clause_spellings, listed_values, other_spellings, report_fields
+from lapwing.query.bind import bind as bind_module
+from lapwing.query.from_clause import listed_values
 from lapwing.query.from_clause.scope import Scope
+from lapwing.query.normalise import clause_spellings, other_spellings, report_fields
 from lapwing.query.text.parse import parse
 from tests.support.effort import one_in
 from tests.support.query.ibis_world import World, same, world

@@ -12,9 +12,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import parts_read as parts
-from lapwing.query.bind import bind
-from lapwing.query.parts_read import parts_read
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan import parts_read as parts
+from lapwing.query.plan.parts_read import parts_read
 from lapwing.query.relations.node import Relation
 from tests.support.effort import only
 from tests.support.engines.tables import by_value

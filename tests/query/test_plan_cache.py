@@ -14,9 +14,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
-from lapwing.query import plan as plans
-from lapwing.query.bind import bind
-from lapwing.query.plan import LONGEST_TEXT, MOST_PLANS, Plan, PlanCache
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan import plan as plans
+from lapwing.query.plan.plan import LONGEST_TEXT, MOST_PLANS, Plan, PlanCache
 
 CATALOG: Any = SimpleNamespace(public_tables=())
 OTHER: Any = SimpleNamespace(public_tables=())

@@ -21,12 +21,12 @@ import lapwing as lw
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query import possible_keys
+from lapwing.query.aggregates import possible_keys
 from lapwing.query.aggregates.grouping_sets import Sets
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
-from lapwing.query.measures import Key
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Key
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations import public_view
 from lapwing.query.relations.bounded_values import all_values
 from lapwing.query.relations.public_rows import JoinedRows, ListedValues

@@ -10,9 +10,9 @@ import pytest
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import DataFault, QueryRefused
-from lapwing.query import possible_keys
-from lapwing.query.bind import bind
-from lapwing.query.plan import Plan
+from lapwing.query.aggregates import possible_keys
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Plan
 from tests.query import test_possible_keys as worked
 from tests.support.effort import is_long, numbers
 

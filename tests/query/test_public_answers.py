@@ -10,9 +10,9 @@ from sqlglot import exp
 
 import lapwing as lw
 from lapwing.errors import QueryRefused
-from lapwing.query.aggregates import public_answers
-from lapwing.query.composition import plans_asked
+from lapwing.query.bind import public_answers
 from lapwing.query.from_clause.scope import PublicInput, Scope
+from lapwing.query.plan.composition import plans_asked
 from lapwing.query.relations.public_rows import PublicRows
 from tests.support.effort import one_in
 

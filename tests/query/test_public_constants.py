@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import public_constants
+from lapwing.query.normalise import public_constants
 from tests.support.query import clean
 from tests.support.query.ibis_world import World, same, world
 

@@ -18,16 +18,16 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.additive import Mechanism
 from lapwing.mechanisms.trees import levels_above, spreads
-from lapwing.query import stability
 from lapwing.query.aggregates.order_statistics import MOST_NODES, NODES_BY_CHOICE
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation import noisy_trees
 from lapwing.query.derivation.noisy_trees import NoisyTrees, RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.sensitivity import stability
 from tests.support.effort import is_long, one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 

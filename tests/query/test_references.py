@@ -17,7 +17,7 @@ from lapwing.catalog.toml import dumps, loads
 from lapwing.engines.duckdb import relations as sql_relations
 from lapwing.errors import CatalogError, DataFault, QueryRefused
 from lapwing.query.from_clause import unit_joins
-from lapwing.query.stability import of_question
+from lapwing.query.sensitivity.stability import of_question
 from lapwing.tables import tables_of
 from tests.support.effort import one_in
 from tests.support.query.asked import Tables, World, left, plain

@@ -16,7 +16,7 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.session import Session
 from tests.support.answer.one_cell import evaluate
 from tests.support.effort import one_in, only

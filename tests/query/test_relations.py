@@ -15,7 +15,7 @@ from lapwing.engines.duckdb import expressions as printers
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import logic
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.query.relations.domains import values_of

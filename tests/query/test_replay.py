@@ -23,12 +23,13 @@ from lapwing.engines.duckdb import relations as render_relations
 from lapwing.exact.arrays import integer_array
 from lapwing.mechanisms import Sensitivity
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds
-from lapwing.query import choices, set_stability, stability
 from lapwing.query.aggregates import sums
 from lapwing.query.from_clause import public_joins as joins
+from lapwing.query.pricing import choices
 from lapwing.query.relations.set_operations import Union
-from lapwing.query.score_stability import ScoreBound
-from lapwing.query.stability import SensitivityBound
+from lapwing.query.sensitivity import set_stability, stability
+from lapwing.query.sensitivity.score_stability import ScoreBound
+from lapwing.query.sensitivity.stability import SensitivityBound
 from lapwing.release import release as release_module
 from lapwing.release import searches as release_searches
 from tests.support.effort import examples, one_in, only

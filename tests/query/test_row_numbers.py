@@ -15,11 +15,11 @@ import pytest
 
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import LapwingError
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import arithmetic
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations import row_numbers, unit_join
 from tests.support.effort import is_long, numbers, one_in
 from tests.support.release import small

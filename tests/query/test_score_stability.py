@@ -8,12 +8,12 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
-from lapwing.query import score_stability
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, CountUnits, NumberMeasure, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, CountUnits, NumberMeasure, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import score_stability
 from tests.query.test_stability import vectors
 from tests.support.effort import one_in
 

@@ -18,14 +18,14 @@ from lapwing.engines import truncated_rows as engine_shared
 from lapwing.engines.duckdb import engine as engine
 from lapwing.errors import EngineFault, QueryRefused
 from lapwing.mechanisms import packing
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.from_clause import comma_joins as listed
 from lapwing.query.from_clause import shared_joins
-from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Plan
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations import relation
 from lapwing.query.relations.shared_join import SharedJoin
-from lapwing.query.stability import of_question
+from lapwing.query.sensitivity.stability import of_question
 from tests.support.effort import one_in, only
 from tests.support.query.asked import TOML, Tables, World, left, plain
 

@@ -7,9 +7,9 @@ import pytest
 
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.from_clause import memberships, subqueries
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations import size
 from tests.support.effort import only
 from tests.support.query import neighbours

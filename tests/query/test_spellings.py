@@ -6,7 +6,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.engines.duckdb import expressions as printers
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import library, naming
 from tests.query.test_functions import agree, bound, differences, exact, values
 from tests.query.test_functions import catalog as catalog_fixture

@@ -22,12 +22,12 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.mechanisms import Sensitivity
-from lapwing.query import stability
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Operation
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
 from lapwing.release.cells import cells_of
 from tests.support.effort import one_in
 from tests.support.query import composed

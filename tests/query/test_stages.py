@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
+from lapwing import query
 from lapwing.errors import QueryRefused
-from lapwing.query import bind as bind_module
-from lapwing.query.aggregates.select_kinds import SelectKind, kind_of
-from lapwing.query.from_clause import kinds as kinds_module
-from lapwing.query.from_clause.kinds import Kind, Kinds
+from lapwing.query.bind import bind as bind_module
+from lapwing.query.classify import kinds as kinds_module
+from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.select_kinds import SelectKind, kind_of
 from lapwing.query.from_clause.scope import Scope
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import parse
 from tests.support.query.ibis_world import World, world
 
@@ -70,21 +71,21 @@ BOUND = {
 }
 """How many questions each is made of."""
 ATTEMPTS = {
-    "aggregates/compositions.py": 1,
     "aggregates/outputs.py": 1,
-    "aggregates/public_answers.py": 2,
+    "bind/compositions.py": 1,
+    "bind/public_answers.py": 2,
+    "classify/kinds.py": 1,
     "expressions/calls.py": 4,
     "from_clause/comma_joins.py": 1,
     "from_clause/equalities.py": 1,
     "from_clause/groupings.py": 2,
-    "from_clause/kinds.py": 1,
     "from_clause/memberships.py": 1,
     "from_clause/outer_joins.py": 1,
     "from_clause/shared_joins.py": 1,
     "from_clause/subqueries.py": 1,
     "from_clause/unit_joins.py": 2,
     "from_clause/unit_windows.py": 1,
-    "public_constants.py": 1,
+    "normalise/public_constants.py": 1,
     "relations/row_numbers.py": 1,
 }
 """Where something is bound to see whether it is refused, whatever the cause: names and expressions, but no SELECT that
@@ -172,7 +173,7 @@ def attempts(source: str) -> int:
 
 
 def test_no_more_is_bound_to_see_whether_it_is_refused() -> None:
-    room = Path(bind_module.__file__).parent
+    room = Path(query.__file__).parent
     texts = {str(path.relative_to(room)): path.read_text(encoding="utf-8") for path in sorted(room.rglob("*.py"))}
     found = Counter({name: attempts(text) for name, text in texts.items() if "except QueryRefused" in text})
     assert +found == Counter(ATTEMPTS)

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import implicit_bounds
-from lapwing.query import stated_bounds as stated
-from lapwing.query.bind import bind
+from lapwing.query.bind import implicit_bounds
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
-from lapwing.query.stability import of_question
+from lapwing.query.from_clause import stated_bounds as stated
+from lapwing.query.sensitivity.stability import of_question
 from tests.support.effort import one_in
 from tests.support.query.ibis_world import World, world
 

@@ -19,9 +19,9 @@ from lapwing.catalog.toml import loads
 from lapwing.errors import QueryRefused
 from lapwing.opening import open_session
 from lapwing.query.aggregates import statistics
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.derived import measures_of
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures.measures import Count, Sum
 from lapwing.release import release
 from lapwing.session import Session
 from tests.support.effort import one_in

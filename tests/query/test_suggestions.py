@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lapwing as lw
-from lapwing.suggestions import did_you_mean, listed, meant, slip_of
+from lapwing.catalog.suggestions import did_you_mean, listed, meant, slip_of
 
 TOWNS = ("Berlin Mitte", "Site 1", "Site 2", "female", "male")
 

@@ -16,7 +16,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import one_in
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

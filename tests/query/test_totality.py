@@ -18,12 +18,12 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import arithmetic, conversion
 from lapwing.query.expressions.expression import Operation
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import Fixed, Plain, Real
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
 from tests.support.effort import SEED
 
 CATALOG = """

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlglot.dialects.duckdb import DuckDB
 
+from lapwing.catalog.suggestions import WORDS_OF_SQL, name_in_sql
 from lapwing.catalog.toml import loads
 from lapwing.errors import LapwingError, QueryRefused
-from lapwing.query.bind import bind
-from lapwing.suggestions import WORDS_OF_SQL, name_in_sql
+from lapwing.query.bind.bind import bind
 from tests.support.effort import SEED, is_long
 
 CATALOG = """

@@ -12,19 +12,20 @@ import pytest
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb.printers import PRINTERS
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import relations, work
-from lapwing.query.bind import bind
+from lapwing.query import relations
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions import automata
 from lapwing.query.expressions.automata import automaton_of
 from lapwing.query.from_clause.unit_aggregates import AGGREGATES
 from lapwing.query.from_clause.window_functions import WINDOW_FUNCTIONS
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan import work
+from lapwing.query.plan.work import Work, work_of
 from lapwing.query.relations.inputs import OneSource, TwoSources
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import ChosenRows, UnitFunction
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.shared_join import SharedJoin
-from lapwing.query.work import Work, work_of
 
 CATALOG = """
 [dataset]

@@ -12,7 +12,7 @@ import lapwing as lw
 from lapwing.errors import DataChanged
 from lapwing.ledger import waiting as under_way
 from lapwing.ledger.entries import Charge, StoredAnswer
-from lapwing.query.quote import Quote
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import release, stored
 from lapwing.release.waiting import Waiting
 from tests.support.ledger.ledgers import charge

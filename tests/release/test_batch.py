@@ -10,7 +10,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import BudgetExhausted, DataChanged, EngineFault, InvalidParameter, QueryRefused
 from lapwing.ledger.ledger import Ledger
-from lapwing.query import joint_price
+from lapwing.query.pricing import joint_price
 from lapwing.release import release
 from lapwing.session import Session
 from tests.support.effort import one_in, only

@@ -9,7 +9,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import AnswerFault, InvalidParameter
 from lapwing.mechanisms.additive import CHOICES
-from lapwing.query import joint_price
+from lapwing.query.pricing import joint_price
 from lapwing.release import composing, searching
 from tests.support.release.small import PURE, opened, row
 

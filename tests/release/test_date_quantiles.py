@@ -22,8 +22,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
+from lapwing.query.pricing.calibrate import calibrate
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy

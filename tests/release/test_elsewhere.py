@@ -10,9 +10,9 @@ import pytest
 
 import lapwing as lw
 from lapwing.catalog.model import Budget
-from lapwing.query.calibrate import calibrate
-from lapwing.query.plan import Plan
-from lapwing.query.quote import Quote
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import explaining
 from tests.support.effort import one_in, only
 

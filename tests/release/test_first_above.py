@@ -13,10 +13,10 @@ from lapwing.errors import InvalidParameter
 from lapwing.mechanisms import AboveThreshold, ScoreSensitivity, Sensitivity
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds, Threshold
 from lapwing.privacy.measures import PureDP
-from lapwing.query import choices
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.bind.bind import bind
+from lapwing.query.pricing import choices
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.query.text.first_above import first_above_text
 from tests.support.effort import one_in
 from tests.support.release.small import BUDGETS, PURE, catalog, opened, row

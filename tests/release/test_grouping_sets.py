@@ -14,9 +14,9 @@ import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query import stability
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
 from lapwing.release.cells import cells_of, exact_values
 from tests.support.effort import one_in
 from tests.support.engines.tables import run

@@ -15,10 +15,10 @@ from lapwing.catalog.toml import dumps, loads
 from lapwing.engines import DuckDB
 from lapwing.errors import CatalogError, QueryRefused
 from lapwing.mechanisms import DiscreteLaplace
-from lapwing.query import stability
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.known_mean import KnownMean
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
+from lapwing.query.sensitivity import stability
 from lapwing.release.notes import PUBLIC_PEOPLE
 from tests.support.effort import one_in
 from tests.support.engines.tables import run

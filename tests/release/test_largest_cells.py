@@ -12,12 +12,12 @@ import lapwing as lw
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian, Sensitivity
 from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.privacy.measures import PureDP
-from lapwing.query import choices
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.choices import apart
-from lapwing.query.quote import CONFIDENCE, NoisyMeasure
-from lapwing.query.score_stability import ScoreBound
+from lapwing.query.bind.bind import bind
+from lapwing.query.pricing import choices
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.choices import apart
+from lapwing.query.pricing.quote import CONFIDENCE, NoisyMeasure
+from lapwing.query.sensitivity.score_stability import ScoreBound
 from tests.support.enumeration import Law, law_of
 from tests.support.mechanisms import selection_oracle
 from tests.support.release.found_laws import loss

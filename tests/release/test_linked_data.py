@@ -148,7 +148,7 @@ def test_a_stored_answer_is_of_what_all_parents_mean(shop: Path) -> None:
 
 def test_the_key_of_a_stored_answer_names_all_tables_of_a_question(shop: Path) -> None:
     from lapwing.catalog.toml import load
-    from lapwing.query.bind import bind
+    from lapwing.query.bind.bind import bind
 
     text = "SELECT COUNT(*) AS n FROM orders JOIN items ON items.order = orders.id"
     fewer = shop.with_name("fewer.toml")

@@ -17,7 +17,7 @@ from lapwing.mechanisms import DiscreteLaplace, Sensitivity
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
-from lapwing.query import quote
+from lapwing.query.pricing import quote
 from lapwing.release import restoring
 from tests.support.release.small import PURE, opened
 

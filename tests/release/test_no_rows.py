@@ -16,9 +16,9 @@ from lapwing.documents.answer_document import answer_document, consistent_docume
 from lapwing.errors import AnswerFault
 from lapwing.query.aggregates.outputs import AGGREGATES
 from lapwing.query.derivation import intervals
-from lapwing.query.function_names import SPELLED
-from lapwing.query.plan import Plan
-from lapwing.query.quote import Quote
+from lapwing.query.expressions.function_names import SPELLED
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import trial
 from tests.support.effort import is_long, one_in
 from tests.support.release import small

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.answer import Answer
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
-from lapwing.query.measures import Count
+from lapwing.query.measures.measures import Count
 from tests.support.effort import only
 
 CELLS = 24_000

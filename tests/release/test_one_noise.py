@@ -19,9 +19,9 @@ from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.thresholding import CountNoise, CountThresholding, upper_tail
 from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
-from lapwing.query.measures import CountUnits
-from lapwing.query.quote import Quote
-from lapwing.query.selections import KeySelectionQuote
+from lapwing.query.measures.measures import CountUnits
+from lapwing.query.pricing.quote import Quote
+from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.release import release
 from lapwing.release.stored import Purchase
 from tests.release.test_private_keys import CLOSE, DELTA, hockey_stick, towns

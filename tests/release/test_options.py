@@ -18,11 +18,11 @@ from lapwing.engines.duckdb import clamped_sums, group_limits
 from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.cleaned import Location, layer
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.query import stability
-from lapwing.query.bind import bind
-from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Question
-from lapwing.query.stability import SensitivityBound
+from lapwing.query.bind.bind import bind
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
+from lapwing.query.sensitivity.stability import SensitivityBound
 from lapwing.release.cells import cells_of
 from lapwing.session import Session
 from tests.support.effort import one_in

@@ -22,7 +22,7 @@ from lapwing.engines.duckdb import cleaned
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass
 from lapwing.engines.duckdb.stored_rows import kept_rows
 from lapwing.errors import CatalogError
-from lapwing.query import stability
+from lapwing.query.sensitivity import stability
 from lapwing.release.cells import cells_of
 from tests.support.effort import one_in
 from tests.support.engines.tables import digests

@@ -12,7 +12,7 @@ import pytest
 import lapwing as lw
 from lapwing.ledger.state import State
 from lapwing.privacy.measures import Loss, PureDP
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.release import stored
 from lapwing.session import Session
 from tests.support.effort import one_in

@@ -31,9 +31,9 @@ from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteLaplace, TruncatedGeometric, WeightedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
-from lapwing.query import plan
-from lapwing.query.quote import Quote
-from lapwing.query.selections import KeySelectionQuote
+from lapwing.query.plan import plan
+from lapwing.query.pricing.quote import Quote
+from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.release import release, restoring, selecting
 from lapwing.release.stored import Purchase, key_of
 from lapwing.session import Session

@@ -22,10 +22,10 @@ from lapwing.engines.duckdb import leaves
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.distribution import Distribution
-from lapwing.query.quote import Quote
+from lapwing.query.bind.bind import bind
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import payload, restoring
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.release import add_noise

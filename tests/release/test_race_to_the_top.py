@@ -12,9 +12,9 @@ import pytest
 import lapwing as lw
 from lapwing.opening import open_session
 from lapwing.query.aggregates import race_to_the_top
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.derived import measures_of
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
 from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.release.tables import protected

@@ -16,7 +16,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines.duckdb import bounded_values
-from lapwing.query import bind as binding
+from lapwing.query.bind import bind as binding
 from tests.support.effort import SEED, one_in
 from tests.support.raw_values import Asked, Grammar, compare, world
 from tests.support.reviewed_rows import Reviewed

@@ -22,7 +22,7 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.opening import open_session
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release import refinement, release
 from lapwing.release.refinement import Sharpening
 from lapwing.release.request import Release

@@ -14,17 +14,17 @@ import lapwing as lw
 from lapwing.engines import DuckDB
 from lapwing.ledger.ledger import Ledger
 from lapwing.mechanisms import RoundedGaussian
-from lapwing.query import calibrate as calibrate_module
-from lapwing.query import joint_price, quote
 from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, bounds_from_counts, margin_of
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.magnitudes import Magnitudes, magnitudes_of
 from lapwing.query.expressions.types import Fixed, Real
-from lapwing.query.joint_price import calibrate_found
-from lapwing.query.quote import Quote
+from lapwing.query.pricing import calibrate as calibrate_module
+from lapwing.query.pricing import joint_price, quote
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.joint_price import calibrate_found
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import searches
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session

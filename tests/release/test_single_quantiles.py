@@ -12,10 +12,10 @@ import pytest
 import lapwing as lw
 from lapwing.mechanisms import RoundedGaussian
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
-from lapwing.query import choices
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.quote import Quote
+from lapwing.query.bind.bind import bind
+from lapwing.query.pricing import choices
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
 from lapwing.release import refinement
 from tests.support.effort import one_in
 

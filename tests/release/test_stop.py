@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing import interrupts
 from lapwing.engines import FAILED, DuckDB
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.unanswered import leaving
+from lapwing.machine import interrupts
 from lapwing.release import release
 from tests.support.effort import one_in
 from tests.support.release.tables import protected, visits

@@ -23,14 +23,13 @@ from lapwing.answer import interval_ends, presentation
 from lapwing.catalog.model import Column
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import possible_keys
-from lapwing.query.aggregates import order_statistics
-from lapwing.query.bind import bind
-from lapwing.query.composition import plans_asked
+from lapwing.query.aggregates import order_statistics, possible_keys
+from lapwing.query.bind.bind import bind
 from lapwing.query.derivation import rationals
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, walk
-from lapwing.query.measures import Count, argument_of
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, argument_of
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release import earlier_meanings, rare_notes

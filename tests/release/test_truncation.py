@@ -14,15 +14,15 @@ import lapwing as lw
 from lapwing.errors import LedgerFault, QueryRefused
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import GeneralisedExponential
-from lapwing.query import quote
 from lapwing.query.aggregates import truncation
 from lapwing.query.aggregates.truncation import THRESHOLD_SHARE, threshold_from_choice
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.magnitudes import ValueBounds
-from lapwing.query.quote import Quote
-from lapwing.query.search import Search
-from lapwing.query.stability import SensitivityBound, of_question
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing import quote
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
+from lapwing.query.sensitivity.stability import SensitivityBound, of_question
 from lapwing.release import payload, restoring
 from lapwing.release.payload import ChosenMeasure, Content
 from tests.support.effort import one_in

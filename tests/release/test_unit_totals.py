@@ -10,20 +10,20 @@ import pytest
 
 import lapwing as lw
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
-from lapwing.query import calibrate as calibrate_module
-from lapwing.query import joint_price, quote
 from lapwing.query.aggregates import unit_totals
 from lapwing.query.aggregates.approximate_bounds import SHARE, ApproximateBounds, margin_of
 from lapwing.query.aggregates.unit_totals import bound_from_counts
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.magnitudes import magnitudes_of
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.plan import Plan
-from lapwing.query.quote import Quote
+from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing import calibrate as calibrate_module
+from lapwing.query.pricing import joint_price, quote
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
-from lapwing.query.search import Search
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.session import Session
 from tests.support.effort import one_in, only

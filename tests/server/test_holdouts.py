@@ -10,7 +10,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.holdout import ReusableHoldout
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
 from lapwing.server import holdout_store
 from tests.support.effort import one_in
 from tests.support.server.sampled import PEOPLE, sampled

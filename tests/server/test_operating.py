@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from lapwing.build import build_id
 from lapwing.errors import Fault, InvalidParameter, LedgerFault
 from lapwing.ledger.events import EVENTS_ALLOWED
+from lapwing.machine.build import build_id
 from lapwing.server import gauges, readiness, rounds, store
 from lapwing.server.datasets import Datasets
 from lapwing.server.log import log, open_log

@@ -13,9 +13,9 @@ import pytest
 
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
-from lapwing.query import work
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan import work
+from lapwing.query.plan.plan import Question
 from lapwing.server.deadline import rehearsal
 from lapwing.server.deadline.cost import Speed, cost_of
 from lapwing.server.deadline.rehearsal import FEW, MadeUpRows, Rehearsals, all_met, is_plain, shape

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lapwing.errors import QueryRefused
-from lapwing.query import work
+from lapwing.query.plan import work
 from lapwing.release import bounded_work
 from lapwing.release.request import Timing
 from tests.support.effort import is_long, only

@@ -19,7 +19,7 @@ from lapwing.engines.duckdb.engine import DuckDB
 from lapwing.engines.snapshots import SnapshotEngine
 from lapwing.errors import DataChanged, DataFault
 from lapwing.opening import open_session
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.sources import fetch
 from tests.support.effort import one_in
 from tests.support.postgres import Postgres

@@ -12,7 +12,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.spark import capabilities
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 
 TEXT = """
 [dataset]

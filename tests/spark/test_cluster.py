@@ -22,7 +22,7 @@ import pytest
 
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.engines import spark
 from tests.support.engines.standalone import Standalone, standalone
 from tests.support.engines.tables import digests
@@ -52,7 +52,7 @@ ASK = """
     from pathlib import Path
     from lapwing.catalog.toml import load
     from lapwing.engines.spark.engine import Spark
-    from lapwing.query.bind import bind
+    from lapwing.query.bind.bind import bind
 
     catalog, question, further, times = load(Path(sys.argv[1])), sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
     engine = Spark(catalog, seconds=500, further=further)

@@ -26,11 +26,11 @@ from lapwing.engines.spark.cluster import Cluster, partitions_of
 from lapwing.engines.spark.relations import summed
 from lapwing.engines.spark.settings import SETTINGS
 from lapwing.errors import CatalogError, DataChanged, DataFault, EngineFault, Fault, QueryRefused
+from lapwing.machine.switches import Switch
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
 from lapwing.release.stored import key_of
-from lapwing.switches import Switch
 from tests.support.engines import spark
 
 RESERVED = "spark.sql.ansi.enforceReservedKeywords"

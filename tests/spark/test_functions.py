@@ -23,14 +23,14 @@ from lapwing.engines.spark import expressions, printers
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.as_read import key_of
 from lapwing.query.expressions.calls import bind_both, bind_expression
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, walk
 from lapwing.query.expressions.magnitudes import class_of, magnitudes_of
 from lapwing.query.expressions.types import Mode, Real
 from lapwing.query.from_clause.scope import Scope, kept, rows_of
-from lapwing.query.measures import argument_of
+from lapwing.query.measures.measures import argument_of
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC
 from tests.query import test_functions as known
 from tests.query.test_expressions import parsed

@@ -17,7 +17,7 @@ from lapwing.engines.spark import relations
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.engine import Spark
 from lapwing.errors import DataFault
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.effort import SEED, is_long
 from tests.support.engines import spark
 from tests.support.engines.tables import digests

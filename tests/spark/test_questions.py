@@ -10,8 +10,8 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.engine import Spark
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.capabilities import relations_of
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.capabilities import relations_of
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from tests.support.engines import spark
 from tests.support.engines.tables import digests

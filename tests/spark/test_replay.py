@@ -17,7 +17,7 @@ from lapwing.engines.spark import cleaned, queries
 from lapwing.engines.spark.capabilities import CAPABILITIES
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.query.test_replay import PRICE, SHARED, shuffled, without
 from tests.support.effort import examples, only
 from tests.support.engines import spark

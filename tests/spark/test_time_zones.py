@@ -19,7 +19,7 @@ from lapwing.engines import DuckDB
 from lapwing.engines.spark import cluster as applications
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.settings import SETTINGS
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from tests.support.docs.pages import ROOT
 from tests.support.engines import spark
 from tests.support.engines.tables import digests

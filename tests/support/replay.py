@@ -35,8 +35,8 @@ from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds, Threshold
 from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
 from lapwing.opening import open_session
-from lapwing.query.distribution import Distribution
-from lapwing.query.quote import NoisyMeasure
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.release import release as release_module
 from lapwing.release import workloads
 from lapwing.session import Session

@@ -24,7 +24,7 @@ from lapwing.ledger import state
 from lapwing.ledger.allowances import Limits
 from lapwing.ledger.ledger import Ledger
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.release import bounded_work, release
 from lapwing.release.cells import exact_values
 from lapwing.release.request import Timing

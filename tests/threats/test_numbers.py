@@ -17,7 +17,7 @@ from lapwing.exact import samplers
 from lapwing.exact.entropy import Entropy
 from lapwing.mechanisms import DiscreteGaussian, DiscreteLaplace, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.release import release
 from tests.support.engines import tables
 from tests.support.fixed_entropy import LoggedEntropy, StreamEntropy

@@ -20,7 +20,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
 from lapwing.mechanisms import TruncatedGeometric
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.from_clause import public_joins as joins
 from lapwing.release import answering, release, selecting, stored
 from tests.engines.test_lockdown import FORBIDDEN

@@ -27,8 +27,8 @@ from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, v
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.noisy_trees import ranks_of
 from lapwing.query.derivation.window_values import WindowValue, with_over
-from lapwing.query.measures import Key, Measure
-from lapwing.query.plan import Plan
+from lapwing.query.measures.measures import Key, Measure
+from lapwing.query.plan.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,10 +16,10 @@ from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.distribution import Distribution
-from lapwing.query.measure_names import measure_names
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.measure_names import measure_names
+from lapwing.query.plan.plan import Plan
 
 if TYPE_CHECKING:
     from lapwing.answer.answer import Answer

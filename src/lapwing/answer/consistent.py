@@ -26,8 +26,8 @@ from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Column, IndexArray
 from lapwing.query.derivation.comparing import differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.plan import Plan, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from lapwing.exact.arrays import IntArray, product
 from lapwing.query.derivation.rationals import single
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Measure, Sum
-from lapwing.query.set_counts import CountOfSets
+from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.measures.set_counts import CountOfSets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import BOOLEAN, Fixed
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.relation import ProtectedRows
 

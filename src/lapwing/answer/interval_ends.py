@@ -16,7 +16,7 @@ from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Output, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 
 def intervals_of(

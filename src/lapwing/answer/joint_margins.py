@@ -50,7 +50,7 @@ from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import Derived, KeyValue, measures_of
 from lapwing.query.derivation.intervals import Ends, JointMargins, root_of_squares
 from lapwing.query.derivation.moments import Variance
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 
 _BITS: Final = 64
 _HALF: Final = Fraction(1, 2)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from lapwing.answer.exhaustive_keys import is_exhaustive
 from lapwing.exact.arrays import IntArray, largest
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 
 Axes = frozenset[int]
 Floats = NDArray[np.float64]

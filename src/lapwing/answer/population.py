@@ -68,8 +68,8 @@ from lapwing.query.derivation.moments import Variance
 from lapwing.query.derivation.noisy_trees import NoisyTrees, rank_margins
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
-from lapwing.query.plan import Plan
+from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.plan.plan import Plan
 
 Sampling = int | str | None
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy as np
 
 from lapwing.answer.constraints import Limit, adds_up, is_count, sign
 from lapwing.answer.marginals import Floats, MarginTables
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 TOLERANCE: Final = 1e-3
 MOST_PASSES: Final = 200

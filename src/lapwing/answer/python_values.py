@@ -4,18 +4,15 @@ Arithmetic over an answer is exact and may grow without end. A number beyond 10^
 infinite if it is beyond every double. Nothing here raises on any released number.
 """
 
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Self, cast, final
 
 import numpy as np
 
 from lapwing.answer.decimals import cell, decimals, scaled_to_places
 from lapwing.exact.arrays import product
+from lapwing.figures import Cell as Cell
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Column, Rationals, Shape
-
-Cell = bool | int | float | Decimal | str | date | datetime | None
 
 
 def cells(column: Column, shape: Shape) -> list[Cell]:

@@ -26,7 +26,7 @@ from lapwing.answer.constraints import Limit, adds_up, is_count, sign
 from lapwing.answer.marginals import Floats, MarginTables, Tied
 from lapwing.answer.projection import Tables
 from lapwing.exact.arrays import IntArray, largest
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 _GOLDEN: Final = (5**0.5 - 1) / 2
 """Multiples of it, less their whole parts, lie evenly between 0 and 1, any stretch of them and any stride."""

@@ -9,8 +9,8 @@ from typing import Final
 from lapwing.catalog import spelling
 from lapwing.catalog.model import Budget, Catalog
 from lapwing.catalog.toml import loads
-from lapwing.drafts import draft_of
 from lapwing.errors import CatalogError
+from lapwing.machine.drafts import draft_of
 
 _SECTION: Final = re.compile(r"^\s*\[")
 _BUDGET: Final = re.compile(r"^\s*\[\s*budget\s*\]\s*(#.*)?$")

@@ -22,8 +22,8 @@ from lapwing.catalog import spelling
 from lapwing.catalog.column_checks import TYPES
 from lapwing.catalog.place import refuse, within
 from lapwing.catalog.reading import OPTIONS
+from lapwing.catalog.suggestions import closest
 from lapwing.errors import CatalogError
-from lapwing.suggestions import closest
 
 KINDS: Final = (".csv", ".json", ".toml")
 KEYS: Final = ("type", "lower", "upper", "step", "values", "other", "max_length", *OPTIONS)

@@ -9,7 +9,7 @@ from typing import final
 
 from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse, within
-from lapwing.suggestions import closest
+from lapwing.catalog.suggestions import closest
 
 
 @final

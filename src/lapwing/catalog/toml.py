@@ -37,10 +37,10 @@ from lapwing.catalog.reading import OPTIONS, reading_in
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_address import is_address
 from lapwing.catalog.source_names import is_text
+from lapwing.catalog.suggestions import closest
 from lapwing.catalog.table import Column, Value
 from lapwing.catalog.text_files import TextFormat, format_of
 from lapwing.errors import CatalogError
-from lapwing.suggestions import closest
 
 WRITTEN: Final = {"delimiter": ";", "quote": '"', "encoding": "windows-1252"}
 """How a CSV file is written, with examples."""

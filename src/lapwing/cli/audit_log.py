@@ -11,8 +11,8 @@ from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.options import DEFAULT_CATALOG, CatalogFile, Report, ReportFormat, Server, examples
 from lapwing.cli.service.places import PeopleStore, opened_people, opened_store
-from lapwing.drafts import draft_of
 from lapwing.errors import Fault, InvalidParameter
+from lapwing.machine.drafts import draft_of
 
 app = typer.Typer(
     help="Who did what to people, rights and data, as a service keeps it.",

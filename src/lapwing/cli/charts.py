@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lapwing.chart_files import require_suffix
 from lapwing.cli.console import note
+from lapwing.plots.files import require_suffix
 
 if TYPE_CHECKING:
     from lapwing.plots import Plot

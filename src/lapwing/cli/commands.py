@@ -19,11 +19,11 @@ import typer
 from typer.core import TyperGroup
 
 from lapwing import __version__
-from lapwing.build import build_id
 from lapwing.cli import progress
 from lapwing.cli.characters import visible
 from lapwing.cli.streams import complain, complain_of, print_text
 from lapwing.errors import Fault, InvalidParameter, LapwingError
+from lapwing.machine.build import build_id
 
 INTERRUPTED: Final = 130
 _LAST_SECONDS: Final = 5.0

@@ -312,8 +312,8 @@ def _require_answered(question: Question, catalog: "Catalog") -> None:
     Raises: QueryRefused, InvalidParameter or BudgetExhausted, as it does.
     """
     from lapwing.privacy.filters import Account, fits  # here, as above
-    from lapwing.query.bind import bind
-    from lapwing.query.calibrate import calibrate
+    from lapwing.query.bind.bind import bind
+    from lapwing.query.pricing.calibrate import calibrate
 
     plan = bind(question.text, catalog, parameters=question.parameters)
     priced = calibrate(

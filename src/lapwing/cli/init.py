@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
+from lapwing.catalog.suggestions import name_in_sql
 from lapwing.cli.characters import visible
 from lapwing.cli.column_options import (
     bounds_of,
@@ -35,7 +36,6 @@ from lapwing.cli.options import (
     part_of_one,
 )
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
-from lapwing.suggestions import name_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,6 +21,7 @@ from lapwing.catalog.model import ROW
 from lapwing.catalog.several_files import partition_keys
 from lapwing.catalog.source_address import name_of
 from lapwing.catalog.source_names import holds_no_types, is_json, is_text
+from lapwing.catalog.suggestions import meant
 from lapwing.catalog.text_files import ENCODINGS, seems_encoded
 from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
 from lapwing.cli.console import Fitted, new_table, rendered, text
@@ -28,7 +29,6 @@ from lapwing.cli.figures import delta
 from lapwing.cli.options import above_zero, part_of_one
 from lapwing.cli.streams import complain, complain_of
 from lapwing.errors import InvalidParameter, LapwingError
-from lapwing.suggestions import meant
 
 if TYPE_CHECKING:
     from lapwing.catalog.file_columns import FileColumn

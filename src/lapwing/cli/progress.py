@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO, final
 
-from lapwing import progress
+from lapwing.machine import progress
 
 PATIENCE: Final = 1.0
 """Seconds of work that need no explanation."""

@@ -18,16 +18,16 @@ from lapwing.errors import CatalogError
 from lapwing.guarantee import Page
 from lapwing.guarantee.raise_preview import Raise, raise_of
 from lapwing.guarantee.rendering import page_from
-from lapwing.ibis_questions import Question, text_of, texts_of
 from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.reading import FaultRow, History, HistoryRow
 from lapwing.preview import Preview
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import request
+from lapwing.query.pricing.quote import request
 from lapwing.query.text.parameters import Parameters
 from lapwing.tables import Tables, tables_of
+from lapwing.tables.ibis_questions import Question, text_of, texts_of
 
 if TYPE_CHECKING:
     import ibis

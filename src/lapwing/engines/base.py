@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import DataFault, InvalidParameter
-from lapwing.query.capabilities import Capabilities
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.plan.capabilities import Capabilities
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.public_rows import PublicFacts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 
 Integers = NDArray[np.int64]
 

@@ -24,8 +24,8 @@ from lapwing.engines.duckdb.engine import CAPABILITIES, DuckDB
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import prepare
 from lapwing.errors import DataFault, EngineFault
-from lapwing.query.capabilities import Capabilities
-from lapwing.query.plan import Question
+from lapwing.query.plan.capabilities import Capabilities
+from lapwing.query.plan.plan import Question
 from lapwing.sources.snapshots import Hold, Snapshots, tables_of
 
 IDLE: Final = 900.0

@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lapwing.mechanisms.packing import SharedRows
-from lapwing.query.measures import Count, NumberMeasure, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, NumberMeasure, Sum
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.shared_join import kinds_of_units
 

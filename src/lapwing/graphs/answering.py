@@ -22,7 +22,7 @@ from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.amounts import grid_up, positive, probability
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
-from lapwing.query.quote import request
+from lapwing.query.pricing.quote import request
 from lapwing.release.request import Access
 
 

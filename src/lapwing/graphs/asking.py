@@ -49,12 +49,12 @@ from lapwing.errors import (
 )
 from lapwing.graphs.pricing import BOUGHT, Priced, restored, takes_delta
 from lapwing.graphs.recipe import Released
-from lapwing.interrupts import deferred
 from lapwing.ledger.allowances import left_if_refused, require_within
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
+from lapwing.machine.interrupts import deferred
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Refused

@@ -30,7 +30,7 @@ from lapwing.mechanisms.scores import ScoreSensitivity
 from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.privacy.measures import Loss, PureDP, measure_of
-from lapwing.query.quote import MECHANISMS
+from lapwing.query.pricing.quote import MECHANISMS
 
 CONFIDENCE: Final = Fraction(95, 100)
 LEVEL_CONFIDENCE: Final = Fraction(99, 100)

@@ -24,8 +24,8 @@ from lapwing.privacy.measures import MEASURES, GaussianDP, Loss, PureDP
 from lapwing.privacy.neighbours import replaced
 from lapwing.privacy.profile import Profiled
 from lapwing.query.derivation.derived import MeasureValue
-from lapwing.query.measures import Sum
-from lapwing.query.plan import Plan
+from lapwing.query.measures.measures import Sum
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.relation import ProtectedRows
 
 _ALLOWED: Final = "Ask for one AVG of an expression over all rows, such as AVG(CASE WHEN age > 65 THEN 1 ELSE 0 END)."

@@ -18,7 +18,7 @@ from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.exact.arrays import IntArray
 from lapwing.holdout.formula import recorded
 from lapwing.holdout.strategy import STEPS
-from lapwing.isolation import Isolated
+from lapwing.machine.isolation import Isolated
 from lapwing.privacy.amounts import Number, exact
 
 Bounds = tuple[Number, Number]

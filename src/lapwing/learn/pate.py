@@ -26,7 +26,6 @@ import numpy as np
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.samplers import uniform_integers
-from lapwing.isolation import TEACHER_SECONDS, Isolated
 from lapwing.learn.classes import share_right
 from lapwing.learn.columns import (
     Category,
@@ -40,6 +39,7 @@ from lapwing.learn.parameters import changed, parameters, require_fit, require_w
 from lapwing.learn.predictions import row_local
 from lapwing.learn.training import charged_rows, target_reading
 from lapwing.learn.unit_rows import GRID, Integers, UnitRows
+from lapwing.machine.isolation import TEACHER_SECONDS, Isolated
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian

@@ -35,9 +35,9 @@ import numpy as np
 
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, InvalidParameter
-from lapwing.isolation import Isolated
 from lapwing.learn.columns import Category, Feature, Floats
 from lapwing.learn.unit_rows import GRID, Integers, Reading, UnitRows
+from lapwing.machine.isolation import Isolated
 
 Own = TypeVar("Own", bound=type)
 Check = Callable[[Any], bool]

@@ -19,7 +19,7 @@ from lapwing.learn.parameters import require_other
 from lapwing.learn.unit_rows import Reading, UnitRows, reading_of
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss, PureDP
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.release.release import current_digests
 from lapwing.session import Session, access_of
 

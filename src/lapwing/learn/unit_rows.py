@@ -25,11 +25,11 @@ from lapwing.engines import FAILED, Engine
 from lapwing.errors import EngineFault, InvalidParameter, QueryRefused
 from lapwing.learn.columns import Category, Feature, complete_rows, decimal, is_category, quoted
 from lapwing.query.derivation.derived import MeasureValue
-from lapwing.query.measures import Count, Key, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, Key, Sum
+from lapwing.query.plan.plan import Question
 
 if TYPE_CHECKING:
-    from lapwing.query.plan import Plan
+    from lapwing.query.plan.plan import Plan
 
 GRID: Final = 1 << 10
 """A number from −1 to 1 is a whole number of these parts."""

@@ -14,11 +14,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from lapwing.drafts import draft_of, sync_folder
 from lapwing.errors import InvalidParameter, LedgerFault
 from lapwing.ledger import reading
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.state import State
+from lapwing.machine.drafts import draft_of, sync_folder
 
 FIELDS: Final = tuple(field.name for field in fields(Entry))
 

@@ -4,9 +4,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from lapwing.drafts import sync_folder
 from lapwing.ledger.entries import GENESIS
 from lapwing.ledger.mark import Mark, path_of, text_of
+from lapwing.machine.drafts import sync_folder
 
 
 def create(ledger: Path) -> None:

@@ -37,7 +37,6 @@ from pathlib import Path
 from typing import Final
 
 from lapwing.catalog.ledger import place_of
-from lapwing.drafts import sync_folder
 from lapwing.errors import LedgerFault
 from lapwing.ledger import mark as marks
 from lapwing.ledger import reading
@@ -50,6 +49,7 @@ from lapwing.ledger.sqlite.chain import SqliteChain
 from lapwing.ledger.sqlite.file import faults, followed
 from lapwing.ledger.state import State
 from lapwing.ledger.transitions import fold
+from lapwing.machine.drafts import sync_folder
 
 PATIENCE: Final = 10.0
 BESIDE: Final = ("", "-wal", "-shm", "-journal")

@@ -7,7 +7,7 @@ from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
 from lapwing.monitors.schedule import Schedule, duration_text, moment_text
-from lapwing.query.measure_names import measure_names
+from lapwing.query.plan.measure_names import measure_names
 
 if TYPE_CHECKING:
     from lapwing.monitors.monitor import Monitor

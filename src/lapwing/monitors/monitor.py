@@ -30,7 +30,7 @@ from lapwing.monitors.store import SUFFIX, Released, Store
 from lapwing.monitors.tick import Tick, noisy_columns, shown_tick
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import request
+from lapwing.query.pricing.quote import request
 
 if TYPE_CHECKING:
     from lapwing.monitors.sending import Sent

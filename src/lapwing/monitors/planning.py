@@ -54,11 +54,11 @@ from lapwing.monitors.mechanism_records import mechanism_from
 from lapwing.monitors.schedule import SECOND
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.aggregates.order_statistics import check_nodes
-from lapwing.query.bind import bind
-from lapwing.query.distribution import Distribution
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import Constant, Expression
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
-from lapwing.query.plan import Plan
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release.cells import cells_of
 

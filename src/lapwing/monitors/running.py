@@ -36,7 +36,7 @@ from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.sources import INBOX, Source
 from lapwing.monitors.store import Released, Store
 from lapwing.monitors.tick import Reader
-from lapwing.query.distribution import Distribution
+from lapwing.query.measures.distribution import Distribution
 
 _COLUMNS: Final = 3
 

@@ -27,11 +27,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 
-from lapwing.drafts import sync_folder
 from lapwing.errors import Fault, InvalidParameter
 from lapwing.ledger import new_mark
 from lapwing.ledger.entries import GENESIS
 from lapwing.ledger.mark import Mark, path_of, read_text, text_of
+from lapwing.machine.drafts import sync_folder
 from lapwing.monitors.counting import Kept
 from lapwing.monitors.seals import KeptSeal, Seal, hash_of_row
 

@@ -24,7 +24,7 @@ from lapwing.monitors.planning import MonitorPlan, Stream
 from lapwing.monitors.schedule import EPOCH, Schedule
 from lapwing.privacy.amounts import Number, probability
 from lapwing.query.derivation.derived import MeasureValue, measures_of
-from lapwing.query.distribution import Distribution
+from lapwing.query.measures.distribution import Distribution
 from lapwing.release.cells import columns_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from lapwing.ledger.state import State
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import Quote
+from lapwing.query.pricing.quote import Quote
 from lapwing.release.refusals import exhausted
 from lapwing.release.stored import charge_of, key_of
 

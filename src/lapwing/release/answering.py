@@ -8,7 +8,7 @@ from lapwing.answer import Answer, Note
 from lapwing.catalog.model import Column, Table
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import reads
 from lapwing.release import rare_notes

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from lapwing.catalog.model import Budget
-from lapwing.ibis_questions import Question, texts_of
 from lapwing.ledger.wording import require_label
 from lapwing.privacy.measures import Number
-from lapwing.query.joint_price import calibrate_together
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.joint_price import calibrate_together
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.request import Request
+from lapwing.tables.ibis_questions import Question, texts_of
 
 
 def batch_of(

@@ -9,7 +9,7 @@ served to everybody: nothing is computed for it.
 from collections.abc import Sequence
 
 from lapwing.errors import QueryRefused
-from lapwing.query.work import MULTIPLE, Work, work_of
+from lapwing.query.plan.work import MULTIPLE, Work, work_of
 from lapwing.release.request import Access, Request
 from lapwing.release.usable import is_stored
 

@@ -9,11 +9,11 @@ import numpy as np
 from lapwing.engines import Cells, Leaves
 from lapwing.exact.arrays import ROOM, IntArray, integer_array
 from lapwing.mechanisms.trees import levels_above
-from lapwing.query.combined_keys import cells_over
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.combined_keys import cells_over
+from lapwing.query.plan.plan import Question
 
 Chosen = Sequence[tuple[Constant, ...]]
 

@@ -8,9 +8,9 @@ from lapwing.errors import QueryRefused
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.derived import Derived, values_in
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.joint_price import calibrate_found, found_together
-from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import Quote
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.pricing.joint_price import calibrate_found, found_together
+from lapwing.query.pricing.quote import Quote
 from lapwing.release.answering import (
     answer_all,
     answers_of,

@@ -15,11 +15,11 @@ from typing import Final
 
 from lapwing.answer import Note
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.composition import plans_asked
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, walk
-from lapwing.query.plan import Plan, PlanCache, Question
-from lapwing.query.traversal import expressions_of
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.plan.plan import Plan, PlanCache, Question
+from lapwing.query.plan.traversal import expressions_of
 from lapwing.release.notes import AS_READ
 from lapwing.release.request import Access, Request
 from lapwing.release.restoring import restored

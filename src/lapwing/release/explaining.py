@@ -12,14 +12,14 @@ from lapwing.preview import ColumnPreview, LedgerPreview, PartPreview, Preview
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
-from lapwing.query.calibrate import calibrate
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
-from lapwing.query.joint_price import Asked, asked_by
-from lapwing.query.measure_names import measure_names
-from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.plan.measure_names import measure_names
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.joint_price import Asked, asked_by
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of
 from lapwing.release.composing import in_place_of, settled_if_stored, source_columns

@@ -19,7 +19,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.generalised import GeneralisedExponential
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 
 PLAIN: Final = 1
 WITH_KEYS: Final = 2

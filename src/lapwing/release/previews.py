@@ -6,16 +6,16 @@ from dataclasses import replace
 from lapwing.mechanisms.additive import LARGEST
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
-from lapwing.query.assumed_means import half_width_of_mean
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, Output, measures_of, values_in
 from lapwing.query.derivation.known_mean import KnownMean
-from lapwing.query.measure_names import measure_names
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, NoisyMeasure, Quote
-from lapwing.query.search import Search
-from lapwing.query.selections import ChoiceQuote
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.measure_names import measure_names
+from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing.assumed_means import half_width_of_mean
+from lapwing.query.pricing.quote import CONFIDENCE, NoisyMeasure, Quote
+from lapwing.query.pricing.selections import ChoiceQuote
 from lapwing.release.rare_notes import units_needed
 
 

@@ -20,9 +20,9 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Output, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, at_loss, bounds_of
-from lapwing.query.quote import request as loss_of
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.quote import CONFIDENCE, at_loss, bounds_of
+from lapwing.query.pricing.quote import request as loss_of
 from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release.notes import PUBLIC_PEOPLE

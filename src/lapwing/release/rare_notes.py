@@ -28,16 +28,16 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import BOOLEAN
-from lapwing.query.measures import Key, Measure
-from lapwing.query.one_noise import with_two_noises
-from lapwing.query.plan import Plan
-from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.measures.measures import Key, Measure
+from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.traversal import conditions_of, expressions_of
+from lapwing.query.pricing.one_noise import with_two_noises
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
+from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.query.selections import KeySelectionQuote
-from lapwing.query.traversal import conditions_of, expressions_of
 from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, RANK_ERROR, code_of
 from lapwing.release.request import Release, Request
 
@@ -289,7 +289,7 @@ def notes_on_choices(priced: Quote) -> tuple[str, ...]:
     """Say how sure a choice is, where no numbers are released."""
     if all(term.instead is None for term in priced.terms):
         return ()
-    from lapwing.query.choices import notes_on_choices  # loaded when it was priced
+    from lapwing.query.pricing.choices import notes_on_choices  # loaded when it was priced
 
     return tuple(Note(text, CHOSEN_WITHOUT_NUMBERS) for text in notes_on_choices(priced.terms))
 

@@ -25,7 +25,7 @@ from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpened
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
-from lapwing.query.quote import CONFIDENCE, Quote
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.request import Release
 
 

@@ -15,7 +15,7 @@ from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import exact
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
-from lapwing.query.quote import Quote, request
+from lapwing.query.pricing.quote import Quote, request
 from lapwing.release.stored import parts_charged
 
 MOST_NAMED: Final = 10

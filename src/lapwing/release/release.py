@@ -34,14 +34,14 @@ from lapwing.engines import FAILED, Engine, Exact
 from lapwing.errors import DataChanged, DataFault, EngineFault, EntropyFault, Interrupted, LapwingError, LedgerFault
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
-from lapwing.interrupts import Ending, deferred
 from lapwing.ledger.entries import Charge, Charged
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
+from lapwing.machine.interrupts import Ending, deferred
 from lapwing.mechanisms.additive import FIRST, NoiseLaw
 from lapwing.privacy.filters import Refused
-from lapwing.query.quote import NoisyMeasure, Quote
+from lapwing.query.pricing.quote import NoisyMeasure, Quote
 from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.request import Access, Release
@@ -218,7 +218,7 @@ def _answer(purchase: Purchase, charged: Charged, exact: Exact, entropy: Entropy
 def add_noise(terms: Sequence[NoisyMeasure], sums: Sequence[IntArray], entropy: Entropy) -> tuple[IntArray, ...]:
     """Add each measure's own noise to every one of its cells, or release what is chosen by all of them together."""
     if terms and terms[0].mechanism.name == FIRST:
-        from lapwing.query.choices import released_first  # loaded when it was priced
+        from lapwing.query.pricing.choices import released_first  # loaded when it was priced
 
         return released_first(terms, sums, entropy)
     return tuple(term.mechanism.release(values, entropy) for term, values in zip(terms, sums, strict=True))

@@ -14,8 +14,8 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import Quote
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.pricing.quote import Quote
 from lapwing.query.text.parameters import Parameters
 from lapwing.release.payload import ChosenMeasure
 

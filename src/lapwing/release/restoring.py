@@ -26,10 +26,10 @@ from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.one_noise import with_two_noises
-from lapwing.query.plan import Question
-from lapwing.query.quote import MECHANISMS, Quote
-from lapwing.query.selections import KEY_SELECTIONS
+from lapwing.query.plan.plan import Question
+from lapwing.query.pricing.one_noise import with_two_noises
+from lapwing.query.pricing.quote import MECHANISMS, Quote
+from lapwing.query.pricing.selections import KEY_SELECTIONS
 from lapwing.release.cells import cells_of, columns_of
 from lapwing.release.payload import ChosenMeasure, Content, format_of
 from lapwing.release.refinement import as_accurate
@@ -124,7 +124,7 @@ def _content(record: Mapping[str, Any]) -> Content:
 
 def _noise(name: str, *parameters: str) -> NoiseLaw:
     if name in CHOICES:
-        from lapwing.query.choices import KINDS  # here: of few questions is anything chosen
+        from lapwing.query.pricing.choices import KINDS  # here: of few questions is anything chosen
 
         return KINDS[name].from_record(parameters)
     return _NOISES[name].from_record(parameters)

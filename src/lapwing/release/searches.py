@@ -15,17 +15,17 @@ from lapwing.answer import Answer
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, bounds_from_counts
-from lapwing.query.aggregates.constants import Rows
 from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
 from lapwing.query.aggregates.unit_totals import bound_from_counts
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
+from lapwing.query.bind.constants import Rows
 from lapwing.query.derivation.derived import KeyValue
 from lapwing.query.derivation.derived import MeasureValue as Shown
-from lapwing.query.joint_price import calibrate_found, share_of_searches
-from lapwing.query.plan import Plan, Question
-from lapwing.query.quote import CONFIDENCE, Quote
-from lapwing.query.search import Search
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing.joint_price import calibrate_found, share_of_searches
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.refusals import MOST_NAMED
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release, Request

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lapwing.answer import Answer
 from lapwing.catalog.model import Budget
-from lapwing.query.joint_price import found_together
+from lapwing.query.pricing.joint_price import found_together
 from lapwing.release.answering import answers_of, notes_of, released, wordings_of
 from lapwing.release.request import Access, Request
 from lapwing.release.searches import after_searches, searched, settled

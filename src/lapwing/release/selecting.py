@@ -25,9 +25,9 @@ from lapwing.ledger.entries import Charged
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.thresholding import CountThresholding
-from lapwing.query.one_noise import count_of_units
-from lapwing.query.quote import Quote
-from lapwing.query.selections import ChoiceQuote
+from lapwing.query.pricing.one_noise import count_of_units
+from lapwing.query.pricing.quote import Quote
+from lapwing.query.pricing.selections import ChoiceQuote
 from lapwing.release.cells import Chosen, cells_of, columns_of, exact_values
 from lapwing.release.payload import ChosenMeasure
 from lapwing.release.request import Release

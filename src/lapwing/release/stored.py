@@ -12,10 +12,10 @@ from lapwing.catalog.model import Catalog
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.ledger.parts import Parts
 from lapwing.ledger.state import State
-from lapwing.query.measures import Key
-from lapwing.query.parts_read import parts_read
-from lapwing.query.plan import Question
-from lapwing.query.quote import Quote
+from lapwing.query.measures.measures import Key
+from lapwing.query.plan.parts_read import parts_read
+from lapwing.query.plan.plan import Question
+from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.relation import public_tables_of
 from lapwing.release import payload

@@ -7,8 +7,8 @@ from typing import Final
 
 from lapwing.answer import Answer
 from lapwing.errors import AnswerFault
-from lapwing.query.plan import Plan
-from lapwing.query.quote import Quote
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.quote import Quote
 from lapwing.release.cells import columns_of, exact_values
 from lapwing.release.selecting import shown_mechanisms
 

@@ -7,7 +7,7 @@ free.
 from collections.abc import Sequence
 
 from lapwing.errors import QueryRefused
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
 from lapwing.release.stored import key_of, look_up

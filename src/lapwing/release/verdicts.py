@@ -25,11 +25,11 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import Fixed, Real, Type
-from lapwing.query.measures import Count, CountUnits, Sum
-from lapwing.query.plan import Plan
-from lapwing.query.quote import Quote
+from lapwing.query.measures.measures import Count, CountUnits, Sum
+from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.traversal import conditions_of, expressions_of
+from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.relation import ProtectedRows
-from lapwing.query.traversal import conditions_of, expressions_of
 from lapwing.release.notes import (
     ALL_WITHIN_BOUNDS,
     FAR_VALUES,

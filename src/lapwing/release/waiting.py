@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Final, final
 
-from lapwing.interrupts import deferred
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.waiting import UnderWay, still_waiting
+from lapwing.machine.interrupts import deferred
 
 WAIT_SECONDS: Final = 120.0
 """How long a question waits for others; longer than it takes to know that an asker died."""

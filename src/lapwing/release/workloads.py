@@ -40,10 +40,10 @@ from lapwing.mechanisms.residual_marginals import ResidualMarginals, RowsOfUnit
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
 from lapwing.query.expressions.expression import written_in
-from lapwing.query.measures import Count, Key, Measure, Sum
-from lapwing.query.parts_read import parts_read
-from lapwing.query.plan import Question
-from lapwing.query.quote import NoisyMeasure
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
+from lapwing.query.plan.parts_read import parts_read
+from lapwing.query.plan.plan import Question
+from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.query.relations.per_unit import FirstGroups
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import ProtectedRows, Selection

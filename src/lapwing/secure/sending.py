@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from lapwing.errors import InvalidParameter, ServiceFault
 from lapwing.exact.entropy import SYSTEM, Entropy
-from lapwing.one_address import opened
+from lapwing.machine.one_address import opened
 from lapwing.secure.device import acknowledged_on_device, answer_on_device, records_of, waiting_on_device
 from lapwing.secure.sealing import envelope_of
 from lapwing.secure.task import Task

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from lapwing.documents.answer_document import Record
 from lapwing.documents.preview_document import PreviewDocument, preview_document
 from lapwing.privacy.amounts import written
-from lapwing.query.joint_price import asked_by
+from lapwing.query.pricing.joint_price import asked_by
 from lapwing.release.affordability import NO_LIMITS, delta_left
 from lapwing.release.answering import sum_of
 from lapwing.release.batching import batch_of

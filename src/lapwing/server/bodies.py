@@ -13,7 +13,7 @@ from lapwing.answer import Answer
 from lapwing.errors import InvalidParameter
 from lapwing.ledger.wording import LONGEST_LABEL
 from lapwing.privacy.amounts import Number, exact, read
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parameters import Parameters
 from lapwing.session import Session
 

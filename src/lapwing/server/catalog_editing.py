@@ -38,9 +38,9 @@ from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.place import refuse
 from lapwing.catalog.source_names import DATA
 from lapwing.catalog.toml import dumps, loads
-from lapwing.drafts import draft_of, sync_folder
 from lapwing.engines import digests, open_engine
 from lapwing.errors import CatalogError, CatalogMismatch, DataFault, InvalidParameter
+from lapwing.machine.drafts import draft_of, sync_folder
 from lapwing.server.audit_log import note
 from lapwing.server.catalog_json import text_of
 from lapwing.server.catalog_versions import CatalogVersions, state_of

@@ -10,12 +10,12 @@ from typing import Any, Final, Literal
 
 from lapwing import catalog_changes
 from lapwing.catalog.model import Catalog, Table
+from lapwing.catalog.suggestions import name_in_sql
 from lapwing.documents.catalog_document import PriceChangeDocument, QuestionPriceDocument
 from lapwing.errors import LapwingError
 from lapwing.privacy.amounts import written
 from lapwing.server.saved import SavedItem
 from lapwing.session import Session
-from lapwing.suggestions import name_in_sql
 
 MOST: Final = 12
 """Questions that are compared."""

@@ -14,9 +14,9 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lapwing import __version__
-from lapwing.build import build_id
 from lapwing.errors import Fault
 from lapwing.guarantee.rendering import PRINT
+from lapwing.machine.build import build_id
 from lapwing.server import problems
 from lapwing.server.listing import require_known_parameters
 from lapwing.server.routing import new_router

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from lapwing import __version__
-from lapwing.build import build_id
 from lapwing.errors import LapwingError
+from lapwing.machine.build import build_id
 from lapwing.server.datasets import Datasets
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.metrics import Metrics

@@ -21,7 +21,7 @@ from lapwing.holdout.answer import HoldoutAnswer
 from lapwing.holdout.terms import NAME, HoldoutTerms, bought_before, question_of, strategy_of, sum_of
 from lapwing.privacy.amounts import probability, written
 from lapwing.privacy.measures import Loss
-from lapwing.query.measures import Sum
+from lapwing.query.measures.measures import Sum
 from lapwing.server import credentials
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Label, Name, QueryBody, Text, number

@@ -27,6 +27,7 @@ from lapwing.errors import (
     TooManyRequests,
     was_charged,
 )
+from lapwing.machine.switches import Switch
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.pace import Pace, TooBusy
@@ -35,7 +36,6 @@ from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
 from lapwing.server.people import RIGHTS_OF, Caller, People
 from lapwing.server.problems import Problem, internal, place_of, problem_of
-from lapwing.switches import Switch
 
 BEAT: Final = 1.0
 """Seconds between two looks at what is to stop."""

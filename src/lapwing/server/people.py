@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, final, get_args
 
+from lapwing.catalog.suggestions import meant, shown
 from lapwing.documents.people_document import DatasetRole, Right, Role
 from lapwing.errors import InvalidParameter, NotAuthorised, NotFound
 from lapwing.server import credentials
@@ -27,7 +28,6 @@ from lapwing.server.listing import MOST, no_such_item
 from lapwing.server.passwords import require_good
 from lapwing.server.second_factors import SecondFactors
 from lapwing.server.store import Store, StoreConnection, now
-from lapwing.suggestions import meant, shown
 
 RIGHTS: Final = get_args(Right)
 RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {

@@ -16,6 +16,7 @@ from lapwing.documents.answer_document import AnswerDocument, ConsistentDocument
 from lapwing.documents.budget_document import AccountDocument, ChargeDocument, account_document, history_document
 from lapwing.documents.dataset_document import DatasetDocument
 from lapwing.documents.preview_document import PreviewDocument, preview_document
+from lapwing.documents.session_document import session_document
 from lapwing.ledger.allowances import Allowance
 from lapwing.privacy.amounts import probability, read
 from lapwing.server.answer_store import AnswerRecord
@@ -30,7 +31,6 @@ from lapwing.server.responses import ARROW, described_by, json_response
 from lapwing.server.routing import new_router
 from lapwing.server.service import Service
 from lapwing.session import Session
-from lapwing.session_tables import session_document
 
 ASKED: Final = "/v1/datasets/{dataset}/query"
 """Where questions are asked; the plain ones of them never come to their route (`direct_questions`)."""

@@ -35,9 +35,9 @@ from lapwing.catalog.patterns import files_of
 from lapwing.catalog.place import refuse
 from lapwing.catalog.source_names import DATA
 from lapwing.catalog.toml import dumps, load, loads
-from lapwing.drafts import draft_of, sync_folder
 from lapwing.engines import FILE_ENGINE
 from lapwing.errors import CatalogError, DataFault, InvalidParameter, LapwingError
+from lapwing.machine.drafts import draft_of, sync_folder
 from lapwing.opening import open_session
 from lapwing.server.audit_log import note
 from lapwing.server.catalog_json import text_of

@@ -14,7 +14,7 @@ from typing import Final, final
 from urllib.parse import urlsplit
 
 from lapwing.errors import InvalidParameter
-from lapwing.one_address import opened
+from lapwing.machine.one_address import opened
 from lapwing.server import log
 
 ALARMS: Final = frozenset({

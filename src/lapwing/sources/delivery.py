@@ -17,12 +17,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lapwing import progress
 from lapwing.catalog import spelling
 from lapwing.catalog.condition import conditions_facts
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.table import Table
 from lapwing.errors import DataFault, Fault
+from lapwing.machine import progress
 from lapwing.sources.conforming import candidates, conformed, delivered_type, plain
 from lapwing.sources.content import Content
 from lapwing.sources.restricting import fulfilled

@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Final, Self, final
 from urllib.parse import quote
 
-from lapwing import scratch
 from lapwing.catalog.condition import conditions_text
 from lapwing.catalog.model import Catalog, PublicTable, Table
 from lapwing.catalog.source_address import is_address
 from lapwing.errors import DataFault, Fault
+from lapwing.machine import scratch
 
 FORMAT: Final = 1
 SUFFIX: Final = ".lapwing.snapshots"

@@ -17,14 +17,14 @@ from typing import Final, TypedDict, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import FAILED
 from lapwing.errors import EngineFault, Interrupted, InvalidParameter, LapwingError, LedgerFault, QueryRefused
-from lapwing.interrupts import deferred
 from lapwing.ledger.faults import given_up
 from lapwing.ledger.waiting import UnderWay
 from lapwing.ledger.wording import require_label
+from lapwing.machine.interrupts import deferred
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
-from lapwing.query.bind import bind
-from lapwing.query.quote import request
+from lapwing.query.bind.bind import bind
+from lapwing.query.pricing.quote import request
 from lapwing.release.release import current_digests
 from lapwing.release.request import Access
 from lapwing.release.spending import charge_once

@@ -22,13 +22,13 @@ from lapwing.engines import FAILED, Engine
 from lapwing.errors import EngineFault, InvalidParameter, QueryRefused
 from lapwing.mechanisms import Sensitivity
 from lapwing.query.derivation.derived import MeasureValue
-from lapwing.query.measures import Count, Key, Sum
-from lapwing.query.plan import Question
-from lapwing.query.stability import sensitivity_bounds
+from lapwing.query.measures.measures import Count, Key, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity.stability import sensitivity_bounds
 from lapwing.synthesis.attributes import Attribute, Integers, quoted
 
 if TYPE_CHECKING:
-    from lapwing.query.plan import Plan
+    from lapwing.query.plan.plan import Plan
 
 MOST_ROWS: Final = 1 << 40
 """Counts stay below, so that sums of them times a score's grid fit 63 bits."""

@@ -9,7 +9,7 @@ import pytest
 from lapwing.catalog import Catalog
 from lapwing.documents.dataset_document import dataset_document
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.server.console.data import columns
 from lapwing.server.console.data.columns import ColumnText, tables_of
 from tests.support.catalog.examples import TEXT, catalog

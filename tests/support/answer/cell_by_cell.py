@@ -17,8 +17,8 @@ from lapwing.query.derivation.columns import NUMERIC, Shape
 from lapwing.query.derivation.derive import rests_on_ends
 from lapwing.query.derivation.derived import Derived, Margins, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.measures import Measure
-from lapwing.query.plan import Plan
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.plan import Plan
 from tests.support.answer.plain import bracket, evaluate
 
 Row = tuple[Mapping[Measure, Fraction], Mapping[str, Any]]

@@ -22,7 +22,7 @@ from lapwing.query.derivation.intervals import JointMargins
 from lapwing.query.derivation.moments import Variance
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 Value = Constant
 End = Fraction | float

@@ -12,8 +12,8 @@ from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder, measures_of
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
-from lapwing.query.measures import Count, CountUnits, Key, Measure, Sum
-from lapwing.query.plan import Plan, Question
+from lapwing.query.measures.measures import Count, CountUnits, Key, Measure, Sum
+from lapwing.query.plan.plan import Plan, Question
 
 PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))
 FINE = ColumnReference(name="fine", type=Fixed(step=Fraction(5, 3 * 2**20), low=0, high=2**20))

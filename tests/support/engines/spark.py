@@ -15,7 +15,7 @@ from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.spark.cluster import Cluster
 from lapwing.engines.spark.engine import Spark
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from tests.support.engines.tables import by_value
 
 MASTER: Final = "local[2]"

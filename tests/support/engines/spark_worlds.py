@@ -18,7 +18,7 @@ from lapwing.engines.spark.files import schema_of
 from lapwing.engines.spark.literals import identifier, kept_name
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import carried, public_name, selected
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of
 from tests.support.query.worlds import Bags, Ground
 

@@ -11,8 +11,8 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import DuckDB
 from lapwing.engines.holders import Holders
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
 
 HEAD = '[dataset]\nname = "t"\nledger = "sqlite:t.db"\n[budget]\nepsilon = 10\ndelta = 1e-6\n'
 

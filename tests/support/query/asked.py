@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from lapwing.catalog.toml import load
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query.bind import bind
-from lapwing.query.plan import Plan, Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Plan, Question
 
 Tables = dict[str, pa.Table]
 Cells = dict[tuple[Any, ...], tuple[int, ...]]

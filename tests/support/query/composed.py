@@ -10,7 +10,7 @@ from lapwing.engines.duckdb.lockdown import DISABLED_OPTIMIZERS
 from lapwing.engines.duckdb.public_data import PublicSources
 from lapwing.engines.duckdb.queries import _reader, answer
 from lapwing.engines.duckdb.relations import public_layer
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.public_join import PublicJoin
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import Operation
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from tests.support.query.fuzzing import Case, Place
 
 FIXTURES: Final = Path(__file__).parents[2] / "fixtures" / "query"

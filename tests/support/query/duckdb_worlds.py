@@ -16,7 +16,7 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.duckdb.queries import ask, together
 from lapwing.engines.duckdb.relations import public_layer, selected
 from lapwing.engines.duckdb.stored_rows import kept_rows, stored
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from tests.support.query import composed
 from tests.support.query.worlds import Bags, Ground
 

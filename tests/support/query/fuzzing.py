@@ -26,10 +26,10 @@ from lapwing.engines.duckdb import queries as render
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import InvalidParameter, QueryRefused
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.capabilities import EVERYTHING, Capabilities
-from lapwing.query.plan import Plan, Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.capabilities import EVERYTHING, Capabilities
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.pricing.calibrate import calibrate
 from lapwing.release.usable import refusal_of
 from tests.support.effort import SEED
 from tests.support.fixed_entropy import StreamEntropy

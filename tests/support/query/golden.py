@@ -32,9 +32,9 @@ from lapwing.engines.spark.cluster import LOCAL
 from lapwing.engines.spark.files import described
 from lapwing.engines.spark.listing import listed
 from lapwing.errors import QueryRefused
-from lapwing.query.bind import bind
-from lapwing.query.composition import plans_asked
-from lapwing.query.plan import Plan, Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.relations.public_rows import PublicFacts
 from lapwing.query.relations.relation import reads
 from tests.support.query import rendering

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 import pytest
 
 from lapwing.catalog.model import Catalog
+from lapwing.documents.session_document import tables_of_catalog
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.errors import QueryRefused
-from lapwing.ibis_questions import Question, text_of
-from lapwing.query.bind import bind
-from lapwing.query.plan import Plan
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.public_rows import PublicFacts
-from lapwing.session_tables import tables_of_catalog
 from lapwing.tables import Tables
+from lapwing.tables.ibis_questions import Question, text_of
 from tests.support.query.clean import catalog_in
 
 

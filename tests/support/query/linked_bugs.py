@@ -8,10 +8,10 @@ from lapwing.engines.duckdb import bounded_values, clamped_sums, cleaned, linked
 from lapwing.engines.duckdb import relations as render_relations
 from lapwing.engines.duckdb.literals import identifier
 from lapwing.mechanisms.packing import SharedRows
-from lapwing.query import stability
 from lapwing.query.from_clause import unit_joins
 from lapwing.query.relations import identity
 from lapwing.query.relations.unit_join import UnitJoin
+from lapwing.query.sensitivity import stability
 
 numbered, truncated_at, packed = engine_shared._numbered, SharedRows.value, stability._packed
 meeting = render_relations._meeting

@@ -18,8 +18,8 @@ from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.engines.duckdb.queries import _reader
 from lapwing.engines.truncated_rows import weights
 from lapwing.mechanisms.packing import FINEST, slack
-from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.shared_join import kinds_of_units
 from tests.support.query.duckdb_worlds import DuckDBTables
 from tests.support.query.rendering import sets_of_units

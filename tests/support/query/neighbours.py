@@ -16,9 +16,9 @@ from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import stability
-from lapwing.query.bind import bind
-from lapwing.query.plan import Question
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
 from tests.support.query import composed
 from tests.support.replay import SCHEMA, Row
 

@@ -7,7 +7,7 @@ from lapwing.engines.duckdb.leaves import leaves
 from lapwing.engines.duckdb.overlaps import shared
 from lapwing.engines.duckdb.queries import answer, measured
 from lapwing.engines.truncated_rows import weights
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import reads
 
 

@@ -21,13 +21,13 @@ from lapwing.catalog.model import Catalog
 from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.literals import unit_name
 from lapwing.engines.duckdb.public_data import PublicData
-from lapwing.query import stability
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import numeric
 from lapwing.query.expressions.expression import ColumnReference, Literal
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Key
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Key
+from lapwing.query.plan.plan import Question
+from lapwing.query.sensitivity import stability
 from tests.support.effort import is_long
 from tests.support.engines.tables import by_value
 from tests.support.query.neighbours import TYPES, awkward_row

@@ -10,12 +10,12 @@ from mpmath import mp
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.entropy import Entropy
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
-from lapwing.query.joint_price import calibrate_found
-from lapwing.query.quote import Quote
-from lapwing.query.search import Search
+from lapwing.query.plan.search import Search
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.joint_price import calibrate_found
+from lapwing.query.pricing.quote import Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.release import add_noise
 from tests.support.enumeration import Law, law_of

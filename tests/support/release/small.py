@@ -16,10 +16,10 @@ from lapwing.engines.base import Exact
 from lapwing.engines.duckdb.public_data import PublicData
 from lapwing.exact.entropy import Entropy
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
-from lapwing.query.calibrate import calibrate
-from lapwing.query.plan import Question
-from lapwing.query.quote import Quote
+from lapwing.query.bind.bind import bind
+from lapwing.query.plan.plan import Question
+from lapwing.query.pricing.calibrate import calibrate
+from lapwing.query.pricing.quote import Quote
 from lapwing.session import Session
 from tests.support.engines.tables import digests
 from tests.support.fixed_entropy import StreamEntropy

@@ -16,7 +16,7 @@ import pytest
 from lapwing.catalog.model import Catalog
 from lapwing.catalog.toml import loads
 from lapwing.engines import open_engine
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.sources import Snapshot, fetch
 
 SCHEMA: Final = pa.schema(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 import lapwing as lw
-from lapwing.chart_files import require_pictures
 from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.lab.pages import as_csv, as_derivation, as_document, as_page, as_tables
 from lapwing.cli.options import TableFormat, above_zero, amount, between
 from lapwing.errors import InvalidParameter
+from lapwing.plots.files import require_pictures
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import RenderableType
 
 import lapwing as lw
-from lapwing.chart_files import as_svg
 from lapwing.cli.console import Fitted, new_table, text
+from lapwing.plots.files import as_svg
 
 if TYPE_CHECKING:
     from lapwing.lab import Check, Finding

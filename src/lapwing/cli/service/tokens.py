@@ -8,14 +8,14 @@ from typing import Annotated, Final
 
 import typer
 
+from lapwing.catalog.suggestions import shown
 from lapwing.cli import options
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, note, print_text, show, text
 from lapwing.cli.service.places import PeopleStore, opened_people
 from lapwing.documents.people_document import IssuedToken, Right, TokenDocument
-from lapwing.drafts import draft_of, sync_folder
 from lapwing.errors import InvalidParameter
-from lapwing.suggestions import shown
+from lapwing.machine.drafts import draft_of, sync_folder
 
 SHOWN: Final = 8
 """Characters of an id that are shown, and are enough to name it; it has 32."""

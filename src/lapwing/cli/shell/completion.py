@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from lapwing.catalog.suggestions import name_in_sql
 from lapwing.cli.shell.shell import COMMANDS, MODES
 from lapwing.cli.shell.statements import quoted_before
-from lapwing.query.function_names import function_names
-from lapwing.suggestions import name_in_sql
+from lapwing.query.expressions.function_names import function_names
 
 if TYPE_CHECKING:
     from lapwing.tables import ColumnDescription, TableDescription

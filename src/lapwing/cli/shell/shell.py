@@ -7,13 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
-from lapwing.chart_files import require_suffix
+from lapwing.catalog.suggestions import meant
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
 from lapwing.cli.answer_formats import Format, require_xlsx
 from lapwing.cli.console import labelled, note, show
 from lapwing.cli.shell.statements import WORDS, is_command
 from lapwing.errors import InvalidParameter, LapwingError
-from lapwing.suggestions import meant
+from lapwing.plots.files import require_suffix
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer

@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from lapwing import progress
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.engines.data_check import ColumnCheck, TableCheck, UnitCheck
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, cleaned, plain, read, unit_value
@@ -23,6 +22,7 @@ from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.engines.duckdb.stored_values import is_missing
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.engines.stored_values import before_rounding
+from lapwing.machine import progress
 
 EXAMPLES: Final = 3
 LONGEST: Final = 60

@@ -21,8 +21,8 @@ from lapwing.engines.duckdb.literals import free_name, identifier, kept_name, un
 from lapwing.engines.duckdb.queries import is_additive, queries_of
 from lapwing.query.expressions.as_read import names_read
 from lapwing.query.expressions.expression import ColumnReference, columns_of
-from lapwing.query.measures import Key, argument_of
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Key, argument_of
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import ProtectedRows, reads
 
 

@@ -20,10 +20,10 @@ from weakref import finalize
 
 import duckdb
 
-from lapwing import progress, scratch
 from lapwing.engines.duckdb.lockdown import configured, lock_down
 from lapwing.engines.duckdb.overdue import interrupted_after
-from lapwing.interrupts import deferred, may_be_stopped
+from lapwing.machine import progress, scratch
+from lapwing.machine.interrupts import deferred, may_be_stopped
 
 if TYPE_CHECKING:
     import pyarrow as pa

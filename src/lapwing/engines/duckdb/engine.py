@@ -29,7 +29,6 @@ from typing import Final, final
 
 import duckdb
 
-from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import FAILED, NOTHING, Exact, IndexState
 from lapwing.engines.data_check import TableCheck
@@ -48,9 +47,10 @@ from lapwing.engines.duckdb.stamps import Stamp, mark, readable, stamp_of
 from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, EngineFault
-from lapwing.query.capabilities import Capabilities
-from lapwing.query.measures import CountUnits
-from lapwing.query.plan import Question
+from lapwing.machine import progress
+from lapwing.query.measures.measures import CountUnits
+from lapwing.query.plan.capabilities import Capabilities
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of, reads
 
 MEMORY: Final = 1_000_000_000  # bytes

@@ -22,7 +22,7 @@ from lapwing.engines.event_rows import EventQuestion, EventRows
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.types import Fixed, Plain
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from lapwing.engines.duckdb.printers import PRINTERS, in_own_steps
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed, Type, is_temporal
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 
 FEW: Final = 256
 """Up to so many values are looked through one by one: that is faster than the join that IN becomes."""

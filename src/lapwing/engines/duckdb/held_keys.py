@@ -13,7 +13,7 @@ from lapwing.engines.duckdb.expressions import group_by, have_keys, keys_as_colu
 from lapwing.engines.duckdb.literals import unit_name
 from lapwing.engines.duckdb.relations import selected
 from lapwing.engines.holders import Holders, counted
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 
 BYTES_A_PAIR: Final = 40
 """What counting the holders of keys takes of memory at its height, beside the engine."""

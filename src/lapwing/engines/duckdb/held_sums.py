@@ -16,7 +16,7 @@ from typing import final
 
 from lapwing.engines.duckdb.database import Rows
 from lapwing.engines.duckdb.queries import Batch
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 
 
 @final

@@ -35,8 +35,8 @@ from lapwing.engines.duckdb.queries import Batch
 from lapwing.engines.duckdb.relations import relation, unit_names
 from lapwing.errors import EngineFault
 from lapwing.query.aggregates.unit_totals import common_keys, total_of, unit_totals
-from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.per_unit import FirstRows, PerUnit
 from lapwing.query.relations.relation import Selection
 

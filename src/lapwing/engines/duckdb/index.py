@@ -40,7 +40,6 @@ from uuid import uuid4
 
 import duckdb
 
-from lapwing import progress, scratch
 from lapwing.catalog.model import Table
 from lapwing.catalog.patterns import folder_of, is_pattern
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, clean
@@ -48,6 +47,7 @@ from lapwing.engines.duckdb.database import Database, Query
 from lapwing.engines.duckdb.literals import identifier, text
 from lapwing.engines.duckdb.stamps import Stamp
 from lapwing.engines.duckdb.stored_rows import kept_rows
+from lapwing.machine import progress, scratch
 
 FORMAT: Final = 4
 SUFFIX: Final = ".lapwing.index"

@@ -13,7 +13,6 @@ from typing import final
 
 import duckdb
 
-from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines.base import IndexState
 from lapwing.engines.duckdb import index, stamps
@@ -22,6 +21,7 @@ from lapwing.engines.duckdb.database import Database
 from lapwing.engines.duckdb.link_keys import keys_of
 from lapwing.engines.duckdb.stored_rows import Layers
 from lapwing.errors import Fault
+from lapwing.machine import progress
 
 
 @final

@@ -12,9 +12,9 @@ from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, 
 from lapwing.engines.duckdb.literals import clamp, whole
 from lapwing.engines.duckdb.relations import selected
 from lapwing.engines.duckdb.set_queries import by_set
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.plan.plan import Question
 
 LEAF: Final = 1 << 40
 """By what a leaf's number is multiplied where it shares an integer with the number of its rows, which is smaller."""

@@ -8,8 +8,8 @@ from lapwing.engines.duckdb.literals import clamp
 from lapwing.engines.duckdb.relations import selected, unit_names
 from lapwing.engines.truncated_rows import taken, truncated, weights
 from lapwing.mechanisms.packing import MOST_LEVEL
-from lapwing.query.measures import NumberMeasure
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import NumberMeasure
+from lapwing.query.plan.plan import Question
 
 
 def shared(question: Question, totals: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, InvalidParameter
 from lapwing.query.expressions.expression import ColumnReference, Constant, column_type
 from lapwing.query.expressions.types import Fixed, Real
-from lapwing.query.measures import constant
+from lapwing.query.measures.measures import constant
 from lapwing.query.relations.public_rows import Combinations
 
 MEMORY: Final = 1_000_000_000  # bytes

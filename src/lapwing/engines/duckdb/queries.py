@@ -21,13 +21,13 @@ from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole, width_of
 from lapwing.engines.duckdb.set_queries import by_set
-from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure, OnceEach
-from lapwing.query.plan import Question
+from lapwing.query.measures.distinct_sums import SumDistinct
+from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure, OnceEach
+from lapwing.query.measures.set_counts import CountOfSets
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import ProtectedRows, of_several_units
-from lapwing.query.set_counts import CountOfSets
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from lapwing.engines.duckdb.expressions import expression
 from lapwing.query.expressions.expression import Literal
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 
 
 def by_set(question: Question, ask: Callable[[Question], str], names: Sequence[str]) -> str:

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import final
 
-from lapwing import progress
 from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.cleaned import WHOLE, Location, Pass, Relations, layer, needed, of_part
 from lapwing.engines.duckdb.database import Query
 from lapwing.engines.duckdb.literals import identifier, kept_name, unit_name
+from lapwing.machine import progress
 
 
 def stored(table: Table, relation: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from lapwing import progress
 from lapwing.catalog.model import PublicTable, Table
 from lapwing.catalog.patterns import files_of, folder_of
 from lapwing.catalog.several_files import partition_keys
@@ -25,6 +24,7 @@ from lapwing.catalog.text_files import (
     with_one_line_end,
 )
 from lapwing.errors import DataFault
+from lapwing.machine import progress
 
 _CHARACTERS: Final = 1 << 20
 """That are copied at a time."""

@@ -10,13 +10,13 @@ from typing import Final, cast
 from lapwing.engines.spark.literals import is_narrow
 from lapwing.engines.spark.printers import _PARTS, COUNTED, PRINTERS, TRUNCATED, constant_at, word
 from lapwing.engines.spark.relations import FUNCTIONS
-from lapwing.query.capabilities import CHOOSING, Capabilities, Missing, expressions_of, relations_of
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Expression, Operation, walk
 from lapwing.query.expressions.magnitudes import magnitudes_in
 from lapwing.query.expressions.types import Fixed, Plain, describe
-from lapwing.query.measures import Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Sum
+from lapwing.query.plan.capabilities import CHOOSING, Capabilities, Missing, expressions_of, relations_of
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit
 from lapwing.query.relations.public_join import PublicJoin
 from lapwing.query.relations.relation import ProtectedRows, Selection

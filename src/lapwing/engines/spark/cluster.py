@@ -34,7 +34,7 @@ from uuid import uuid4
 
 from lapwing.engines.spark.settings import CLOSED, LEAN, SETTINGS, foreign, shut_logger
 from lapwing.errors import CatalogError, Fault
-from lapwing.interrupts import deferred
+from lapwing.machine.interrupts import deferred
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Final, final
 
-from lapwing import progress
 from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.source_address import is_address
 from lapwing.engines.base import FAILED, NOTHING, Exact
@@ -35,8 +34,9 @@ from lapwing.engines.spark.literals import identifier, kept_name
 from lapwing.engines.spark.public_rows import public_rows
 from lapwing.engines.spark.relations import public_name
 from lapwing.errors import CatalogError, DataFault, EngineFault, LapwingError
-from lapwing.query.capabilities import Capabilities
-from lapwing.query.plan import Question
+from lapwing.machine import progress
+from lapwing.query.plan.capabilities import Capabilities
+from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of, reads
 
 SECONDS: Final = 3600.0

@@ -8,7 +8,7 @@ from lapwing.engines.spark.printers import PRINTERS
 from lapwing.query.expressions.conversion import in_calendar
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, Operation
 from lapwing.query.expressions.types import is_temporal
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 
 
 def expression(node: Expression) -> str:

@@ -18,12 +18,12 @@ from lapwing.engines.holders import DEGREE, UNITS
 from lapwing.engines.spark.expressions import expression, have_keys, keys_as_columns
 from lapwing.engines.spark.literals import clamp, whole, wide
 from lapwing.engines.spark.relations import carried, inside, selected, summed
-from lapwing.query.distinct_sums import SumDistinct
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
-from lapwing.query.measures import Count, CountDistinct, CountUnits, NumberMeasure
-from lapwing.query.plan import Question
-from lapwing.query.set_counts import CountOfSets
+from lapwing.query.measures.distinct_sums import SumDistinct
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, NumberMeasure
+from lapwing.query.measures.set_counts import CountOfSets
+from lapwing.query.plan.plan import Question
 
 if TYPE_CHECKING:
     import pyarrow as pa

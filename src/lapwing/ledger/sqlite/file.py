@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from lapwing.drafts import sync_folder
 from lapwing.errors import LedgerFault
 from lapwing.ledger.entries import RESTORE
 from lapwing.ledger.migrations import Step, steps_of
+from lapwing.machine.drafts import sync_folder
 
 APPLICATION: Final = int.from_bytes(b"LAPW", "big")
 STEPS: Final = steps_of("sqlite")

@@ -31,10 +31,10 @@ from lapwing.errors import QueryRefused
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import Expression, written_in
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
+from lapwing.query.measures.distribution import Distribution
 from lapwing.query.relations.contribution import kept_inside, per_row
 from lapwing.query.text.privacy_options import NamedArguments
 

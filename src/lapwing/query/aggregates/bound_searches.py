@@ -5,10 +5,10 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import threshold_search
 from lapwing.query.aggregates.unit_totals import name_of_total, unit_total_searches
 from lapwing.query.expressions.expression import require_bounded
-from lapwing.query.measures import Count, Sum
-from lapwing.query.plan import Question, without_unread
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.plan.plan import Question, without_unread
+from lapwing.query.plan.search import Search
 from lapwing.query.relations.relation import Selection, units_of_row
-from lapwing.query.search import Search
 
 
 def searches_for(requests: Requests, selection: Selection, sets: Sets) -> tuple[Search, ...]:

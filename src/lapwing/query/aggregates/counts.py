@@ -12,7 +12,7 @@ from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import counted
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
-from lapwing.query.measures import Count
+from lapwing.query.measures.measures import Count
 
 
 def _count(node: exp.Expression, scope: SelectScope, _requests: Requests) -> Derived:

@@ -9,8 +9,8 @@ from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
-from lapwing.query.measures import CountDistinct, CountUnits, Measure
-from lapwing.query.set_counts import CountOfSets, subsets
+from lapwing.query.measures.measures import CountDistinct, CountUnits, Measure
+from lapwing.query.measures.set_counts import CountOfSets, subsets
 
 
 def distinct_count(inner: exp.Expression, node: exp.Expression, scope: SelectScope) -> Measure:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 
 MOST_SETS = 64
 

@@ -27,13 +27,13 @@ from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.derivation.rationals import shape_in_steps
-from lapwing.query.distribution import Distribution, fixed_point
 from lapwing.query.expressions import conversion, logic, temporal
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Expression, Literal, is_number
 from lapwing.query.expressions.naming import as_number, written_name
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Type, describe, is_temporal
+from lapwing.query.measures.distribution import Distribution, fixed_point
 from lapwing.query.relations.contribution import per_row
 from lapwing.query.text.privacy_options import NamedArguments
 

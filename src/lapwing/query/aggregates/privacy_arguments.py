@@ -12,7 +12,7 @@ from lapwing.query.aggregates.unit_totals import bounded_by_search
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
 from lapwing.query.relations.contribution import Share, per_group, require_units
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.privacy_options import NamedArguments

@@ -23,7 +23,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
 from lapwing.query.derivation.derived import Derived, MeasureValue
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures.measures import Count, Sum
 
 RACE_WEIGHT: Final = Fraction(2)
 """What all thresholds of a race get of a price together, if another measure gets 1."""

@@ -8,12 +8,12 @@ from sqlglot import exp
 
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.derived import Derived
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import Fixed, Plain, Type
-from lapwing.query.measures import Count, Key, Measure, Sum
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.relations.contribution import Share
 from lapwing.query.relations.relation import Selection
 from lapwing.query.text.privacy_options import NamedArguments

@@ -20,7 +20,7 @@ from lapwing.query.expressions.casts import truth_as_number
 from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number, name_of
 from lapwing.query.expressions.types import Fixed, describe
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures.measures import Count, Sum
 
 
 def _variance(*, sample: bool, root: bool = False) -> Aggregate:

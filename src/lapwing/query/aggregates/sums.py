@@ -14,7 +14,6 @@ from lapwing.query.aggregates.unit_averages import average_of_units, within_reac
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import Derived, MeasureValue
 from lapwing.query.derivation.known_mean import KnownMean
-from lapwing.query.distinct_sums import SumDistinct
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number
@@ -22,7 +21,8 @@ from lapwing.query.expressions.expression import Expression, is_number
 from lapwing.query.expressions.naming import as_number
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.expressions.types import describe
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures.distinct_sums import SumDistinct
+from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.relations.contribution import per_row
 from lapwing.query.relations.relation import ProtectedRows, table_of
 

@@ -35,10 +35,10 @@ from lapwing.mechanisms.packing import MOST_LEVEL, slack
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds
 from lapwing.query.aggregates.scope import Requests
 from lapwing.query.expressions.magnitudes import NO_LADDER, Ladder, Magnitudes
-from lapwing.query.measures import Count, Key, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.measures import Count, Key, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.plan.search import Search
 from lapwing.query.relations.relation import Selection
-from lapwing.query.search import Search
 
 MOST_ROWS: Final = 1 << 20
 """What a unit may add at the highest threshold, in rows of the greatest value."""

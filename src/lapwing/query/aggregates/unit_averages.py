@@ -26,7 +26,7 @@ from lapwing.query.derivation.derived import Derived
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.types import Fixed, Real, inside
-from lapwing.query.measures import Count, Sum
+from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.relations.contribution import kept_inside, per_row, require_units
 from lapwing.query.relations.relation import of_several_units, units_of_row
 from lapwing.query.text.privacy_options import NamedArguments

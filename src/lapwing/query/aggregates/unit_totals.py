@@ -43,16 +43,16 @@ from typing import Final, cast
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, margin_of
 from lapwing.query.aggregates.scope import Requests
-from lapwing.query.distribution import Distribution
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression, Literal, written_in
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds, class_of, magnitudes_of
-from lapwing.query.measures import Count, Key, Sum
-from lapwing.query.plan import Question
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Count, Key, Sum
+from lapwing.query.plan.plan import Question
+from lapwing.query.plan.search import Search
 from lapwing.query.relations.fresh_columns import fresh
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows, PerUnit, UnitAggregate, UnitFunction, is_listed
 from lapwing.query.relations.relation import Selection, pruned
-from lapwing.query.search import Search
 
 DOUBT: Final = 400
 """One over the probability with which noise alone makes the next class believed."""

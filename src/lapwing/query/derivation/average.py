@@ -13,7 +13,7 @@ from lapwing.query.derivation.columns import BoolArray, Rationals, Shape, some
 from lapwing.query.derivation.derived import Derived, NoisyCells, Part
 from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
 from lapwing.query.derivation.rationals import single
-from lapwing.query.measures import Count, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 
 
 @final

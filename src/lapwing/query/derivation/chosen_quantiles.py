@@ -14,7 +14,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.noisy_trees import Places, Ranked
-from lapwing.query.distribution import Distribution
+from lapwing.query.measures.distribution import Distribution
 
 
 @final

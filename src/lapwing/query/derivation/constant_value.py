@@ -10,7 +10,7 @@ from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.derived import Derived, NoisyCells, Part
 from lapwing.query.derivation.intervals import Interval, exactly
 from lapwing.query.expressions.expression import Constant
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 
 @final

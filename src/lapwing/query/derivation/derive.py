@@ -20,7 +20,7 @@ from lapwing.query.derivation.intervals import Interval
 from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions.conversion import temporal
 from lapwing.query.expressions.types import DATE, TIMESTAMP, Plain
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 _SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negate": "-", "concatenate": "||"}
 _SPELLED = {

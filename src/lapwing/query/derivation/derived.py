@@ -26,8 +26,8 @@ from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.intervals import Ends, Interval, exactly
 from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic
-from lapwing.query.distribution import Distribution
-from lapwing.query.measures import Key, Measure
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Key, Measure
 
 if TYPE_CHECKING:
     from lapwing.query.derivation.source_values import SourceCells

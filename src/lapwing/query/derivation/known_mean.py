@@ -19,7 +19,7 @@ from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Rationals, Shape, constant
 from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
 from lapwing.query.derivation.intervals import Ends, Interval
-from lapwing.query.measures import Measure, Sum
+from lapwing.query.measures.measures import Measure, Sum
 
 
 @final

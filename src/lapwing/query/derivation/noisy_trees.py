@@ -37,7 +37,7 @@ from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.mechanisms.trees import Floats, consistent, largest_weight, spreads
 from lapwing.query.derivation.columns import Rationals, some
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
-from lapwing.query.distribution import Distribution
+from lapwing.query.measures.distribution import Distribution
 
 _FINE: Final = 1 << 16
 """Estimated counts are rounded to this part of a row."""

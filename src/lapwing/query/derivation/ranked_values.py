@@ -12,8 +12,8 @@ from lapwing.query.derivation.columns import (
 )
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE, Ends, Interval
 from lapwing.query.derivation.noisy_trees import RankKind, rank_error
-from lapwing.query.distribution import Distribution
-from lapwing.query.measures import Measure
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Measure
 
 if TYPE_CHECKING:  # `derived` knows these values, as the parts that an interval rests on
     from lapwing.query.derivation.derived import Derived, NoisyCells, Part

@@ -18,7 +18,7 @@ from lapwing.query.derivation.columns_of_values import taken_or_null
 from lapwing.query.derivation.derive import degree_of, rests_on_ends
 from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Part, measures_of
 from lapwing.query.derivation.intervals import Ends, Interval
-from lapwing.query.measures import Measure
+from lapwing.query.measures.measures import Measure
 
 
 @final

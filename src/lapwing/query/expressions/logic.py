@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
+from lapwing.catalog.suggestions import listed, shown, slip_of
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions import as_read, normal_forms
 from lapwing.query.expressions.conversion import alike, folded, number, with_bounds
@@ -22,7 +23,6 @@ from lapwing.query.expressions.expression import (
     nodes_of,
 )
 from lapwing.query.expressions.types import BOOLEAN, NULL, Type, describe, greatest, least
-from lapwing.suggestions import listed, shown, slip_of
 
 NULL_LITERAL = Literal(value=None, type=NULL)
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from lapwing.catalog.suggestions import did_you_mean, listed, meant, name_in_sql, only_one_meant, shown
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.naming import REMEDIES, name_of, remedy_of
 from lapwing.query.text.syntax_refusals import PIVOT
-from lapwing.suggestions import did_you_mean, listed, meant, name_in_sql, only_one_meant, shown
 
 if TYPE_CHECKING:
     from lapwing.query.expressions.rows import RowScope

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lapwing.catalog.public import PublicTable
+from lapwing.catalog.suggestions import meant
 from lapwing.errors import QueryRefused
 from lapwing.query.expressions.expression import ColumnReference, Expression
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
@@ -34,7 +35,6 @@ from lapwing.query.relations.set_operations import DistinctRows
 from lapwing.query.relations.size import MOST_NESTED, MOST_VIEWS, require_bounded_size
 from lapwing.query.text.parse import parse
 from lapwing.query.text.plain import plain
-from lapwing.suggestions import meant
 
 
 def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[Input, Scope]:

@@ -16,7 +16,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.measures import Count, Key, Measure, Sum
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.relation import Selection, table_of
 from lapwing.query.text.privacy_options import NamedArguments, Options

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from lapwing.query.expressions.as_read import declared
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation, columns_of
 from lapwing.query.expressions.types import BOOLEAN, Fixed, Plain, Real, Type
-from lapwing.query.measures import Domain, declared_values
+from lapwing.query.measures.measures import Domain, declared_values
 from lapwing.query.relations.images import MAX_VALUES, image, range_of
 from lapwing.query.relations.node import Definition, Relation
 from lapwing.query.relations.public_rows import PublicFacts, PublicRows

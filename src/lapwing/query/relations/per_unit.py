@@ -17,7 +17,7 @@ from lapwing.catalog.model import Catalog
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.types import Type
-from lapwing.query.measures import Key
+from lapwing.query.measures.measures import Key
 from lapwing.query.relations.fresh_columns import named, telling
 from lapwing.query.relations.identity import at_most_one
 from lapwing.query.relations.inputs import OneSource

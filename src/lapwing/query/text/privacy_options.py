@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from lapwing.catalog.suggestions import meant, only_one_meant
 from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import Position, position_at, refused_at
-from lapwing.suggestions import meant, only_one_meant
 
 Strategy = Literal["LAPLACE_THRESHOLD", "PUBLIC_GROUPS"]
 STRATEGIES: Final[tuple[Strategy, ...]] = ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS")

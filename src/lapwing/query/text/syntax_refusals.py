@@ -6,9 +6,9 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from lapwing.catalog.suggestions import WORDS_OF_SQL
 from lapwing.errors import QueryRefused
 from lapwing.query.text.positions import position_of, refused_at
-from lapwing.suggestions import WORDS_OF_SQL
 
 _BETWEEN: Final = frozenset({"select", "from", "where"})
 """Words before which something is missing where they are not understood: nobody calls a table so."""

@@ -8,11 +8,11 @@ from typing import Final, final
 from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import open_engine
 from lapwing.errors import CatalogError, QueryRefused
-from lapwing.query.composition import MOST_ROWS, plans_asked
 from lapwing.query.expressions.expression import walk
-from lapwing.query.plan import Plan, Question
-from lapwing.query.traversal import expressions_of
-from lapwing.query.work import work
+from lapwing.query.plan.composition import MOST_ROWS, plans_asked
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.plan.traversal import expressions_of
+from lapwing.query.plan.work import work
 
 LEAST: Final = 0.25
 """Seconds of the shortest deadline; each further class has twice as many."""

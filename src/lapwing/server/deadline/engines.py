@@ -28,8 +28,8 @@ from typing import Final, Literal, Protocol, final
 from lapwing.catalog.model import Catalog
 from lapwing.engines import FILE_ENGINE, Engine, Exact, PublicTables, open_engine
 from lapwing.errors import EngineFault, LapwingError
-from lapwing.query.plan import Question
-from lapwing.switches import Switch
+from lapwing.machine.switches import Switch
+from lapwing.query.plan.plan import Question
 
 KEPT: Final = 2
 """Catalogs of one data set that are open at a time: what is under way is answered by the one before."""

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from lapwing.catalog.model import Catalog
 from lapwing.opening import open_session
-from lapwing.query.plan import Plan
+from lapwing.query.plan.plan import Plan
 from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import QueryBody
 from lapwing.server.people import RIGHTS_OF, Caller

@@ -17,8 +17,8 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.engines import FAILED, NOTHING, Engine, Exact
 from lapwing.errors import EngineFault, ServiceFault
 from lapwing.ledger.allowances import Limits, LimitsNow
-from lapwing.query.capabilities import Capabilities
-from lapwing.query.plan import Question
+from lapwing.query.plan.capabilities import Capabilities
+from lapwing.query.plan.plan import Question
 from lapwing.release.request import Timing
 from lapwing.server.deadline.engines import Lost, Runner
 from lapwing.server.deadline.turns import Ticket, Turns

@@ -39,14 +39,14 @@ from lapwing.catalog.model import Catalog, Table
 from lapwing.catalog.table import Column
 from lapwing.engines import DuckDB
 from lapwing.errors import LapwingError
-from lapwing.query.bind import bind
-from lapwing.query.composition import plans_asked
+from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Operation, walk
 from lapwing.query.expressions.types import BOOLEAN, TEXT
-from lapwing.query.plan import Plan, Question
+from lapwing.query.plan.composition import plans_asked
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.plan.traversal import expressions_of
 from lapwing.query.relations.relation import ProtectedRows, Selection, public_tables_of
 from lapwing.query.relations.set_operations import Union
-from lapwing.query.traversal import expressions_of
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.cost import most_rows
 from lapwing.server.log import log

@@ -32,7 +32,7 @@ from lapwing.engines import Engine, Exact, open_indexed_engine
 from lapwing.errors import Fault
 from lapwing.opening import open_session
 from lapwing.privacy.amounts import exact
-from lapwing.query.plan import Question
+from lapwing.query.plan.plan import Question
 from lapwing.release.request import Timing
 from lapwing.server.deadline.cost import Speed, nanoseconds, numbers, on_grid, parts
 from lapwing.server.deadline.made_up import MadeUpService, made_up_service

@@ -25,7 +25,7 @@ from joserfc.jwk import KeySet
 
 from lapwing.errors import InvalidParameter, NotAuthorised, ServiceFault
 from lapwing.exact.entropy import SystemEntropy, read_exactly
-from lapwing.one_address import opened
+from lapwing.machine.one_address import opened
 from lapwing.server.openid.settings import OpenIdSettings, require_encrypted
 
 ALGORITHMS: Final = (

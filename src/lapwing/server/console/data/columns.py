@@ -6,8 +6,8 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, Final, final
 
+from lapwing.catalog.suggestions import name_in_sql
 from lapwing.server.console.templates import clip
-from lapwing.suggestions import name_in_sql
 
 SHOWN: Final = 12
 """Listed values that are shown, of more."""

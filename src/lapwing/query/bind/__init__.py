@@ -1,0 +1,1 @@
+"""Bind: each kind of SELECT becomes a plan, whatever it is over."""

@@ -1,0 +1,180 @@
+"""A noisy number in a condition on rows: WHERE age > (SELECT AVG(age) FROM visits), also one for each group, or a list.
+
+The number is a question of its own. It is asked first; what was released is then written in its place, as the constant
+that it is from then on, and the question with that constant is asked as any other is.
+
+Guarantee: both are charged what they lose, and the price of both is fixed before the first is asked. The second is
+chosen in the light of the first, which is what the ledger's filters allow: its noise is made for what the constant
+makes of it, at the loss that was fixed. Intervals are about the question with that constant.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from math import isfinite
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.query.bind.constant_lists import likely, plan_of_list, written
+from lapwing.query.bind.outer_keys import compared_with_outer, restricted
+from lapwing.query.classify.asked_constants import members_in, numbers_in
+from lapwing.query.classify.kinds import Kind, Kinds
+from lapwing.query.classify.scalar_subqueries import without_fixed_groups
+from lapwing.query.derivation.average import Average
+from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
+from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.expressions.rows import RowScope
+from lapwing.query.from_clause.common_tables import bare, common_tables, with_named
+from lapwing.query.from_clause.conditions import conjuncts
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.scope import Scope
+from lapwing.query.plan.plan import Plan
+from lapwing.query.text.literals import literal
+from lapwing.query.text.parse import Parsed
+from lapwing.query.text.plain import of_query
+
+Rows = Sequence[tuple[object, ...]]
+"""What an answer shows: its values, row by row, as Python has them."""
+Constants = Sequence[tuple[Plan, Rows]]
+"""The answers to questions for constants."""
+MOST_GROUPS: Final = 1_000
+"""Groups of each of which a condition may have a constant of its own."""
+_TYPICAL: Final[Mapping[Shape, object]] = {"date": date(2000, 1, 1), "timestamp": datetime(2000, 1, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A subquery that stands for a number.
+
+    Args: query: what is asked; key: the column of the outer rows by whose values there are numbers, if there is one;
+        narrower: the same for those values alone that the outer rows can have, if a public table says which.
+    """
+
+    query: exp.Select
+    key: exp.Expression | None
+    narrower: exp.Select | None = None
+
+
+def with_constants(
+    parsed: Parsed, whole: Callable[[Parsed], Plan], within: Scope, known: Constants, kinds: Kinds
+) -> Plan:
+    """Bind a question with numbers or lists in its conditions that are to be asked for first.
+
+    Args: whole: binds a question; known: the answers to those that were asked for. Others get a number in their place
+        that might be theirs, or all values that the list may have, and are the plan's `constants`.
+    Raises: QueryRefused if one of them is no question for a number.
+    """
+    select, rows = parsed.select.copy(), RowScope(text=within.text)
+    alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)
+
+    def asked_alone(query: exp.Select) -> Plan:
+        return whole(of_query(alone, query, rows.text))
+
+    nodes = list(numbers_in(select))
+    members = [(node, plan_of_list(node, select, asked_alone, rows)) for node in members_in(select, kinds)]
+    asked = []
+    for member, plan in members:
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+            found = likely(plan)
+        values = [literal(value) for (value,) in found if value is not None]
+        member.replace(written(member, values, has_null=len(values) < len(found)))
+    if members:  # what the lists alone named is named no more
+        before = common_tables(select)
+        select.set("with_", None)
+        select = with_named(select, before)
+    for node in nodes:
+        rows.only(node, "this")
+        number = _number(node, select, within)
+        if kinds.of(number.query) is Kind.PROTECTED:
+            reason = "A subquery is not answered here that has a number for each unit"
+            raise rows.refusal(node, reason, "Join a subquery that groups by the unit, and compare the columns.")
+        plan = asked_alone(number.query)
+        if number.narrower is not None and _groups(plan) is None:
+            plan = asked_alone(number.narrower)
+        if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
+            raise rows.refusal(node, "A number in a condition is that of one question", "Ask for it by itself first.")
+        if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
+            raise rows.refusal(node, "A subquery in the place of a number has one column", "Show one number or date.")
+        found = next((answer for other, answer in known if other == plan), None)
+        if found is None:
+            asked.append(plan)
+            found = _likely(plan, rows, node)
+        node.replace(_written(found, number.key, plan.outputs[-1].value.shape))
+    outer = whole(of_query(parsed, select, rows.text))
+    if outer.composition is not None:
+        reason = "A question over answers takes no number in a condition on rows"
+        raise rows.refusal(nodes[0] if nodes else members[0][0], reason, "Ask for it first.")
+    return replace(outer, constants=(*asked, *outer.constants))
+
+
+def _number(node: exp.Subquery, select: exp.Select, within: Scope) -> _Number:
+    """Take a subquery apart: what it asks, and the column of the outer rows that it is compared with."""
+    query, rows = bare(node.this).copy(), RowScope(text=within.text)
+    if isinstance(query, exp.Select):
+        query = without_fixed_groups(query, rows)
+    if not isinstance(query, exp.Select) or not is_aggregated(query) or query.args.get("group") is not None:
+        reason = "A subquery in the place of a number is not surely one row"
+        raise rows.refusal(node, reason, "Write an aggregate without GROUP BY: (SELECT AVG(age) FROM visits).")
+    where = query.args.get("where")
+    conditions = [] if where is None else conjuncts(where.this, rows)
+    compared = [(each, *pair) for each in conditions if (pair := compared_with_outer(each, query, select, within))]
+    if not compared:
+        return _Number(with_named(query, common_tables(select)), None)
+    if len(compared) > 1:
+        raise rows.refusal(node, "A number for each group is by one column", "Compare one column with the outer rows.")
+    (condition, inner, outer) = compared[0]
+    kept = [other for other in conditions if other is not condition]
+    query.set("where", exp.Where(this=exp.and_(*kept, copy=True)) if kept else None)
+    query.set("expressions", [exp.alias_(inner.copy(), "key", quoted=True), *query.expressions])
+    query.set("group", exp.Group(expressions=[inner.copy()]))
+    narrower = restricted(query, inner, outer, select, within)
+    before = common_tables(select)
+    return _Number(with_named(query, before), outer, None if narrower is None else with_named(narrower, before))
+
+
+# ---- what stands in their place -------------------------------------------------------------------------------------
+
+
+def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
+    """Return numbers as the answer might have them, by which work and price are known before it is there."""
+    number = _middle(plan.outputs[-1].value)
+    if len(plan.outputs) == 1:
+        return [(number,)]
+    values = _groups(plan)
+    if values is None:
+        reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
+        raise rows.refusal(node, reason, "Declare its values, or join the answers.")
+    return [(value, number) for value in values]
+
+
+def _groups(plan: Plan) -> Sequence[object] | None:
+    """Return the values for each of which a plan shows a number; None if they are not public, or too many."""
+    keys = plan.question.keys
+    if len(keys) != 1 or not isinstance(plan.outputs[0].value, KeyValue):
+        return None
+    (key,) = keys
+    return None if key.private or key.other is not None or len(key.domain) > MOST_GROUPS else key.domain
+
+
+def _middle(value: Derived) -> object:
+    if value.shape in _TYPICAL:
+        return _TYPICAL[value.shape]
+    low, high = value.total.type.interval() if isinstance(value, Average) else (None, None)
+    return float((low + high) / 2) if low is not None and high is not None else 1
+
+
+def _written(found: Rows, key: exp.Expression | None, shape: Shape) -> exp.Expression:
+    """Return numbers as a constant of SQL, or as one for each value of a key."""
+    nothing = exp.Case(ifs=[exp.If(this=exp.Boolean(this=False), true=literal(_TYPICAL.get(shape, 1)))])  # a typed NULL
+    if key is None:
+        return literal(found[0][-1]) if found and _is_there(found[0][-1]) else nothing
+    known = [(value, number) for value, number in found if value is not None and _is_there(number)]
+    branches = [exp.If(this=literal(value), true=literal(number)) for value, number in known]
+    return exp.Case(this=key.copy(), ifs=branches) if branches else nothing
+
+
+def _is_there(number: object) -> bool:
+    return number is not None and (not isinstance(number, float) or isfinite(number))

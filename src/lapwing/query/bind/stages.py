@@ -1,0 +1,131 @@
+"""A question in stages: normalise → classify → bind, SELECT by SELECT, from the outermost one inwards.
+
+What is done with a SELECT follows from what it is, and each is bound once, however often it is named. Three searches
+are left, in which a refusal with a cause says that there is another way: whether one pass over an answer is enough
+(`TWICE_OVER_ANSWER`), whether aggregates need bounds that the catalog has not (`UNBOUNDED`), and whether public rows
+leave a key possible (`NO_POSSIBLE_KEYS`). The last two are in `implicit_bounds`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lapwing.errors import QueryRefused, RefusalCause
+from lapwing.query.bind.compositions import compose
+from lapwing.query.bind.constants import Constants, with_constants
+from lapwing.query.bind.layers import Outputs, over_answer
+from lapwing.query.bind.unread_measures import without_unread_measures
+from lapwing.query.classify.inner_select import inside
+from lapwing.query.classify.kinds import Kinds
+from lapwing.query.classify.select_kinds import SelectKind, kind_of
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.scope import Scope
+from lapwing.query.normalise.normalise import normalised
+from lapwing.query.plan.plan import Plan
+from lapwing.query.text.parse import Parsed
+
+OverRows = Callable[[Parsed], Plan]
+MOST_READINGS: Final = 32
+"""SELECTs that a question may be made of, each of them as often as it is named."""
+
+
+def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, known: Constants) -> Plan:
+    """Bind a question, whatever it is.
+
+    Args: bound: binds a SELECT over rows, and outputs a SELECT list; known: the constants that were asked for.
+    """
+    plan = _Stages(bound, outputs, within, known).plan(parsed)
+    return plan if plan.composition is None else without_unread_measures(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A SELECT that was bound, from where in the text; and how many SELECTs it is made of, itself among them."""
+
+    parsed: Parsed
+    places: list[object]
+    plan: Plan
+    readings: int
+
+
+class _Stages:
+    def __init__(self, bound: OverRows, outputs: Outputs, within: Scope, known: Constants) -> None:
+        self._bound, self._outputs, self._within, self._known = bound, outputs, within, known
+        self._kinds, self._readings = Kinds(within), 0
+        self._plans: list[_Known] = []
+
+    def whole(self, parsed: Parsed) -> Plan:
+        """Bind a SELECT inside, which may be named many times."""
+        known = self._known_of(parsed)
+        self._count(1 if known is None else known.readings)
+        return self.plan(parsed) if known is None else known.plan
+
+    def plan(self, parsed: Parsed) -> Plan:
+        """Bind a SELECT, if it was not bound before."""
+        known = self._known_of(parsed)
+        if known is None:
+            before = self._readings
+            plan = self._read(parsed)
+            known = _Known(parsed, _places(parsed), plan, 1 + self._readings - before)
+            self._plans.append(known)
+        return known.plan
+
+    def _known_of(self, parsed: Parsed) -> "_Known | None":
+        places = _places(parsed)
+        return next((one for one in self._plans if one.places == places and one.parsed == parsed), None)
+
+    def _count(self, readings: int) -> None:
+        self._readings += readings
+        if self._readings > MOST_READINGS:
+            reason = f"A question is made of more than {MOST_READINGS} answers"
+            raise QueryRefused(reason, remedy="Ask for some of them by themselves.")
+
+    def _read(self, parsed: Parsed) -> Plan:
+        parsed = normalised(parsed, self._within)
+        kind = kind_of(parsed.select, self._kinds, self._within)
+        match kind:
+            case SelectKind.OVER_ROWS:
+                return self._over_rows(parsed)
+            case SelectKind.OVER_RESULT:
+                return self._over_result(parsed)
+            case SelectKind.WITH_CONSTANTS:
+                return with_constants(parsed, self.whole, self._within, self._known, self._kinds)
+        return self._composed(parsed, kind) or self._over_rows(parsed)
+
+    def _composed(self, parsed: Parsed, kind: SelectKind) -> Plan | None:
+        return compose(parsed, kind, self.whole, self._outputs, self._within)
+
+    def _over_result(self, parsed: Parsed) -> Plan:
+        try:
+            return self._layers(parsed)
+        except QueryRefused as refused:
+            if refused.cause is not RefusalCause.TWICE_OVER_ANSWER:
+                raise
+            composed = self._composed(parsed, SelectKind.OVER_RESULTS)  # the answer inside, and another pass over it
+            if composed is None:
+                raise
+            return composed
+
+    def _layers(self, parsed: Parsed) -> Plan:
+        """Bind a SELECT over an answer, with all that are over it before, as one pass over the answer."""
+        inner = inside(parsed.select, self._within.nowhere)
+        if inner is None:
+            return self._over_rows(parsed)
+        inner.require_all_named(self._within.nowhere)
+        within = replace(parsed, select=inner.select)
+        layered = kind_of(inner.select, self._kinds, self._within) is SelectKind.OVER_RESULT
+        plan = self._layers(within) if layered else self.plan(within)
+        return over_answer(plan, inner, parsed.select, self._outputs, self._within.text)
+
+    def _over_rows(self, parsed: Parsed) -> Plan:
+        inner = inside(parsed.select, self._within.nowhere)
+        if inner is not None:
+            inner.require_all_named(self._within.nowhere)
+            if not is_aggregated(parsed.select):  # it would show each unit, and is refused
+                self.plan(replace(parsed, select=inner.select))
+        return self._bound(parsed)
+
+
+def _places(parsed: Parsed) -> list[object]:
+    """Return where in the text the parts of a SELECT stand: what looks alike may say something else of its privacy."""
+    return [node.meta.get("start") for node in parsed.select.walk()]

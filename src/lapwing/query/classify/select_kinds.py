@@ -1,0 +1,59 @@
+"""The third stage: what a SELECT is (parse → normalise → classify → bind). What is done with it follows from that."""
+
+from enum import Enum
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.query.classify.asked_constants import has_constants
+from lapwing.query.classify.inner_select import inside
+from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from
+from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in
+from lapwing.query.from_clause.groupings import is_aggregated
+from lapwing.query.from_clause.scope import Scope
+
+_SETS: Final = (exp.GroupingSets, exp.Rollup, exp.Cube)
+
+
+class SelectKind(Enum):
+    """What a SELECT is over, and so how it is bound."""
+
+    OVER_ROWS = "rows"
+    """Of one unit each or of several; about units, where a SELECT inside has one row of each."""
+    OVER_RESULT = "the answer to one question"
+    OVER_RESULTS = "the answers to several questions, or public rows beside one"
+    SETS_OF_RESULTS = "answers, in grouping sets"
+    BESIDE_AGGREGATES = "rows, and numbers that are asked for beside its aggregates"
+    BESIDE_PUBLIC_ROWS = "public rows, and numbers that are asked for beside them"
+    WITH_CONSTANTS = "rows or an answer, by numbers or lists that are asked for first"
+
+
+def kind_of(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
+    """Return what a SELECT is."""
+    queries = [query for query in select.find_all(exp.Query) if query is not select]
+    if not queries:
+        return SelectKind.OVER_ROWS
+    in_from = kinds.in_from(select)
+    if Kind.RELEASED in in_from:
+        return SelectKind.OVER_ROWS if Kind.PROTECTED in in_from else _over_answers(select, kinds, within)
+    if all(map(stands_in_from, queries)):
+        return SelectKind.OVER_ROWS
+    if around_answer(select, within.nowhere) is not None:
+        return SelectKind.BESIDE_AGGREGATES
+    shown = [exp.Paren(this=item.copy()) for item in select.expressions]
+    if not is_aggregated(select) and any(map(any, map(scalars_in, shown))):
+        return SelectKind.BESIDE_PUBLIC_ROWS
+    return SelectKind.WITH_CONSTANTS if has_constants(select, kinds) else SelectKind.OVER_ROWS
+
+
+def _over_answers(select: exp.Select, kinds: Kinds, within: Scope) -> SelectKind:
+    group = select.args.get("group")
+    if group is not None and any(isinstance(node, _SETS) for node in group.expressions):
+        return SelectKind.SETS_OF_RESULTS
+    inner = inside(select, within.nowhere)
+    if inner is None or any(scalars_in(select)):
+        return SelectKind.OVER_RESULTS
+    if is_aggregated(inner.select):
+        return SelectKind.WITH_CONSTANTS if has_constants(select, kinds) else SelectKind.OVER_RESULT
+    below = kind_of(inner.select, kinds, within)
+    return below if below is SelectKind.OVER_RESULT and not inner.beyond else SelectKind.OVER_RESULTS

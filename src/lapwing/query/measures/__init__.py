@@ -1,0 +1,1 @@
+"""What is measured of rows, cell by cell."""

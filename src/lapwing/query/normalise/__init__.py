@@ -1,0 +1,1 @@
+"""Normalise: each rule writes a SELECT in the words that binding knows."""

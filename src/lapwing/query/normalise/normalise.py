@@ -1,0 +1,49 @@
+"""The second stage: a SELECT in the words that binding knows (parse → normalise → classify → bind).
+
+A rule takes a SELECT and returns one that means the same, because of what the SELECT is; it never asks whether binding
+would refuse it. A SELECT to which no rule applies stays as it is, and the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.query.from_clause.scope import Scope
+from lapwing.query.normalise.other_spellings import respelled
+from lapwing.query.normalise.public_constants import with_public_constants
+from lapwing.query.normalise.public_groups import with_public_groups
+from lapwing.query.text.parse import Parsed
+
+Rule = Callable[[Parsed, Scope], exp.Select | None]
+"""Returns the SELECT of a question in other words; None if the rule does not apply."""
+
+
+def _spellings(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return respelled(parsed.select, parsed.arguments.keys(), within)
+
+
+def _public_groups(parsed: Parsed, within: Scope) -> exp.Select | None:
+    if parsed.options.group_selection_strategy != "PUBLIC_GROUPS":
+        return None
+    return with_public_groups(parsed.select, within.catalog)
+
+
+def _public_constants(parsed: Parsed, within: Scope) -> exp.Select | None:
+    return with_public_constants(parsed.select, within) if within.catalog.public_tables else None
+
+
+RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants)
+"""In this order: later rules see what earlier ones wrote."""
+
+
+def normalised(parsed: Parsed, within: Scope) -> Parsed:
+    """Return a question in the words that binding knows.
+
+    Raises: QueryRefused if a subquery of a public table that stands for a value has several.
+    """
+    for rule in RULES:
+        other = rule(parsed, within)
+        parsed = parsed if other is None else replace(parsed, select=other)
+    return parsed

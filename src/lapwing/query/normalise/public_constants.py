@@ -1,0 +1,111 @@
+"""Subqueries of public tables that are constants: `month = (SELECT month FROM months WHERE …)`, and IN under OR.
+
+What a public table holds is no secret, so that such a subquery is a constant of the question, or a list of constants.
+They are written into the question, which is bound, named and priced as if its author had looked them up; should the
+public table change, the question is another one.
+
+SQL's IN is NULL and not false where the list holds NULL and not the value. Which rows WHERE keeps does not depend on
+that as long as only AND and OR stand around it, and there alone it is read so: under an OR, and in subqueries.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from lapwing.errors import QueryRefused
+from lapwing.query.classify.kinds import Kind, Kinds, stands_in_from, visible_in
+from lapwing.query.expressions.expression import Constant
+from lapwing.query.from_clause.scope import PublicInput, Scope
+from lapwing.query.from_clause.subqueries import unnamed
+from lapwing.query.relations.public_rows import Combinations, JoinedRows
+from lapwing.query.text.literals import literal
+
+MOST_VALUES: Final = 1_000
+"""How many constants a subquery becomes at most."""
+
+
+def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = False) -> exp.Select | None:
+    """Return a SELECT with constants in the place of subqueries of public tables; None if it has none.
+
+    Args: joins: whether IN of rows of units inside a subquery becomes a list, too. Where it stands for itself it is a
+        join, which binding knows; there it stays otherwise.
+    Raises: QueryRefused if one that stands for a value has several.
+    """
+    if all(map(stands_in_from, select.find_all(exp.Query))):
+        return None
+    new, changed, kinds = select.copy(), False, None if joins else Kinds(within)
+    for node in reversed(list(new.find_all(exp.Subquery, exp.In, bfs=False))):  # inner ones before outer ones
+        other = _member(node, within, kinds) if isinstance(node, exp.In) else _value(node, within)
+        if other is not None:
+            node.replace(other)
+            changed = True
+    return new if changed else None
+
+
+def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression | None:
+    """Return x IN (SELECT …) as x IN (1, 2), or as false if there are none."""
+    query = node.args.get("query")
+    if query is None or not _is_alternative(node, kinds):
+        return None
+    within.nowhere.only(node, "this", "query")
+    values = _values(query, within)
+    if values is None:
+        return None
+    if not values:
+        return exp.Boolean(this=False)
+    return exp.In(this=node.this.copy(), expressions=[literal(value) for value in values])
+
+
+def _is_alternative(node: exp.Expression, kinds: Kinds | None) -> bool:
+    """Tell whether a condition in WHERE stands under OR, or is one of a subquery; with OR and AND alone around it.
+
+    Args: kinds: tell where it is a join of rows of units, as it is outermost: in a subquery that FROM names, or IN.
+    """
+    around, under_or = node.parent, False
+    while isinstance(around, exp.And | exp.Or | exp.Paren):
+        under_or = under_or or isinstance(around, exp.Or)
+        around = around.parent
+    if not isinstance(around, exp.Where) or around.parent is None:
+        return False
+    select = around.parent
+    if under_or or select.parent is None:
+        return under_or
+    if kinds is None or not isinstance(select, exp.Select) or isinstance(select.parent, exp.Exists):
+        return True
+    return Kind.PROTECTED not in kinds.in_from(select, visible_in(select))
+
+
+def _value(node: exp.Expression, within: Scope) -> exp.Expression | None:
+    """Return (SELECT x …) in the place of a value as that value."""
+    if isinstance(node.parent, exp.In | exp.Exists | exp.From | exp.Join | exp.SetOperation | exp.CTE | exp.Subquery):
+        return None
+    values = _values(node, within)
+    if values is None or not values:  # NULL is left to be refused
+        return None
+    if len(values) > 1:
+        reason = f"A subquery in the place of a value has {len(values):,} values"
+        raise within.nowhere.refusal(node, reason, "Choose one with WHERE, or write IN.")
+    return literal(values[0])
+
+
+def _values(query: exp.Expression, within: Scope) -> Sequence[Constant] | None:
+    """Return the different values of a subquery of one column of a public table, without NULL; None if it is none."""
+    if isinstance(query, exp.Subquery):
+        within.nowhere.only(query, "this")
+        return _values(query.this, within)
+    if isinstance(query, exp.Select) and query.args.get("distinct") is not None:  # values are different anyway
+        within.nowhere.only(query.args["distinct"])
+        query = query.copy()
+        query.set("distinct", None)
+    try:
+        found = unnamed(query, within)
+    except QueryRefused:
+        return None
+    if not isinstance(found, PublicInput) or len(found.source.columns) != 1:
+        return None
+    (shown,) = found.source.columns.values()
+    rows = JoinedRows(rows=found.rows, variables=found.rows.columns)
+    wanted = Combinations(tables=(rows,), lists=(), conditions=(), shown=(shown,))
+    combinations = within.facts.combinations(wanted, MOST_VALUES)
+    return None if combinations is None else [value for (value,) in combinations]

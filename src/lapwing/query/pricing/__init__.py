@@ -1,0 +1,1 @@
+"""The price of a plan, and the mechanisms that it buys."""

@@ -1,0 +1,210 @@
+"""The price of a question and the mechanisms that it buys: for a given loss, those that err least.
+
+Everything here is a function of the plan, the catalog and the request, so that a price can be shown before it is paid
+and says nothing about the data. Guarantee: the losses of the chosen mechanisms add up to at most the price, exactly
+(each mechanism states its own loss; the measures compose additively, `privacy.measures`).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from lapwing.catalog.model import Budget
+from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.mechanisms.additive import CellMechanism, Mechanism
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number, positive
+from lapwing.privacy.calibration import loss_for
+from lapwing.privacy.measures import MEASURES, Loss
+from lapwing.query.aggregates.order_statistics import check_nodes
+from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.noisy_trees import rank_error
+from lapwing.query.measures.distribution import Distribution
+from lapwing.query.measures.measures import Measure
+from lapwing.query.plan.plan import Plan, Question
+from lapwing.query.pricing.one_noise import with_one_noise
+from lapwing.query.pricing.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting
+from lapwing.query.relations.contribution import Share
+from lapwing.query.sensitivity.stability import SensitivityBound, of_question
+
+CONFIDENCE = Fraction(95, 100)
+
+# The mechanisms worth trying in each kind of ledger. A Laplace answer in a gdp or zcdp ledger costs about three times
+# the Gaussian's variance when losses are small and wins only when they are large.
+MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
+    "pure": (DiscreteLaplace,),
+    "gdp": (RoundedGaussian, DiscreteLaplace),
+    "zcdp": (RoundedGaussian, DiscreteLaplace),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMeasure:
+    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price."""
+
+    measure: Measure
+    candidate: SensitivityBound
+    mechanism: CellMechanism
+    instead: CellMechanism | None = None
+
+    @property
+    def accepted(self) -> tuple[CellMechanism, ...]:
+        """Of what was bought before, what is as good as this: its mechanism's, or noise on numbers."""
+        return (self.mechanism,) if self.instead is None else (self.mechanism, self.instead)
+
+    def loss(self, kind: str) -> Loss:
+        """Return what releasing this measure loses."""
+        return self.mechanism.loss(self.candidate.sensitivity, kind)
+
+    def half_width(self, confidence: Fraction) -> Fraction:
+        """Return the half-width of a cell's interval, in units of the measure: a public fact.
+
+        Of a distribution, how far any one rank in it may be off.
+        """
+        if isinstance(self.measure, Distribution):
+            return Fraction(rank_error(self.measure, self.mechanism, confidence))
+        return self.mechanism.half_width(confidence) * self.measure.step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A question with its mechanisms and its price.
+
+    Args:
+        terms: the measures with their noise; none if the question is `choosing`.
+        loss: the price, without that of the searches.
+        searches: the questions that find bounds for this one; they are bought first, each at its own price.
+        sources: of a plan that is over the answers to others, these in its place.
+    """
+
+    question: Question
+    terms: tuple[NoisyMeasure, ...]
+    loss: Loss
+    selecting: KeySelectionQuote | None = None
+    searches: tuple["Quote", ...] = ()
+    choosing: ChoiceQuote | None = None
+    sources: tuple["Quote", ...] = ()
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of the selection of private keys; 0 if there are none."""
+        return Fraction(0) if self.selecting is None else self.selecting.delta
+
+    @property
+    def together(self) -> Loss:
+        """The price of the question and of the searches for its bounds."""
+        return self.loss.from_amount(sum((search.loss.amount for search in self.searches), self.loss.amount))
+
+    def __post_init__(self) -> None:
+        spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
+        spent = spent if self.choosing is None else spent + self.choosing.loss
+        for term in self.terms:
+            spent = spent + term.loss(self.loss.kind)
+        if not spent <= self.loss:
+            raise InvalidParameter("the mechanisms of a question lose more than its price; this is a bug in Lapwing")
+
+
+def request(epsilon: Number, budget: Budget) -> Loss:
+    """Return the loss that a query's `epsilon` buys in a budget's measure.
+
+    It is the largest loss that alone implies (epsilon, delta − delta_keys)-DP.
+    """
+    return loss_for(budget.measure, positive(epsilon, "epsilon"), budget.delta - budget.delta_keys)
+
+
+def bounds_of(question: Question, budget: Budget) -> tuple[tuple[SensitivityBound, ...], ...]:
+    """Return the valid sensitivities of every measure, in order."""
+    if question.distributions:
+        check_nodes(question.distributions, question.cells)
+    return of_question(question, budget.neighbouring)
+
+
+def at_loss(
+    plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], loss: Loss, budget: Budget, delta: Fraction
+) -> Quote:
+    """Price a plan at a loss, shared among its measures as it says."""
+    priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
+    formula = not plan.question.keys and isinstance(plan.outputs[0].value, FunctionCall)
+    if plan.question.distributions or plan.limit or formula:
+        from lapwing.query.pricing.choices import with_choices  # here: of few questions is anything chosen
+
+        priced = with_choices(priced, plan, budget.neighbouring)
+    return with_one_noise(priced, plan.asked, _narrowest) if delta else priced
+
+
+def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:
+    """Return the part of a loss's amount that each measure gets, then that of the selection of keys if there is one.
+
+    Where an aggregate says an epsilon, its measures get what that alone would be charged; the others share the rest
+    evenly.
+    """
+    if not (selects or plan.asked.shares or plan.asked.weights) and loss.amount:  # as mostly: evenly
+        return (loss.amount / max(1, among := len(plan.question.measures)),) * among
+    said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
+    weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
+    if selects:
+        chosen = plan.asked.selection
+        said, weights = [*said, None if chosen is None else Share(epsilon=chosen)], [*weights, Fraction(1)]
+    fixed = [None if share is None else request(share.epsilon, budget).amount / share.among for share in said]
+    rest = loss.amount - sum(amount for amount in fixed if amount is not None)
+    others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)
+    if rest < 0 or (others and rest == 0):
+        raise QueryRefused(
+            "The aggregates of the question ask for more than its price", remedy="Give a larger epsilon, or them less."
+        )
+    return tuple(
+        rest * weight / others if amount is None else amount for weight, amount in zip(weights, fixed, strict=True)
+    )
+
+
+def at_price(
+    question: Question,
+    bounds: tuple[tuple[SensitivityBound, ...], ...],
+    loss: Loss,
+    shares: tuple[Fraction, ...],
+    delta: Fraction,
+) -> Quote:
+    """Choose the mechanisms that spend a loss in these shares.
+
+    Unless the question says otherwise the shares are even: then each measure errs alike, relative to what one unit can
+    change in it.
+    """
+    measure = type(loss)
+    if question.choosing:
+        return Quote(question=question, terms=(), loss=loss, choosing=choosing(bounds, loss))
+
+    parts = zip(question.measures, bounds, shares, strict=False)  # after them that of the selection of keys
+    terms = tuple(_best(measured, found, measure.from_amount(share)) for measured, found, share in parts)
+    keys = selecting(measure.from_amount(shares[-1]), delta, question) if delta else None
+    spent = measure.from_amount(sum(shares, Fraction(0)))
+    return Quote(question=question, terms=terms, loss=spent, selecting=keys)
+
+
+def _best(measure: Measure, found: tuple[SensitivityBound, ...], part: Loss) -> NoisyMeasure:
+    """Take the bound and the mechanism that promise the narrowest interval for a part of the loss."""
+    if not isinstance(measure, Distribution):
+        place, mechanism = _narrowest(part.kind, part.amount, tuple(candidate.sensitivity for candidate in found))
+        return NoisyMeasure(measure=measure, candidate=found[place], mechanism=mechanism)
+    terms = [
+        NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism.for_loss(part, candidate.sensitivity))
+        for mechanism in MECHANISMS[part.kind]
+        for candidate in found
+    ]
+    return min(terms, key=lambda term: (term.half_width(CONFIDENCE), term.mechanism.standard_deviation))
+
+
+@lru_cache(maxsize=1024)
+def _narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ...]) -> tuple[int, Mechanism]:
+    """Return the place of a bound, and the mechanism that promises the narrowest interval with it, of a number.
+
+    Remembered, as many questions have the same bounds and price: public facts, all of them.
+    """
+    part = MEASURES[kind].from_amount(amount)
+    options = [
+        (place, mechanism.for_loss(part, sensitivity))
+        for mechanism in MECHANISMS[kind]
+        for place, sensitivity in enumerate(sensitivities)
+    ]
+    return min(options, key=lambda option: (option[1].half_width(CONFIDENCE), option[1].standard_deviation))

@@ -1,0 +1,1 @@
+"""How far one privacy unit can move what is measured, with proofs."""
