@@ -10,6 +10,7 @@ question first enters them, with how much of each there is to read; `docs/archit
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -31,15 +32,26 @@ BEGIN, END = "<!-- trusted path: written by scripts/trusted_path.py -->", "<!-- 
 
 
 def entered() -> list[Path]:
-    """Ask the question of a small table, and return the files of which a function ran, in the order of the first."""
+    """Return the files of which a function runs for the question, in the order of the first."""
     files: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str) -> None:
+        if event == "call":
+            files.setdefault(frame.f_code.co_filename)
+
+    ask(note)
+    return [path for path in map(Path, files) if path.is_relative_to(SOURCE)]
+
+
+def ask(note: Callable[[FrameType, str], None]) -> None:
+    """Ask the question of a small table, and tell of every call and return of a function on the way."""
     trials: list[FrameType] = []  # nothing of them is kept, so that nobody has to trust what they run
 
-    def note(frame: FrameType, event: str, _argument: object) -> None:
+    def hear(frame: FrameType, event: str, _argument: object) -> None:
         if event == "call" and frame.f_code is try_showing.__code__:
             trials.append(frame)
-        if event == "call" and not trials:
-            files.setdefault(frame.f_code.co_filename)
+        if not trials:
+            note(frame, event)
         if event == "return" and frame in trials:
             trials.remove(frame)
 
@@ -58,14 +70,13 @@ def entered() -> list[Path]:
             progress.report = lambda done: None
             # In the background a shell has Ctrl-C ignored; there, questions are asked by another way.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            threading.setprofile(note)
-            sys.setprofile(note)
+            threading.setprofile(hear)
+            sys.setprofile(hear)
             try:
                 session.sql(QUESTION, epsilon=0.5).rows()
             finally:
                 sys.setprofile(None)
                 threading.setprofile(None)
-    return [path for path in map(Path, files) if path.is_relative_to(SOURCE)]
 
 
 def lines_of(path: Path) -> int:
