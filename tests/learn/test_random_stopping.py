@@ -224,7 +224,8 @@ def failing(tmp_path: Path, failures: set[int], *, counting: int) -> ModelSelect
     calls, fit, scores = itertools.count(), GaussianNB.fit, iter((5, 9, 30))
 
     def trained(self: GaussianNB, *asked: Any, **more: Any) -> GaussianNB:
-        if access_of(asked[0]).ledger._ends:  # before anything is charged
+        ledger: Any = access_of(asked[0]).ledger
+        if ledger._ends:  # before anything is charged
             return fit(self, *asked, **more)
         call, self.worth = next(calls), next(scores) * GRID  # type: ignore[attr-defined]
         if call in failures:
