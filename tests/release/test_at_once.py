@@ -14,6 +14,7 @@ from lapwing.ledger import waiting as under_way
 from lapwing.ledger.entries import Charge, StoredAnswer
 from lapwing.query.pricing.quote import Quote
 from lapwing.release import release, stored
+from lapwing.release.request import Access
 from lapwing.release.waiting import Waiting
 from tests.support.ledger.ledgers import charge
 
@@ -35,8 +36,8 @@ def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: floa
     look, other_asked, begun = stored.look_up, list[Any](), list[bool]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
-        def late(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Any:
-            found = look(priced, key, kept)
+        def late(priced: Quote, key: str, kept: Sequence[StoredAnswer], access: Access) -> Any:
+            found = look(priced, key, kept, access)
             if not begun:
                 begun.append(True)
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())

@@ -133,7 +133,7 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
     plan, priced = request.plan, request.priced
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
     key, known = key_of(plan.question), not plan.unsettled and not plan.constants
-    lookup = look_up(priced, key, access.ledger.answers(key)) if known else Purchase(key=key, bought=priced)
+    lookup = look_up(priced, key, access.ledger.answers(key), access) if known else Purchase(key=key, bought=priced)
     searches = [_lacking(search, access) for search in priced.searches if search.question not in bounds]
     own = () if isinstance(lookup, Release) else (lookup.bought,)
     return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=(*searches, *own))
@@ -142,7 +142,7 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
 def _lacking(search: Quote, access: Access) -> Quote:
     """Return what is bought of a search: where a stored answer is made sharper, only what it lacks."""
     key = key_of(search.question)
-    lookup = look_up(search, key, access.ledger.answers(key))
+    lookup = look_up(search, key, access.ledger.answers(key), access)
     return lookup.bought if isinstance(lookup, Purchase) else search
 
 

@@ -16,7 +16,7 @@ sharper answer is bought afresh. Nor are private keys or levels chosen twice, no
 means of their nodes err by together, rounded to integers, is not bounded here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -71,8 +71,10 @@ class Sharpening:
     refinement: Refinement
 
 
-def sharpening(wanted: Quote, stored: Sequence[Release]) -> Sharpening | None:
+def sharpening(wanted: Quote, stored: Iterable[Release]) -> Sharpening | None:
     """Return the stored answer that takes the least to be sharpened, if that costs less than an answer afresh."""
+    if not is_refinable(wanted):  # reading many private keys to no end would take longer than to answer
+        return None
     refinements = ((answer, refinement(wanted, answer.mechanisms)) for answer in stored)
     cheaper = [
         Sharpening(stored=answer, refinement=needed)

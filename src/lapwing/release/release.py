@@ -110,7 +110,7 @@ def _release(
         state, kept = access.ledger.look_up(keys)  # of answers that come after this state, the charge knows
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
-        lookups = [look_up(*known) for known in zip(batch, keys, kept, strict=True)]
+        lookups = [look_up(*known, access) for known in zip(batch, keys, kept, strict=True)]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)

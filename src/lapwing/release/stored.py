@@ -19,8 +19,8 @@ from lapwing.query.pricing.quote import Quote
 from lapwing.query.relations.images import MAX_VALUES
 from lapwing.query.relations.relation import public_tables_of
 from lapwing.release import payload
-from lapwing.release.refinement import Sharpening, is_refinable, sharpening
-from lapwing.release.request import Release, Request, Wordings
+from lapwing.release.refinement import Sharpening, sharpening
+from lapwing.release.request import Access, Release, Request, Wordings
 from lapwing.release.restoring import restored, stored_answer
 
 
@@ -40,9 +40,8 @@ def key_of(question: Question) -> str:
 
 def _values_of(key: Key) -> list[str]:
     """Return what says which values a key has; long lists are in the catalog, of which there is a digest."""
-    if key.private:
-        return []
-    return [str(len(key.domain)), *(map(str, key.domain) if len(key.domain) <= MAX_VALUES else ())]
+    listed = () if key.private or len(key.domain) > MAX_VALUES else key.domain
+    return [] if key.private else [str(len(key.domain)), *map(str, listed)]
 
 
 def charge_of(
@@ -92,16 +91,18 @@ class Purchase:
     further: Sharpening | None = None
 
 
-def look_up(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
+def look_up(priced: Quote, key: str, kept: Sequence[StoredAnswer], access: Access) -> Release | Purchase:
     """Return the stored answer to a question, or what is to be bought; `kept` are the answers to its `key`."""
     if not kept:
+        if priced.question.selection.relation.sources:
+            from lapwing.release.bought_before import look_up_before  # here: few plans were others before
+
+            return look_up_before(priced, key, access)
         return Purchase(key=key, bought=priced)
     stored = stored_answer(priced, kept)
     if stored is not None:
         return stored
-    # Reading many private keys to no end would take longer than to answer.
-    readable = is_refinable(priced)
-    further = sharpening(priced, [restored(priced.question, one, priced.loss) for one in kept]) if readable else None
+    further = sharpening(priced, (restored(priced.question, one, priced.loss) for one in kept))
     return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
 
 

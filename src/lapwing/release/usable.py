@@ -43,4 +43,4 @@ def is_stored(request: Request, access: Access) -> bool:
             return False
         request, _ = settled(request, bounds, access)
     key = key_of(request.priced.question)
-    return isinstance(look_up(request.priced, key, access.ledger.answers(key)), Release)
+    return isinstance(look_up(request.priced, key, access.ledger.answers(key), access), Release)

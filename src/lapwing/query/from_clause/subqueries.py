@@ -13,7 +13,7 @@ from sqlglot import exp
 from lapwing.catalog.public import PublicTable
 from lapwing.catalog.suggestions import meant
 from lapwing.errors import QueryRefused
-from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, same_name
 from lapwing.query.expressions.unknown_names import suggesting
 from lapwing.query.expressions.weight import require_small
@@ -25,10 +25,12 @@ from lapwing.query.from_clause.outer_joins import check_aggregates
 from lapwing.query.from_clause.public_joins import bind_join
 from lapwing.query.from_clause.scope import Input, PublicInput, Scope, alias_of, kept, protected_table, renamed, rows_of
 from lapwing.query.from_clause.select_list import SelectList, bind_list, with_aliases
-from lapwing.query.from_clause.unions import aligned, parts_of, united
+from lapwing.query.from_clause.unions import aligned, parts_of, united, units_alike
 from lapwing.query.from_clause.unit_joins import compared
 from lapwing.query.from_clause.unit_windows import bind_windows, definitions_in, windows_in
 from lapwing.query.relations.fresh_columns import fresh, with_read
+from lapwing.query.relations.node import Relation
+from lapwing.query.relations.once_a_unit import once_a_unit
 from lapwing.query.relations.public_rows import PublicRows
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.relations.set_operations import DistinctRows
@@ -272,7 +274,7 @@ def _subquery(node: exp.Expression, name: str, scope: Scope) -> Input | PublicIn
     if isinstance(node, exp.SetOperation):
         parts = parts_of(node, scope)
         scope = _with(node, scope)
-        sides = [_subquery(part, name, scope) for part in parts]
+        sides = units_alike([_subquery(part, name, scope) for part in parts])
         for side in sides:
             if isinstance(side, Input):
                 require_bounded_size(side.selection, node, scope.nowhere)
@@ -368,7 +370,10 @@ def _distinct(
     named = fresh("d", [expression.type for expression in expressions], bound.selection.relation)
     named, further = with_read(named, expressions)
     every, values = (*named, *further), (*expressions, *further.values())
-    relation = DistinctRows(source=bound.selection, columns=every, expressions=values)
+    key = shown.columns.get(shown.unit)
+    distinct = DistinctRows(source=bound.selection, columns=every, expressions=values)
+    units = bool(values) and all(value == key or isinstance(value, Literal) for value in expressions)
+    relation: Relation = once_a_unit(distinct) if units else distinct
     places = dict(zip(expressions, named, strict=True))
     columns: dict[str, Expression] = {name: places[value] for name, value in shown.columns.items()}
     return replace(bound, selection=Selection(relation=relation)), replace(shown, columns=columns)

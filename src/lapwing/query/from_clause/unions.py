@@ -25,6 +25,20 @@ def parts_of(node: exp.SetOperation, scope: Scope) -> tuple[exp.Expression, exp.
     return node.this, node.expression
 
 
+def units_alike(parts: Sequence[Input | PublicInput]) -> Sequence[Input | PublicInput]:
+    """Return parts that show the unit in one way: without its declared column, where GROUP BY left one without it."""
+    named = [part.sources[0] for part in parts if isinstance(part, Input) and part.sources[0].unit is not None]
+    if all(source.unit in source.columns for source in named):
+        return parts
+    return [
+        replace(part, sources=(_without_key(part.sources[0]),)) if isinstance(part, Input) else part for part in parts
+    ]
+
+
+def _without_key(source: TableReference) -> TableReference:
+    return replace(source, columns={name: value for name, value in source.columns.items() if name != source.unit})
+
+
 def aligned(node: exp.Expression, parts: Sequence[Input | PublicInput], scope: Scope) -> tuple[Input, ...]:
     """Return the two sides of INTERSECT or EXCEPT, whose columns have one type; both show the unit, in one place."""
     inputs = tuple(part for part in parts if isinstance(part, Input))

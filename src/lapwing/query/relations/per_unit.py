@@ -48,13 +48,15 @@ class PerUnit(OneSource):
     """One row for each unit, or for each unit and group: the group, and aggregates over it.
 
     Args: whole: the same of more aggregates, where others are asked for soon: an engine may compute all of them at once
-        (`engines.duckdb.held_totals`). It is no part of what the rows are.
+        (`engines.duckdb.held_totals`). It is no part of what the rows are. once: whether they are the unit,
+            once (`once_a_unit`): no aggregate is left out then, as none was of the distinct rows of earlier versions.
     """
 
     groups: tuple[Expression, ...]
     aggregates: tuple[UnitAggregate, ...]
     columns: tuple[ColumnReference, ...]
     whole: "PerUnit | None" = field(default=None, compare=False, repr=False)
+    once: bool = field(default=False, compare=False, repr=False)
 
     construct = "GROUP BY the privacy unit"
 
@@ -104,7 +106,7 @@ class PerUnit(OneSource):
         count = len(self.groups)
         pairs = zip(self.columns[count:], self.aggregates, strict=True)
         kept = [(column, part) for column, part in pairs if column.cleaned is None or column.name in read]
-        if len(kept) == len(self.aggregates):
+        if self.once or len(kept) == len(self.aggregates):
             return self
         columns = (*self.columns[:count], *(column for column, _ in kept))
         return replace(self, columns=columns, aggregates=tuple(part for _, part in kept))
