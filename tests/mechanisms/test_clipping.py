@@ -13,7 +13,7 @@ from mpmath import mp, mpf
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
-from lapwing.mechanisms import RaceToTheTop, UnboundedQuantile
+from lapwing.mechanisms import AboveThreshold, RaceToTheTop, ScoreSensitivity, UnboundedQuantile
 from lapwing.mechanisms.clipping import cut_sums
 from lapwing.privacy.measures import GaussianDP, PureDP, ZeroConcentratedDP
 from tests.support.effort import one_in
@@ -120,7 +120,8 @@ def test_for_loss_of_a_quantile() -> None:
         mechanism = UnboundedQuantile.for_loss(loss, rank=10)
         kept = mechanism.loss(loss.kind).amount
         assert loss.amount * (1 - Fraction(1, 2**40)) <= kept <= loss.amount
-        assert mechanism.threshold_scale == mechanism.query_scale
+        before = AboveThreshold.for_epsilon_of(loss, ScoreSensitivity(monotonic=True))
+        assert mechanism.threshold_scale**2 + mechanism.query_scale**2 <= 2 * before.query_scale**2
     assert UnboundedQuantile.for_loss(PureDP(0.3), rank=10).loss("pure") == PureDP(0.3)
 
 

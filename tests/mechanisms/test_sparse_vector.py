@@ -3,7 +3,7 @@
 import copy
 import os
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cache
@@ -17,6 +17,7 @@ from mpmath import mp, mpf
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import AboveThreshold, ScoreSensitivity
+from lapwing.privacy.bounded_range import interval_amount
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
 from tests.support.enumeration import NoEntropy
 from tests.support.fixed_entropy import LoggedEntropy, StreamEntropy
@@ -132,9 +133,74 @@ def test_the_stated_losses_are_the_theorems() -> None:
     assert mechanism.loss(MONOTONIC, "pure") == PureDP(Fraction(1, 4) + Fraction(3, 12))
     assert mechanism.loss(ScoreSensitivity(bound=Fraction(2)), "pure") == PureDP(Fraction(3, 2))
     for kind in ("gdp", "zcdp"):
-        assert mechanism.loss(MONOTONIC, kind) == PureDP(0.5).to_kind(kind)
+        assert mechanism.loss(GENERAL, kind) == PureDP(0.75).to_kind(kind)
+        assert mechanism.loss(MONOTONIC, kind).amount == interval_amount(kind, Fraction(1, 4), Fraction(1, 2))
     with pytest.raises(InvalidParameter, match="must be one of"):
         mechanism.loss(GENERAL, "rdp")
+
+
+# ---- in μ and ρ ------------------------------------------------------------------------------------------------------
+
+RUNS = [(Fraction(2), Fraction(2), 1), (Fraction(1, 2), Fraction(1, 2), 1), (Fraction(1), Fraction(3, 2), 2)]
+STARTS = [(0,), (-1,), (-1, 0), (0, -1), (-1, -1, 0), (-2, -1, 0, -1)]
+
+
+def most_lost(
+    first: Fraction, second: Fraction, cap: int, starts: Sequence[tuple[int, ...]] = STARTS, *, mixed: bool = False
+) -> tuple[float, float]:
+    """Return the largest μ and ρ over tests of small runs and of their neighbours, by the law of the verdicts."""
+    mu = rho = mpf(0)
+    offset = oracle.median(first, second)
+    for answers in starts:
+        for change in product((-1, 0, 1) if mixed else (0, 1), repeat=len(answers)):
+            there = tuple(q + d for q, d in zip(answers, change, strict=True))
+            one, other = (oracle.verdict_law(first, second, cap, each, offset) for each in (answers, there))
+            for p, q in ((one, other), (other, one)):
+                mu = max(mu, hardest_test(p, q))
+                for order in (mpf("1.001"), mpf(2), mpf(5)):
+                    divergence = mp.log(mp.fsum(p[y] ** order * q[y] ** (1 - order) for y in p)) / (order - 1)
+                    rho = max(rho, divergence / order)
+    return float(mu), float(rho)
+
+
+def hardest_test(p: Law, q: Law) -> mpf:
+    """Return the least μ whose trade-off function is below that of two laws, at the corners of the latter."""
+    size, power, worst = mpf(0), mpf(0), mpf(0)
+    for y in sorted(p, key=lambda y: q[y] / p[y])[:-1]:
+        size, power = size + q[y], power + p[y]
+        worst = max(worst, mp.sqrt(2) * (mp.erfinv(2 * power - 1) - mp.erfinv(2 * size - 1)))
+    return worst
+
+
+def losses(first: Fraction, second: Fraction, cap: int) -> tuple[float, float]:
+    mechanism = AboveThreshold(threshold_scale=first, query_scale=second, count=cap)
+    mu_squared, rho = (float(mechanism.loss(MONOTONIC, kind).amount) for kind in ("gdp", "zcdp"))
+    return mu_squared**0.5, rho
+
+
+@pytest.mark.parametrize(("first", "second", "cap"), RUNS)
+def test_no_test_of_monotonic_neighbours_loses_more(first: Fraction, second: Fraction, cap: int) -> None:
+    (mu, rho), stated = most_lost(first, second, cap), losses(first, second, cap)
+    assert 0.6 * stated[0] < mu <= stated[0]
+    assert rho <= stated[1]
+
+
+def test_the_losses_that_were_promised() -> None:
+    for count, mu in ((1, 0.91), (2, 0.988), (4, 1.056)):
+        mechanism = AboveThreshold.for_loss(PureDP(1), MONOTONIC, count)
+        assert mechanism.loss(MONOTONIC, "gdp") <= GaussianDP(mu)
+
+
+def test_twin_an_interval_without_the_threshold_is_caught() -> None:
+    first, second, cap = RUNS[0]
+    mu, _ = most_lost(first, second, cap, STARTS[2:3])
+    assert mu > float(interval_amount("gdp", cap / second, cap / second)) ** 0.5
+
+
+def test_twin_answers_that_move_in_both_directions_lose_more() -> None:
+    """Why a price in μ asks whether all answers move in one direction."""
+    (mu, _), stated = most_lost(*RUNS[0], STARTS[1:4], mixed=True), losses(*RUNS[0])
+    assert mu > stated[0]
 
 
 @pytest.mark.parametrize("sensitivity", [GENERAL, MONOTONIC, ScoreSensitivity(bound=Fraction(7, 2))])
@@ -148,6 +214,13 @@ def test_for_loss(sensitivity: ScoreSensitivity, count: int) -> None:
     for loss in (GaussianDP(0.4), ZeroConcentratedDP(0.01)):
         kept = AboveThreshold.for_loss(loss, sensitivity, count).loss(sensitivity, loss.kind)
         assert loss.amount * (1 - Fraction(1, 2**40)) <= kept.amount <= loss.amount
+        before = AboveThreshold.for_epsilon_of(loss, sensitivity, count)
+        scales = [
+            law.threshold_scale**2 + law.query_scale**2
+            for law in (AboveThreshold.for_loss(loss, sensitivity, count), before)
+        ]
+        assert before.loss(sensitivity, loss.kind) <= loss
+        assert (scales[0] <= scales[1]) if sensitivity.monotonic else (scales[0] == scales[1])
 
 
 def test_the_ends_of_for_loss() -> None:

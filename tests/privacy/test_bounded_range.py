@@ -88,3 +88,46 @@ def test_inverses(kind: str) -> None:
     assert bounded_range.bounded_range_down("zcdp", Fraction(1, 2)) == 2
     steps = [bounded_range.bounded_range_amount(kind, eta) for eta in ETAS]
     assert all(less < more for less, more in pairwise(steps))
+
+
+# ---- log-ratios in one interval --------------------------------------------------------------------------------------
+
+INTERVALS = [
+    tuple(map(Fraction, ends)) for ends in (("0.5", "1"), ("1", "0.5"), ("0.01", "0.03"), ("2", "2.5"), ("6", "9"))
+]
+
+
+def pairs_within(below: Fraction, above: Fraction, count: int) -> Iterator[Pair]:
+    """Yield laws on two to five outcomes whose log-ratios lie in [−below, above] and attain both ends."""
+    source = Random(f"pairs in {below} {above}")
+    for place in range(count):
+        more = [source.uniform(-float(below), float(above)) for _ in range(place % 4)]
+        ratios = [-real(below), real(above), *map(mpf, more)]
+        weights = [mpf(source.expovariate(1)) for _ in ratios]
+        up = mp.fsum(w * mp.expm1(r) for w, r in zip(weights, ratios, strict=True) if r > 0)
+        down = -mp.fsum(w * mp.expm1(r) for w, r in zip(weights, ratios, strict=True) if r <= 0)
+        balanced = [w * (down if r > 0 else up) for w, r in zip(weights, ratios, strict=True)]
+        total = mp.fsum(balanced)
+        yield [(w / total * mp.exp(r), w / total) for w, r in zip(balanced, ratios, strict=True)]
+
+
+@pytest.mark.parametrize(("below", "above"), INTERVALS)
+def test_pairs_within_an_interval_are_covered_and_coins_attain_it(below: Fraction, above: Fraction) -> None:
+    mu_squared, rho = (bounded_range.interval_amount(kind, below, above) for kind in ("gdp", "zcdp"))
+    check(pairs_within(below, above, 12), max(below, above), mu_squared, rho)
+    assert mu_squared <= bounded_range.bounded_range_amount("gdp", below + above)
+    assert bounded_range.interval_amount("pure", below, above) == max(below, above)
+    for less in (Fraction(998, 1000), Fraction(9, 10)):
+        with pytest.raises(AssertionError):
+            check(pairs_within(below, above, 1), max(below, above), mu_squared * less, rho)
+
+
+def test_an_interval_by_another_formula() -> None:
+    """μ = Φ⁻¹(p) − Φ⁻¹(q) with p = (e^a − 1)/(e^a − e^(−b)), rounded upwards and by little."""
+    for below, above in INTERVALS:
+        p = mp.expm1(real(below)) / (mp.exp(real(below)) - mp.exp(-real(above)))
+        q = p * mp.exp(-real(above))
+        mu = mp.sqrt(2) * (mp.erfinv(2 * p - 1) - mp.erfinv(2 * q - 1))
+        stated = real(bounded_range.interval_amount("gdp", below, above))
+        assert mu**2 <= stated <= mu**2 * (1 + mpf(2) ** -60)
+    assert float(bounded_range.interval_amount("gdp", Fraction(1, 2), Fraction(1))) ** 0.5 == pytest.approx(0.9077699)

@@ -112,6 +112,26 @@ def test_it_is_written_and_read() -> None:
         assert again.half_width(CONFIDENCE) == each.half_width(CONFIDENCE)
 
 
+# ---- what was bought before ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", ["gdp", "zcdp"])
+def test_what_was_bought_at_its_price_of_then_stays_free(
+    tmp_path: Path, budget: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions sold more noise at the same price; their answer serves, and at a higher price it does not."""
+    many = ", ".join(f"COUNT_IF(size <> {n}) > 5" for n in range(12))
+    text = f"SELECT ABOVE_THRESHOLD({many}) AS first FROM visits"
+    with opened(tmp_path, CROWD, budget=BUDGETS[budget]) as session:
+        with monkeypatch.context() as before:
+            before.setattr(AboveThreshold, "for_loss", AboveThreshold.for_epsilon_of)
+            bought_then = session.sql(text, epsilon=0.5)
+        assert session.sql(text, epsilon=0.5).rows() == bought_then.rows()
+        assert session.explain(text, epsilon=0.5).stored
+        assert session.explain(text, epsilon=0.4).stored
+        assert not session.explain(text, epsilon=0.6).stored
+
+
 # ---- when it is taken ------------------------------------------------------------------------------------------------
 
 

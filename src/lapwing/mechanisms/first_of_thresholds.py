@@ -16,7 +16,7 @@ passes its threshold among these finds the one that the mechanism told. They are
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 from typing import ClassVar, NamedTuple, Self, final
@@ -53,7 +53,8 @@ class FirstOfThresholds:
     Guarantee: that of `AboveThreshold` for one answer above, as the top of the file proves; `loss` is an equal share
         of it for each number, all of which are released together or not at all.
     Args: thresholds: of each number in order, all `moved` at least 1; one_way: whether all that move pass more easily,
-        or all less; mechanism: whose scales are in steps of the number that moves furthest; place: of this number.
+        or all less; mechanism: whose scales are in steps of the number that moves furthest; place: of this number;
+            before: what the same loss bought in earlier versions, which serves as well if it was bought.
     """
 
     name: ClassVar[str] = FIRST
@@ -61,13 +62,15 @@ class FirstOfThresholds:
     one_way: bool
     mechanism: AboveThreshold
     place: int
+    before: AboveThreshold | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def for_loss(cls, loss: Loss, thresholds: Sequence[Threshold], *, one_way: bool) -> tuple[Self, ...]:
         """Return the sharpest for a loss, once for each number."""
-        mechanism = AboveThreshold.for_loss(loss, _sensitivity(thresholds, one_way=one_way))
+        moved = _sensitivity(thresholds, one_way=one_way)
+        mechanism, before = AboveThreshold.for_loss(loss, moved), AboveThreshold.for_epsilon_of(loss, moved)
         return tuple(
-            cls(thresholds=tuple(thresholds), one_way=one_way, mechanism=mechanism, place=place)
+            cls(thresholds=tuple(thresholds), one_way=one_way, mechanism=mechanism, place=place, before=before)
             for place in range(len(thresholds))
         )
 
@@ -97,6 +100,11 @@ class FirstOfThresholds:
             np.array([threshold.bound - (0 if place == first else _sign(threshold))], dtype=np.int64)
             for place, threshold in enumerate(self.thresholds)
         )
+
+    @property
+    def accepted(self) -> tuple[Self, ...]:
+        """What may have been bought at this price: itself, and what earlier versions sold."""
+        return (self,) if self.before is None else (self, replace(self, mechanism=self.before, before=None))
 
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Refuse: numbers of this law are released together alone."""

@@ -101,7 +101,7 @@ def pure_within(loss: Loss) -> Fraction:
     if isinstance(loss, PureDP):
         return loss.epsilon
     near = pure_epsilon_down(loss.kind, loss.amount)
-    return _largest(lambda epsilon: PureDP(epsilon).to_kind(loss.kind) <= loss, near)
+    return largest_passing(lambda epsilon: PureDP(epsilon).to_kind(loss.kind) <= loss, near)
 
 
 def range_within(loss: Loss) -> Fraction:
@@ -113,10 +113,10 @@ def range_within(loss: Loss) -> Fraction:
     if isinstance(loss, PureDP):
         return loss.epsilon
     near = bounded_range_down(loss.kind, loss.amount)
-    return _largest(lambda eta: bounded_range_amount(loss.kind, eta) <= loss.amount, near)
+    return largest_passing(lambda eta: bounded_range_amount(loss.kind, eta) <= loss.amount, near)
 
 
-def _largest(test: Callable[[Fraction], bool], near: Fraction) -> Fraction:
+def largest_passing(test: Callable[[Fraction], bool], near: Fraction) -> Fraction:
     """Return the largest number of about 45 binary digits that passes a test which fails beyond some number."""
     unit = dyadic_unit(near, SCALE_BITS)
     return unit * largest(lambda n: test(n * unit), guess=math.floor(near / unit))

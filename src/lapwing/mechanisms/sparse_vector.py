@@ -19,7 +19,11 @@ as on q', where ε adds up the shifts, each over its scale:
 - In general s = ⌊Δ⌋ will do: the shifts above are from 0 to 2Δ and ε = Δ/threshold_scale + count·2Δ/query_scale.
 - If no answer is larger on q', s = 0 will do: the shifts above are q_i − q'_i ≤ Δ, and ε = count·Δ/query_scale.
 - If none is smaller on q', s = ⌊Δ⌋ has shifts above of s − (q'_i − q_i) ≤ Δ: ε = (Δ/threshold_scale) +
-  count·Δ/query_scale. A monotonic sensitivity promises one of these two.
+  count·Δ/query_scale.
+- A monotonic sensitivity promises one of the last two for neighbours in one order, and the other in the other order. So
+  the log-ratio of a whole run lies in one interval, whatever the neighbours: with q the larger answers, in
+  [−Δ/threshold_scale − count·Δ/query_scale, count·Δ/query_scale]. In μ and ρ that is less than ε-DP, which knows the
+  larger end alone (`privacy.bounded_range`): .908 and not 1.232 at ε = ½ + ½ for one answer above.
 
 Questions may depend on earlier releases, for they are then fixed with them; the threshold's noise is shifted once for
 the whole run, so there is no need to draw it again after an answer above. Nothing was assumed about the number of
@@ -51,9 +55,10 @@ from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import Ball, enclose, enclose_tightly
 from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.parameters import SMALLEST_SCALE, integers, rational, scale_of_noise, whole_number
-from lapwing.mechanisms.scores import ScoreSensitivity, pure_within, scored
+from lapwing.mechanisms.scores import ScoreSensitivity, largest_passing, pure_within, range_within, scored
 from lapwing.privacy.amounts import Number, probability
-from lapwing.privacy.measures import Loss, PureDP
+from lapwing.privacy.bounded_range import interval_amount
+from lapwing.privacy.measures import Loss, PureDP, measure_of
 from lapwing.privacy.search import smallest
 
 _MOST = 10**9
@@ -68,7 +73,8 @@ class AboveThreshold:
 
     Guarantee: PureDP(Δ/threshold_scale + count·r/query_scale) where no answer moves by more than Δ between neighbours,
         and r = Δ if the answers that move all do so in one direction (a monotonic sensitivity), else 2Δ. It covers the
-        gaps as well. The proof stands at the top of this file; the loss is attained.
+        gaps as well. The proof stands at the top of this file; the loss is attained. In gdp and zcdp it is that of
+        these log-ratios' interval if the sensitivity is monotonic, else that of the ε.
     Args: threshold_scale, query_scale: of the geometric noise on the threshold and on each answer, in steps of the
         answers, from 2⁻³⁰ to 2⁸⁰; count: how many answers above before the run is over, ≥ 1.
     """
@@ -89,14 +95,36 @@ class AboveThreshold:
 
         With ε_1 for the threshold and ε_2 for the answers, the variance is about (Δ/ε_1)² + (count·r/ε_2)², smallest
         for ε_1 : ε_2 = 1 : (count·r/Δ)^(2/3) (Lyu, Su and Li 2017). The ratio is rounded, the sum is not:
-        ε_1 + ε_2 is all of a pure loss, and of another loss the largest ε of 45 binary digits that keeps it.
+        ε_1 + ε_2 is all of a pure loss, and of another loss the largest ε of 45 binary digits that keeps it. If a
+        monotonic sensitivity has a loss in gdp or zcdp, the length ε_1 + 2ε_2 of the interval is what is about the
+        same for all splits, and the least variance has a ratio of 1 : (count²/2)^(1/3).
         """
+        whole, before = whole_number(count, "count", least=1, most=_MOST), cls.for_epsilon_of(loss, sensitivity, count)
+        if isinstance(loss, PureDP) or not sensitivity.monotonic or not sensitivity.bound:
+            return before
+        ratio = (whole**2 / 2) ** (1 / 3)
+        near = range_within(loss) * Fraction((1 + ratio) / (1 + 2 * ratio))
+
+        def lost(epsilon: Fraction) -> Fraction:
+            return cls._split(epsilon, sensitivity, whole, ratio).loss(sensitivity, loss.kind).amount
+
+        for _ in range(3):  # a better guess: the amount is nearly a square
+            near *= Fraction(math.sqrt(loss.amount / lost(near)))
+        best = cls._split(largest_passing(lambda e: lost(e) <= loss.amount, near), sensitivity, whole, ratio)
+        return min(best, before, key=lambda law: law.threshold_scale**2 + law.query_scale**2)
+
+    @classmethod
+    def for_epsilon_of(cls, loss: Loss, sensitivity: ScoreSensitivity, count: int = 1) -> Self:
+        """Return the split of the largest ε whose every mechanism keeps a loss: what was bought before intervals."""
         count = whole_number(count, "count", least=1, most=_MOST)
-        epsilon = pure_within(loss)
-        if scored(sensitivity).bound == 0:
+        shifts = count if scored(sensitivity).monotonic else 2 * count
+        return cls._split(pure_within(loss), sensitivity, count, float(shifts) ** (2 / 3))
+
+    @classmethod
+    def _split(cls, epsilon: Fraction, sensitivity: ScoreSensitivity, count: int, ratio: float) -> Self:
+        if sensitivity.bound == 0:
             return cls(threshold_scale=SMALLEST_SCALE, query_scale=SMALLEST_SCALE, count=count)
-        shifts = count * sensitivity.range / sensitivity.bound
-        first = epsilon / (1 + Fraction(round(1000 * float(shifts) ** (2 / 3)), 1000))
+        first = epsilon / (1 + Fraction(round(1000 * ratio), 1000))
         return cls(
             threshold_scale=max(SMALLEST_SCALE, sensitivity.bound / first),
             query_scale=max(SMALLEST_SCALE, count * sensitivity.range / (epsilon - first)),
@@ -113,9 +141,12 @@ class AboveThreshold:
         return _median(self.threshold_scale, self.query_scale)
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
-        """Return the loss of a whole run in a measure: the pure loss, and what any such mechanism loses in others."""
+        """Return the loss of a whole run: in gdp and zcdp of the log-ratios' interval, if answers move one way."""
         above = self.count * scored(sensitivity).range / self.query_scale
-        return PureDP(sensitivity.bound / self.threshold_scale + above).to_kind(kind)
+        epsilon = PureDP(sensitivity.bound / self.threshold_scale + above)
+        if not sensitivity.monotonic or not above or kind not in ("gdp", "zcdp"):
+            return epsilon.to_kind(kind)
+        return measure_of(kind).from_amount(interval_amount(kind, above, epsilon.epsilon))
 
     def release(
         self, answers: IntArray | Sequence[int], threshold: int, entropy: Entropy = SYSTEM

@@ -1,10 +1,16 @@
-"""What bounded range implies in each measure: the exponential mechanism loses less than its ε-DP says."""
+"""What bounded range implies in each measure: the exponential mechanism loses less than its ε-DP says.
+
+If the range does not wander, so that log-ratios lie in one interval whatever the neighbours, less is implied still.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
-from lapwing.exact.bounds import square_root_up
-from lapwing.privacy.conversions import gdp_from_pure_up, pure_from_gdp_down
+from lapwing.exact.bounds import Ball, dyadic_up, enclose_tightly, square_root_up
+from lapwing.privacy.conversions import amount_in, gdp_from_pure_up, pure_from_gdp_down
+
+_BITS = 64
 
 
 def gdp_from_bounded_range_up(eta: Fraction) -> Fraction:
@@ -48,6 +54,37 @@ def bounded_range_amount(kind: str, eta: Fraction) -> Fraction:
     For pure: probabilities sum to 1 on both sides, so 0 lies within the range, and no log-ratio exceeds its length.
     """
     return _BOUNDED_RANGE[kind](eta)
+
+
+def interval_amount(kind: str, below: Fraction, above: Fraction) -> Fraction:
+    """Return the amount in measure `kind` of any mechanism whose log-ratios lie in [−below, above], rounded up.
+
+    That is for neighbours in one order; then those of the other order lie in [−above, below]. Both ends are > 0.
+
+    In pure it is the larger end. In gdp, let S be a test of Q against P, α = Q(S) its size, P(S) its power. As P ≤
+    e^above·Q everywhere, P(S) ≤ e^above·α; as P ≥ e^(−below)·Q, P(S) = 1 − P(not S) ≤ 1 − e^(−below)·(1 − α). So the
+    trade-off function is no lower than two chords that meet where both bounds are p: with q = p·e^(−above),
+
+        p = (1 − e^(−below))/(1 − e^(−below − above)).
+
+    That of μ-GDP is convex with the same ends, so it lies below both as soon as it does at q: μ = Φ⁻¹(p) − Φ⁻¹(q). The
+    coins (p, 1 − p) and (q, 1 − q) have these log-ratios and attain it. In the other order the trade-off function is
+    the inverse, and that of μ-GDP is its own. In zcdp it is that of the bounded range below + above, or that of the
+    larger end as ε, if it is less.
+    """
+    if kind == "gdp":
+        return _gdp_from_interval_up(below, above)
+    pure = amount_in(kind, "pure", max(below, above))
+    return pure if kind == "pure" else min(pure, bounded_range_amount(kind, below + above))
+
+
+@lru_cache(maxsize=1 << 10)
+def _gdp_from_interval_up(below: Fraction, above: Fraction) -> Fraction:
+    def square(a: Ball, b: Ball) -> Ball:
+        p = (-a).expm1() / (-a - b).expm1()
+        return 2 * ((2 * p * (-b).exp()).erfcinv() - (2 * p).erfcinv()) ** 2
+
+    return dyadic_up(enclose_tightly(square, below, above, bits=_BITS).upper, _BITS)
 
 
 def bounded_range_down(kind: str, amount: Fraction) -> Fraction:

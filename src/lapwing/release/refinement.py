@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lapwing.exact.arrays import IntArray
-from lapwing.mechanisms.additive import CHOICES, NoiseLaw
+from lapwing.mechanisms.additive import CHOICES, FIRST, NoiseLaw
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpened
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
@@ -113,8 +113,13 @@ def refinement(wanted: Quote, bought: Sequence[NoiseLaw]) -> Refinement | None:
 def as_accurate(bought: NoiseLaw, asked: NoiseLaw) -> bool:
     """Tell whether a stored number errs by no more than is asked for."""
     if {bought.name, asked.name} & CHOICES:  # numbers err otherwise, and it must be a choice of the same
-        same = (bought.name, bought.record()[:-1]) == (asked.name, asked.record()[:-1])
-        return same and bought.scale <= asked.scale
+        laws: Sequence[NoiseLaw] = (asked,)
+        if asked.name == FIRST:
+            from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds  # here: few questions have any
+
+            laws = asked.accepted if isinstance(asked, FirstOfThresholds) else laws
+        same = [law for law in laws if (bought.name, bought.record()[:-1]) == (law.name, law.record()[:-1])]
+        return any(bought.scale <= law.scale for law in same)
     return bought.standard_deviation <= asked.standard_deviation and bought.half_width(CONFIDENCE) <= asked.half_width(
         CONFIDENCE
     )
