@@ -23,6 +23,7 @@ from lapwing.answer import interval_ends, presentation
 from lapwing.catalog.model import Column
 from lapwing.catalog.toml import load
 from lapwing.engines.duckdb.public_data import PublicData
+from lapwing.ledger import curating
 from lapwing.query.aggregates import order_statistics, possible_keys
 from lapwing.query.bind.bind import bind
 from lapwing.query.derivation import rationals
@@ -232,8 +233,9 @@ def test_looking_for_old_answers_under_new_plans_is_found(archive: Path, monkeyp
     assert changed
 
 
-def test_a_note_names_no_answer_to_other_words(tmp_path: Path) -> None:
+def test_a_note_names_no_answer_to_other_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is said where nobody bought anything, nor of other words; of the same words it is, to whoever asks."""
+    monkeypatch.setattr(curating, "MEANING", 1)  # as if an earlier version had accepted the data
     text = "SELECT COUNT(*) AS n FROM visits WHERE cost >= 1.2"
     with opened(tmp_path, [row(1)], budget=GDP) as session:
         assert AS_READ not in map(code_of, session.sql(text, epsilon=1).notes)
@@ -243,6 +245,25 @@ def test_a_note_names_no_answer_to_other_words(tmp_path: Path) -> None:
         other = session.acting_for("other")
         assert AS_READ not in map(code_of, other.sql(text, epsilon=1).notes)
         assert AS_READ in map(code_of, other.sql(f"{text} AND age > 0", epsilon=1).notes)
+
+
+@pytest.mark.parametrize(("accepted_by", "times"), [(curating.MEANING, 0), (1, 1)])
+def test_words_are_bound_again_only_where_they_may_have_meant_something_else(
+    accepted_by: int, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the ledger says of the data's version, in this session and when it is opened again."""
+    meant = list[bool]()
+
+    def noted(*asked: Any, **further: Any) -> Any:
+        meant.append(further["reads"])
+        return bind(*asked, **further)
+
+    monkeypatch.setattr(curating, "MEANING", accepted_by)
+    monkeypatch.setattr(earlier_meanings, "bind", noted)
+    for price in (1, 2):
+        with opened(tmp_path, [row(1)], budget=GDP) as session:
+            session.sql("SELECT COUNT(*) AS n FROM visits WHERE cost >= 1.2", epsilon=price)
+    assert meant == [False] * 2 * times
 
 
 @pytest.mark.parametrize("node", [Count, ProtectedRows])

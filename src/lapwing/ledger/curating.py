@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Declared = Literal["marked", "newest", "lost"]
 """Why a copy may stand for the ledger: see `ledger.restoring`."""
 LOST: Final = "lost"
+MEANING: Final = 2
+"""What questions about newly accepted data mean: in 1 conditions saw bounded numbers within bounds, in 2 as read."""
 
 
 def opening(registration: Registration, time: str) -> Entry:
@@ -90,6 +92,7 @@ def accepting(
     if state.version and together == dict(state.digests):
         return None
     body: dict[str, object] = {"version": state.version + 1, "digests": together, "principal": principal}
+    body["meaning"] = MEANING
     body |= {"owners": {**state.owners, **owners}} if owners or state.owners else {}
     return state.next_entry(time, "data", "", body)
 
@@ -101,7 +104,8 @@ def _fold_data(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
         raise broken(entry.sequence, "accepts data after the data set was closed")
     owners = MappingProxyType(owners_from(body.get("owners", {})))
     digests = MappingProxyType(dict(body["digests"]))
-    after = replace(state, version=body["version"], digests=digests, owners=owners)
+    meaning = body.get("meaning", 1)
+    after = replace(state, version=body["version"], digests=digests, owners=owners, meaning=meaning)
     return after if after.division is None else replace(after, division=after.division.for_version(after.version))
 
 

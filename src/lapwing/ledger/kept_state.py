@@ -118,6 +118,7 @@ def to_record(state: State) -> dict[str, object]:
         "earlier": [registration.to_record() for registration in state.earlier],
         "closed": state.closed,
         "lost": state.lost,
+        "meaning": state.meaning,
     }
 
 
@@ -146,6 +147,7 @@ def from_record(record: Mapping[str, Any]) -> State:
         earlier=tuple(map(Registration.from_record, record["earlier"])),
         closed=record["closed"],
         lost=record["lost"],
+        meaning=record.get("meaning", 1),  # an older file's: then more is looked for than has to be
     )
 
 

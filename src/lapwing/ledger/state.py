@@ -48,14 +48,13 @@ def price_of(charge: Charge) -> Spent:
 class State:
     """What the entries up to `sequence` add up to.
 
-    `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to the digest of
-    the current one, and `owners` to whose rows it has, if it was accepted since ledgers keep that; `delta_spent` is
-    what private keys have taken of the registration's `delta_keys`. Of a data set in parts, `account` and `delta_spent`
-    hold the totals, and `division` what is charged to each part. `faults` stand since the curator last looked, as do
-    `late` answers; `under_way` maps each charge whose outcome is open to its asker; `spending` has what was charged by
-    name. `registration` has the budget in force, and `earlier` those before it was raised, the first one first
-    (`ledger.raising`). `closed` says that nothing is charged any more. Where entries were lost, what is spent is more
-    than what the charges add up to (`ledger.restoring`), and `lost` says so.
+    `version` counts the accepted versions of the data (0 before the first); `digests` maps each table to its digest in
+    the current one, and `owners` to whose rows it has, if that was kept; `meaning` numbers what questions about it
+    meant then (`curating.MEANING`); `delta_spent` is what private keys took of `delta_keys`. In parts, `account` and
+    `delta_spent` hold totals, and `division` what is charged to each part. `faults` stand since the curator last
+    looked, as do `late` answers; `under_way` maps each charge whose outcome is open to its asker; `spending` is by
+    name. `registration` has the budget in force, `earlier` those before, first one first (`ledger.raising`). `closed`
+    says that nothing is charged any more. `lost` says that more is spent than charges say (`restoring`).
     """
 
     sequence: int
@@ -74,6 +73,7 @@ class State:
     earlier: tuple[Registration, ...] = ()
     closed: bool = False
     lost: bool = False
+    meaning: int = 1
 
     @property
     def first(self) -> Registration:

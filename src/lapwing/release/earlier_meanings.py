@@ -8,13 +8,20 @@ What the note tells: that the ledger has an answer to the asker's own words abou
 then. Of every question an analyst is told as much, by its being free (`stored`); of these they were told it before.
 Who asked, when, and at what price it does not tell, and it follows from words, catalog and ledger alone: no row is
 read for it, and of the ledger nothing but what is filed under the key of a plan that the asker may ask.
+
+Binding once more takes as long as half of a small question. So a version of the data says what questions about it meant
+when it was accepted (`ledger.curating.MEANING`): where that is what they mean now, no earlier version answered any. Of
+what an earlier Lapwing answers or accepts in the same ledger afterwards, nothing is said.
 """
 
 from collections.abc import Iterator
 from typing import Final
+from weakref import WeakSet
 
 from lapwing.answer import Note
 from lapwing.errors import QueryRefused
+from lapwing.ledger.curating import MEANING
+from lapwing.ledger.ledger import Ledger
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, walk
 from lapwing.query.plan.composition import plans_asked
@@ -26,15 +33,26 @@ from lapwing.release.restoring import restored
 from lapwing.release.stored import key_of
 
 _PLANS: Final = PlanCache[Plan | None]()
+_ALIKE: Final = WeakSet[Ledger]()
+"""Ledgers of which it is known that no earlier version asked of their data: looking each time takes its time, too."""
 
 
 def notes_on_earlier(request: Request, access: Access) -> tuple[Note, ...]:
     """Say of answers of earlier versions to these words that they saw bounded numbers within bounds and steps."""
+    if _never_meant_otherwise(access.ledger):
+        return ()
     earlier = {key for key, is_there in _keys(request, access, reads=False) if is_there}
     if not earlier or earlier <= {key for key, _ in _keys(request, access, reads=True)}:
         return ()
     text = f"conditions and groups see {_names_read(request.plan.question)} as read. An earlier version answered these "
     return (Note(f"{text}words by values within bounds and steps; that answer is not used", AS_READ),)
+
+
+def _never_meant_otherwise(ledger: Ledger) -> bool:
+    """Tell whether questions about the current data meant what they mean now since these were accepted."""
+    if ledger not in _ALIKE and ledger.seen().meaning >= MEANING:
+        _ALIKE.add(ledger)
+    return ledger in _ALIKE
 
 
 def _names_read(question: Question) -> str:

@@ -9,7 +9,7 @@ from lapwing.catalog.model import Table
 from lapwing.engines.duckdb.cleaned import is_whole, read
 from lapwing.engines.duckdb.literals import clamp, double, identifier, whole
 from lapwing.engines.duckdb.printers import print_in_steps
-from lapwing.query.expressions.as_read import names_read, read_columns
+from lapwing.query.expressions.as_read import read_columns
 from lapwing.query.expressions.types import READ_INTEGER, Fixed, Real, Type
 
 
@@ -53,16 +53,16 @@ def columns_read(table: Table, types: Mapping[str, str]) -> list[str]:
 
 
 def derived(table: Table) -> dict[str, str]:
-    """Return bounded numbers as functions of what was read, where they are: an index need not hold them.
+    """Return bounded numbers that are cheap functions of what was read: an index need not hold them.
 
-    A clamp of a whole number, or of a double that is rounded afterwards, moves nothing that the far bounds of what was
-    read would have moved elsewhere. A step beyond 1 of a whole number is not among these: what was read is rounded.
+    A clamp of a whole number moves nothing that the far bounds of what was read would have moved elsewhere. Steps of a
+    whole number are not among these, as what was read is rounded; nor are those of a double: dividing into steps anew
+    takes longer for each question, to plan and for every row, than the few bytes that they are take to be read.
     """
-    names = {own: identifier(name) for own, name in names_read(table).items()}
     return {
-        own.name: clean_whole(names[own.name], own) if kind == READ_INTEGER else clean_fixed(names[own.name], own)
-        for own, _, kind in read_columns(table)
-        if kind != READ_INTEGER or own.step == 1
+        own.name: clean_whole(identifier(name), own)
+        for own, name, kind in read_columns(table)
+        if kind == READ_INTEGER and own.step == 1
     }
 
 

@@ -19,7 +19,7 @@ DuckDB), if they are few: then nobody needs to compare ten million texts to coun
 texts again, or, where a question only passes a column on, its values by number, with the list. The list is of all words
 in the file, in their own order. So it holds what no kept row has too: it is private data, like the rows.
 
-A bounded number is stored as it is read, and within its bounds where that is no function of it (`derived`).
+A bounded number is stored as it is read, and within its bounds unless that is a cheap function of it (`derived`).
 """
 
 import hashlib
