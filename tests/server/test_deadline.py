@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from tests.support.server.crew import CATALOG, Crew, Reply, ask, crew, prepared, scrape
+from tests.support.server.crew import CATALOG, PATIENCE, Crew, Reply, ask, crew, prepared, scrape
 
 SECONDS, CLIENTS = 60.0, 64
 STALLS = [(held, clients) for held in (0.15, 0.4, 1.5) for clients in (1, 16, 64)]
@@ -28,6 +28,8 @@ STALLS = [(held, clients) for held in (0.15, 0.4, 1.5) for clients in (1, 16, 64
 FLOODS = [(rows, clients) for rows in (10**3, 10**4, 10**5, 10**6) for clients in (1, 4, 16, 64)]
 """Rows, and connections that ask one query after the other."""
 ROWS = 20_000
+LONGER = 0.1
+"""Seconds that the planted engine takes longer if a row is there."""
 DEAR = "SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(LPAD(plan, 250, 'ab'), 'a{{{0},{0}}}.*b') AND cost < {1}"
 
 
@@ -43,20 +45,39 @@ def served(
 
 
 def seconds(running: Crew, token: str, condition: str) -> float:
+    return answered(running, token, condition)[0]
+
+
+def answered(running: Crew, token: str, condition: str) -> tuple[float, bool]:
+    """Return how long a question took, and whether its answer was late: that is an event, and is counted as one."""
     begun = time.monotonic()
     reply = ask(running.port, token, {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", "epsilon": 0.01})
+    ended = time.monotonic()
     assert reply.status == 200, reply.content
-    return time.monotonic() - begun
+    return ended - begun, bool(json.loads(reply.content).get("delayed"))
 
 
-def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[float]]:
-    """Return how long questions take that no row answers, and that rows do; in turn, each a new one."""
+def longer(running: Crew, token: str, folder: Path, times: int = 8) -> tuple[float, float]:
+    """Return by how much questions take longer that rows answer than such that none does, and what the quickest took.
+
+    Both are asked in turn, each a new one, and the median of the differences counts. A busy machine holds up one or the
+    other by chance: so pairs of which one was late are left out, and if it is in doubt more are asked.
+    """
     seconds(running, token, "cost < 490")  # loads what the others find
-    pairs = [
-        (seconds(running, token, f"person_id = {10**6 + number}"), seconds(running, token, f"cost < {400 + number}"))
-        for number in range(times)
-    ]
-    return [absent for absent, _ in pairs], [present for _, present in pairs]
+    differences, quickest = list[float](), 10.0**6
+    for number in range(6 * times):
+        absent, present = (
+            answered(running, token, f"{condition} {number}") for condition in ("person_id = 1000000 +", "cost < 400 +")
+        )
+        quickest = min(quickest, absent[0], present[0])
+        differences += [] if absent[1] or present[1] else [present[0] - absent[0]]
+        if number % times == times - 1:
+            resumed(folder)
+            if len(differences) >= times / 2 and abs(abs(median(differences)) - LONGER / 2) > LONGER / 4:
+                break
+    if not differences:
+        pytest.skip("no pair of answers was in time, so busy is this machine")
+    return median(differences), quickest
 
 
 @pytest.mark.long
@@ -64,9 +85,9 @@ def told(running: Crew, token: str, times: int = 8) -> tuple[list[float], list[f
 def test_the_clock_tells_nothing_of_rows(tmp_path: Path) -> None:
     """It takes a tenth of a second longer if a row is there; but all answers leave a quarter of a second after."""
     with served(tmp_path, padding=True, planted="be stubborn") as (running, tokens):
-        absent, present = told(running, tokens["bob"])
-        assert min(*absent, *present) >= 0.25
-        assert abs(median(present) - median(absent)) < 0.02
+        difference, quickest = longer(running, tokens["bob"], tmp_path)
+        assert quickest >= 0.25
+        assert abs(difference) < LONGER / 2
         overdue(running, tokens["bob"])
 
 
@@ -94,8 +115,8 @@ def test_a_flood_of_dear_queries_holds_up_nobody(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_without_padding_the_clock_tells_of_rows(tmp_path: Path) -> None:
     with served(tmp_path, padding=False, planted="take longer for some") as (running, tokens):
-        absent, present = told(running, tokens["bob"], times=4)
-        assert median(present) - median(absent) > 0.03
+        difference, _ = longer(running, tokens["bob"], tmp_path, times=4)
+        assert difference > LONGER / 2
 
 
 def overdue(running: Crew, token: str) -> None:
@@ -115,7 +136,7 @@ def overdue(running: Crew, token: str) -> None:
 
 def stalled(running: Crew, token: str, held: float, clients: int) -> int:
     """The process that asks is stopped for a while: nothing that was charged is lost. Return how many events it was."""
-    (child,) = children(running.parent.pid)
+    child = asking_process(running)
     before, stood = len(running.told("answers late")), noted(running, token)
     sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost < {held * 1e6 + clients * 100:.0f} + {{}}"
 
@@ -194,7 +215,7 @@ def test_the_process_that_asks_is_held_up_and_replaced(tmp_path: Path) -> None:
         stalled(running, tokens["bob"], held=0.4, clients=8)
         told = connected(running, tokens, clients=4, lasting=1.0)
         told += Counter(charged=1 + 8)
-        (child,) = children(running.parent.pid)
+        child = asking_process(running)
         with ThreadPoolExecutor(1) as thread:
             begun = time.monotonic()
             sql = "SELECT COUNT(*) AS n FROM visits WHERE cost < 400"
@@ -262,6 +283,17 @@ def resumed(folder: Path) -> None:
     with lw.connect(folder / CATALOG) as session:
         assert session.faults() == ()
         session.resume()
+
+
+def asking_process(running: Crew) -> int:
+    """Return the process that asks questions, once there is one; that one died is told as what it is."""
+    deadline = time.monotonic() + PATIENCE
+    while len(found := children(running.parent.pid)) != 1:
+        assert not running.told("question process died"), running.log.read_text()
+        assert running.parent.poll() is None, running.log.read_text()
+        assert time.monotonic() < deadline, running.log.read_text()
+        time.sleep(0.02)
+    return found[0]
 
 
 def children(parent: int) -> list[int]:

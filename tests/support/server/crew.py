@@ -293,13 +293,13 @@ def _believe_deaths_soon() -> None:
 
 
 def _take_longer_for_some() -> None:
-    """No bug: an engine that takes some hundredths of a second longer if a row is there, as a large file would."""
+    """No bug: an engine that takes a tenth of a second longer if a row is there, as a large file would."""
     run = DuckDB.run
 
     def slow(self: DuckDB, *arguments: Any) -> Any:
         exact = run(self, *arguments)
         if any(any(numbers) for numbers in exact.cells.values()):
-            time.sleep(0.06)
+            time.sleep(0.1)
         return exact
 
     DuckDB.run = slow  # type: ignore[assignment, method-assign]

@@ -6,7 +6,7 @@ back to a `Fixed` before it is summed. Bounds are facts of the catalog and the q
 bound is declared.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 from typing import Literal
@@ -24,7 +24,7 @@ Mode = Literal["value", "read", "computed", "within", "bounded"]
 class Fixed:
     """An integer number `k` of steps, low ≤ k ≤ high; the value is k·step."""
 
-    step: Fraction
+    step: Fraction = field(hash=False)  # hashing a fraction takes longer than all else; equal types are so all the same
     low: int | None
     high: int | None
 
