@@ -16,6 +16,7 @@ from lapwing.ledger import reading, snapshots
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Mark, text_of
 from lapwing.ledger.snapshots import Snapshots
+from lapwing.ledger.sqlite.reader import SqliteReader
 from tests.support.ledger.ledgers import charge, charged, opened
 from tests.support.ledger.places import IN_A_FILE, Place
 
@@ -87,6 +88,45 @@ def test_a_look_sees_what_others_have_charged(ledger: Ledger, place: Place) -> N
             assert ledger.seen() == other.state()
             assert ledger.history()[-1].sequence == sequence
             assert ledger.number_of_charges() == CHARGES + number + 1
+
+
+@IN_A_FILE
+def test_a_state_is_read_once_while_nothing_is_written(
+    ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whomever: what another one charges is seen, and so is a file that another one puts there, or writes to."""
+    read, taken = list[bool](), Snapshots.taken
+
+    def noted(self: Snapshots) -> Any:
+        read.append(True)
+        return taken(self)
+
+    seen = ledger.seen()
+    ledger.seen()  # the first look held the ledger, and the second opened the file to read it
+    monkeypatch.setattr(Snapshots, "taken", noted)
+    assert [ledger.seen() for _ in range(3)] == [seen] * 3
+    assert not read
+    with opened(place, 100) as other:
+        for number in range(3):
+            charged(other, 1, f"more {number}")
+            assert ledger.seen() == other.state() != seen
+            seen = ledger.seen()
+    assert read
+    place.mark.write_bytes(text_of(Mark(seen.sequence, "f" * 64)))
+    with pytest.raises(LedgerFault, match="no longer holds"):
+        ledger.seen()
+
+
+@IN_A_FILE
+def test_twin_a_state_that_is_given_again_whatever_the_mark_says_is_found(
+    ledger: Ledger, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqliteReader, "stamp", lambda self: "always the same")
+    for name in ("head_of", "_mark_at"):
+        monkeypatch.setattr(snapshots, name, lambda _: None)
+    ledger.seen()
+    with pytest.raises(AssertionError):
+        test_a_look_sees_what_others_have_charged(ledger, place)
 
 
 def test_pages_are_the_history(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,10 @@ A snapshot has whatever was committed before it was asked for, as it begins afte
 either. So the mark of this host is read first: the entry that it names was committed by then, and has to be in the
 snapshot, as has the newest entry that was seen before. If it is not, or the mark is not understood (somebody may be
 writing it at this moment), nothing is shown: the ledger is held after all, and the transaction says what is wrong.
+
+Who asks for the state alone, as each request for a stored answer does, mostly finds nothing new. So if the mark still
+names the newest entry that was seen, and the store's files are as they were then (`Reader.stamp`), that state is given
+again. An entry that was committed meanwhile and moved neither has been told to nobody: the mark moves before.
 """
 
 from collections.abc import Iterator
@@ -17,7 +21,7 @@ from pathlib import Path
 from typing import final
 
 from lapwing.errors import LedgerFault
-from lapwing.ledger.mark import Mark, caught_up, path_of, read_text, rolled_back
+from lapwing.ledger.mark import Mark, caught_up, head_of, path_of, read_text, rolled_back
 from lapwing.ledger.state import State
 from lapwing.ledger.store import Chain, Log, Reader
 
@@ -44,6 +48,20 @@ class Snapshots:
         self._mark = mark
         self._reader = reader
         self._seen: State | None = None
+        self._last: tuple[object, State] | None = None  # with the stamp from before it was read
+
+    def state(self) -> State:
+        """Return what the entries add up to of which anybody was told before the call.
+
+        Raises: as `taken`.
+        """
+        stamp, last = None if self._reader is None else self._reader.stamp(), self._last
+        as_it_was = stamp is not None and last is not None and last[0] == stamp
+        if self._mark is not None and last is not None and as_it_was and _mark_at(self._mark) == head_of(last[1]):
+            return last[1]
+        with self.taken() as snapshot:
+            self._last = stamp, snapshot.state
+            return snapshot.state
 
     @contextmanager
     def taken(self) -> Iterator[Snapshot]:

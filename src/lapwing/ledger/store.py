@@ -99,6 +99,10 @@ class Reader(Protocol):
         """Give the entries as they were at one moment since the call."""
         ...
 
+    def stamp(self) -> object | None:
+        """Return what is another whenever files of the store were written to; None if that cannot be told."""
+        ...
+
     def close(self) -> None:
         """Let go of file or connection. A later look takes it again."""
         ...

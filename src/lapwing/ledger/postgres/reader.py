@@ -46,6 +46,9 @@ class PostgresReader:
                 if connection.info.transaction_status is not TransactionStatus.IDLE:
                     self._disconnect()
 
+    def stamp(self) -> None:
+        """Return None: what other hosts have written only the server knows."""
+
     def close(self) -> None:
         """Close the connection."""
         with self._turn.waited():

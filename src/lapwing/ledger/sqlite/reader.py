@@ -47,6 +47,14 @@ class SqliteReader:
                 if connection is self._connection and connection.in_transaction:
                     connection.rollback()
 
+    def stamp(self) -> object | None:
+        """Return what the system says of the file and of its write-ahead log; None if one is not there."""
+        try:
+            found = [os.stat(path) for path in (self._path, f"{self._path}-wal")]
+        except OSError:
+            return None
+        return [(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found]
+
     def close(self) -> None:
         """Close the file."""
         with self._turn.waited():
