@@ -7,7 +7,6 @@ from typing import Any
 
 import duckdb
 import pytest
-from lapwing.query.stability import of_question
 
 import lapwing as lw
 from lapwing.catalog.model import Catalog
@@ -16,6 +15,7 @@ from lapwing.opening import open_session
 from lapwing.query.bind import bind
 from lapwing.query.from_clause import subqueries
 from lapwing.query.relations.once_a_unit import rows_of_then
+from lapwing.query.sensitivity.stability import of_question
 from tests.support.engines.tables import ask, catalog, parquet
 
 K = 5

@@ -7,7 +7,7 @@ then, and is sharpened where more is asked for. Both are post-processing of what
 
 from dataclasses import replace
 
-from lapwing.query.quote import Quote, at_price, bounds_of
+from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.release.refinement import sharpening
 from lapwing.release.request import Access, Release
