@@ -12,7 +12,7 @@ import lapwing as lw
 from lapwing.catalog.model import Catalog
 from lapwing.engines import DuckDB
 from lapwing.opening import open_session
-from lapwing.query.bind import bind
+from lapwing.query.bind.bind import bind
 from lapwing.query.from_clause import subqueries
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.query.sensitivity.stability import of_question
