@@ -37,6 +37,9 @@ class Roots:
         low = isqrt(square)
         return Bracket(low, min(low + 1, 1 << bits))
 
+    def brackets(self, bits: int) -> list[Bracket]:
+        return [self.bracket(index, bits) for index in range(self.count)]
+
 
 def root(k: int) -> mpf:
     return 1 / exact.sqrt(exact.mpf(k + 1))

@@ -154,6 +154,26 @@ def test_chances_follow_the_recurrence(epsilon: Fraction, delta: Fraction) -> No
             assert 0 <= lower <= upper <= 1 << bits
             assert upper - lower <= 2
             assert lower - mpf(10) ** -15 <= wanted[n] * mpf(2) ** bits <= upper + mpf(10) ** -15
+    check_all_at_once(chances, wanted)
+
+
+def check_all_at_once(chances: GeometricChances, wanted: Sequence[mpf]) -> None:
+    """What is found of each chance from the one before contains it, and is as narrow."""
+    brackets = chances.brackets(64)
+    assert len(brackets) == len(wanted)
+    for (lower, upper), chance in zip(brackets, wanted, strict=True):
+        assert 0 <= lower <= upper <= min(lower + 2, 1 << 64)
+        assert lower - mpf(10) ** -15 <= chance * mpf(2) ** 64 <= upper + mpf(10) ** -15
+
+
+def test_chances_of_another_delta_are_caught() -> None:
+    epsilon, delta = Fraction(1, 100), Fraction(1, 10**6)
+    with mp.workdps(60):
+        wanted = chances_by_recurrence(epsilon, delta)
+    check_all_at_once(GeometricChances(epsilon=epsilon, delta=delta), wanted)
+    for other in (delta * (1 + Fraction(1, 10**15)), delta * (1 - Fraction(1, 10**15))):
+        with pytest.raises(AssertionError):
+            check_all_at_once(GeometricChances(epsilon=epsilon, delta=other), wanted)
 
 
 def geometric_is_private(chances: Sequence[mpf], epsilon: Fraction, delta: Fraction) -> None:

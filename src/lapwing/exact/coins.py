@@ -53,6 +53,10 @@ class Chances(Protocol):
         """
         ...
 
+    def brackets(self, bits: int) -> list[Bracket]:
+        """Return the brackets of all chances; they may be wider by 1."""
+        ...
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,6 +126,10 @@ class _Rational:
     probability: Fraction
     count: int = 1
 
+    def brackets(self, bits: int) -> list[Bracket]:
+        """Round the one down and up."""
+        return [self.bracket(0, bits)]
+
     def bracket(self, index: int, bits: int) -> Bracket:
         """Round down and up."""
         scaled = self.probability.numerator << bits
@@ -135,6 +143,10 @@ class _Decay:
 
     exponent: Fraction
     count: int = 1
+
+    def brackets(self, bits: int) -> list[Bracket]:
+        """Bracket the one."""
+        return [self.bracket(0, bits)]
 
     def bracket(self, index: int, bits: int) -> Bracket:
         """Bracket the exponential."""
@@ -235,7 +247,7 @@ def _all_heads(distances: IntArray, tables: tuple[tuple[Digit, CoinTable], ...],
 
 @lru_cache(maxsize=16)
 def _table(chances: Chances) -> CoinTable:
-    return CoinTable.of([chances.bracket(index, 64) for index in range(chances.count)])
+    return CoinTable.of(chances.brackets(64))
 
 
 @lru_cache(maxsize=16)

@@ -191,6 +191,33 @@ class GeometricChances:
             bits,
         )
 
+    def brackets(self, bits: int) -> list[Bracket]:
+        """Bracket 2^bits · π_n for all n, each from the one before: there may be a million.
+
+        With x = e^ε in [x₀, x₁], π_(n+1) = x·π_n + δ up to N, and after it 1 − π_(n+1) = (1 − π_n − δ)/x, in whole
+        multiples of 2^−w, lower ends rounded down and upper ends up. The first step lets the width grow to x times as
+        much and by at most 3·2^−w, so that π_n is known to within 3·(1 + x + … + x^(n−1)) = 3·π_n/δ of them; the second
+        shrinks it. So with w = bits + 10 + log₂(1/δ) and more for a sum over all n, a bracket is 1 or 2 wide.
+        """
+        rising, sure = _turns(self.epsilon, self.delta)
+        if self.epsilon > 1:  # these are few
+            return [self.bracket(index, bits) for index in range(sure + 1)]
+        more = 10 + sure.bit_length() + (1 / self.delta).__ceil__().bit_length()
+        one = 1 << bits + more
+        up, down = (fixed_point(Ball.exp, sign * self.epsilon, bits=bits + more) for sign in (1, -1))
+        step, step_up = floor(self.delta * one), ceil(self.delta * one)
+        low, high, ends = 0, 0, [(0, 0)]
+        for _ in range(rising):
+            low, high = (low * up.lower >> bits + more) + step, -(-high * up.upper >> bits + more) + step_up
+            ends.append((low, high))
+        least, most = one - high, one - low
+        for _ in range(sure - rising - 1):
+            least = max(0, (least - step_up) * down.lower >> bits + more)
+            most = max(0, -((step - most) * down.upper >> bits + more))
+            ends.append((one - most, one - least))
+        shown = map(Bracket._make, ((low >> more, -(-min(high, one) >> more)) for low, high in ends))
+        return [*shown, Bracket(1 << bits, 1 << bits)]
+
 
 @lru_cache(maxsize=64)
 def _turns(epsilon: Fraction, delta: Fraction) -> _Turns:
