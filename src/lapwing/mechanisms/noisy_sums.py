@@ -28,13 +28,15 @@ a ≤ ½, ϑ(a) = 1 + 2Σ e^(−am²) = √(π/a)·ϑ(π²/a), and 1 + 2Σ e^(�
 from collections.abc import Callable
 from fractions import Fraction
 from functools import singledispatch
-from math import ceil
+from math import ceil, exp, expm1, inf, log, log1p
 
 from lapwing.errors import InvalidParameter
 from lapwing.exact.bounds import Ball, enclose_tightly
+from lapwing.exact.floats import float_near
 from lapwing.mechanisms.discrete_gaussian import DiscreteGaussian
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.search import minus_log
 
 Noise = DiscreteLaplace | RoundedGaussian | DiscreteGaussian
 
@@ -61,8 +63,14 @@ def _(noise: DiscreteLaplace, weight: Fraction, tail: Fraction) -> int:
     def h(t: Fraction) -> Fraction:
         return enclose_tightly(bound, t, rate, weight, tail).upper
 
-    # Every t gives a bound, so the best need not be found exactly.
-    return ceil(h(rate * _lowest(lambda share: h(rate * share))))
+    # Every t gives a bound, so the best is looked for in floating point, and its bound is certified.
+    width, far = float_near(rate / 2), log(2) + minus_log(tail)
+
+    def near(share: float) -> float:
+        part = exp(width * (share - 1)) * expm1(-2 * width * share) / expm1(-2 * width)  # sinh(t/2)/sinh(1/(2s))
+        return (far - float_near(weight) * log1p(-(part**2))) / share if part < 1 else inf
+
+    return ceil(h(rate * _lowest(near)))
 
 
 @sum_half_width.register
@@ -84,13 +92,10 @@ def _subgaussian(variance: Fraction, weight: Fraction, tail: Fraction) -> int:
     return ceil(enclose_tightly(bound, variance, weight, tail).upper)
 
 
-def _lowest(function: Callable[[Fraction], Fraction]) -> Fraction:
+def _lowest(function: Callable[[float], float]) -> Fraction:
     """Return about where, between 0 and 1, a function that falls and then rises is lowest."""
-    low, high = Fraction(0), Fraction(1)
-    for _ in range(48):
+    low, high = 0.0, 1.0
+    for _ in range(64):
         first, second = (3 * low + 2 * high) / 5, (2 * low + 3 * high) / 5
-        first, second = (Fraction(round(x * (1 << 48)), 1 << 48) for x in (first, second))
-        if not low < first < second < high:
-            break
         low, high = (low, second) if function(first) <= function(second) else (first, high)
-    return (low + high) / 2
+    return Fraction(min(max(1, round((low + high) * (1 << 47))), (1 << 48) - 1), 1 << 48)
