@@ -2,7 +2,7 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import product
 from math import floor
@@ -13,17 +13,40 @@ import pytest
 
 import lapwing as lw
 from lapwing.engines.duckdb import clamped_sums, held_totals
-from lapwing.errors import QueryRefused
+from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.bind import implicit_bounds
 from lapwing.query.derivation.average import Average
+from lapwing.query.expressions.expression import ColumnReference
+from lapwing.query.expressions.magnitudes import magnitudes_of
+from lapwing.query.expressions.rows import RowScope
+from lapwing.query.expressions.types import Fixed, Real, Type
+from lapwing.query.from_clause.scope import Scope, bind_from
 from lapwing.query.measures.measures import Sum
+from lapwing.query.plan.plan import Plan
 from lapwing.query.sensitivity.stability import of_question
+from lapwing.query.text.parse import Parsed, parse
 from tests.support.query.asked import World as Asked
 from tests.support.query.ibis_world import World, same, world
 
 __all__ = ["world"]
 
 PRIVATE = "SELECT WITH DIFFERENTIAL_PRIVACY"
+KINDS: list[Type] = [
+    *(
+        Fixed(step=step, low=low, high=high)
+        for step in (Fraction(1), Fraction(1, 100))
+        for low, high in ((None, None), (0, None), (0, 0), (-5, 0), (0, 1), (1, 7), (-3, 1 << 100))
+    ),
+    *(
+        Real(low=low, high=high)
+        for low, high in (
+            (None, None),
+            (Fraction(0), None),
+            (Fraction(0), Fraction(0)),
+            (Fraction(-1, 3), Fraction(10) ** 40),
+        )
+    ),
+]
 AUTO = "contribution_bounds_per_row => AUTO"
 GROUP = "contribution_bounds_per_group"
 FOUND = [
@@ -72,6 +95,29 @@ def test_bounds_that_where_states_come_first(world: World) -> None:
 def test_what_has_bounds_is_read_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(implicit_bounds, "with_implicit_bounds", lambda *_: pytest.fail("it is read again"))
     world.plan(f"{PRIVATE} SUM(age) AS s, AVG(weight, {GROUP} => (0, 5)) AS a FROM visits")
+
+
+@pytest.mark.parametrize(("condition", "reached"), [("age > 3", 0), ("weight > 0", 0), ("weight BETWEEN 0 AND 9", 1)])
+def test_the_rest_is_bound_again_only_where_conditions_state_bounds(world: World, condition: str, reached: int) -> None:
+    text = f"SELECT SUM(weight) AS s FROM visits WHERE {condition}"
+    scope, parsed = Scope(text=text, catalog=world.catalog, facts=world.facts), parse(text)
+    refused, beyond = QueryRefused("It has no bounds", cause=RefusalCause.UNBOUNDED), list[Parsed]()
+
+    def bound(parsed: Parsed, names: Callable[..., RowScope]) -> Plan:
+        names(*bind_from(parsed.select, scope))
+        beyond.append(parsed)
+        raise refused
+
+    with pytest.raises(QueryRefused) as raised:
+        implicit_bounds.bound_otherwise(refused, parsed, bound, scope)
+    assert raised.value is refused
+    assert len(beyond) == reached
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_classes_are_counted_without_their_edges(kind: Type) -> None:
+    magnitudes = magnitudes_of(ColumnReference(name="x", type=kind))
+    assert magnitudes.classes == len(magnitudes.edges)
 
 
 def test_a_number_in_a_condition_says_its_own_bounds(world: World) -> None:

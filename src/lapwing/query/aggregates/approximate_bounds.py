@@ -65,7 +65,7 @@ def within_bounds(
     if named is None or named.contribution_bounds_per_row != "auto":
         return per_row(argument, named)
     magnitudes = magnitudes_of(argument)
-    if len(magnitudes.edges) == 1:  # the value is 0
+    if magnitudes.classes == 1:  # the value is 0
         return argument
     if named.contribution_bounds_per_group == "auto":
         raise QueryRefused(
@@ -73,7 +73,7 @@ def within_bounds(
             remedy="Write one of them, or leave it to the catalog; a RACE per group goes with AUTO per row.",
         )
     histogram = Distribution(
-        argument=logic.only_where(class_of(argument, magnitudes), condition), branching=len(magnitudes.edges)
+        argument=logic.only_where(class_of(argument, magnitudes), condition), branching=magnitudes.classes
     )
     name = " and ".join(sorted(written_in(argument))) or "a constant"
     requests.value_searches.setdefault(histogram, (magnitudes, name))
@@ -91,4 +91,4 @@ def bounds_from_counts(counts: Sequence[int], noise: NoiseLaw, magnitudes: Magni
 @lru_cache(maxsize=64)
 def margin_of(noise: NoiseLaw, magnitudes: Magnitudes) -> int:
     """Return a t such that with 95 % probability no class is off by more than t rows."""
-    return int(noise.half_width(1 - (1 - INTERVAL_CONFIDENCE) / len(magnitudes.edges)))
+    return int(noise.half_width(1 - (1 - INTERVAL_CONFIDENCE) / magnitudes.classes))

@@ -108,7 +108,7 @@ def _search(measure: Count | Sum, selection: Selection, sets: Sequence[Sequence[
     totals = replace(unit_totals((measure,), selection, sets), whole=whole)
     size = arithmetic.absolute(totals.columns[-1])
     magnitudes = magnitudes_of(size)
-    counted = Distribution(argument=class_of(size, magnitudes), branching=len(magnitudes.edges))
+    counted = Distribution(argument=class_of(size, magnitudes), branching=magnitudes.classes)
     most, rows = _most_groups(selection, common_keys(sets)), Selection(relation=totals)
     if totals.rows_per_unit > most:
         rows = Selection(relation=FirstRows(source=rows, most=most))

@@ -20,7 +20,7 @@ from lapwing.errors import QueryRefused, RefusalCause
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.aggregates.sums import SUMS
 from lapwing.query.expressions.rows import RowScope
-from lapwing.query.from_clause.scope import Scope, rows_of
+from lapwing.query.from_clause.scope import Input, PublicInput, Scope, rows_of
 from lapwing.query.from_clause.stated_bounds import rows_as_stated
 from lapwing.query.normalise.public_constants import with_public_constants
 from lapwing.query.plan.plan import Plan
@@ -61,8 +61,14 @@ def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within:
 
 
 def _bounded(unbounded: QueryRefused, parsed: Parsed, bound: Bound, text: str) -> Plan:
+    def stated_rows(rows: Input | PublicInput, scope: Scope) -> RowScope:
+        stated = rows_as_stated(rows, scope)
+        if stated.sources == rows_of(rows, scope).sources:
+            raise unbounded  # WHERE states nothing of what is wanting, so that the rest need not be bound again
+        return stated
+
     try:
-        return bound(parsed, rows_as_stated)
+        return bound(parsed, stated_rows)
     except QueryRefused as stated:
         if stated.cause is not RefusalCause.UNBOUNDED:
             raise

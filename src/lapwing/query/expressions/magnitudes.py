@@ -40,6 +40,11 @@ class Ladder:
         """The candidates, ascending."""
         return (*(self.unit * 2**k for k in range(self.doublings)), *([self.last] if self.last else []))
 
+    @property
+    def length(self) -> int:
+        """How many candidates there are."""
+        return self.doublings + bool(self.last)
+
 
 NO_LADDER: Final = Ladder(unit=Fraction(1), doublings=0, last=Fraction(0))
 
@@ -59,6 +64,11 @@ class Magnitudes:
     def edges(self) -> tuple[Fraction, ...]:
         """The candidates, ascending; 0 is one of them."""
         return (*(-rung for rung in reversed(self.below.rungs)), Fraction(0), *self.above.rungs)
+
+    @property
+    def classes(self) -> int:
+        """How many candidates there are, and so how many classes."""
+        return self.below.length + 1 + self.above.length
 
     @property
     def widest(self) -> ValueBounds:
@@ -110,7 +120,7 @@ def class_of(argument: Expression, magnitudes: Magnitudes) -> Expression:
     ladders = (magnitudes.below, magnitudes.above)
     facts = [fact for ladder in ladders for fact in (ladder.unit, Fraction(ladder.doublings), ladder.last)]
     constants = [conversion.number(fact) for fact in facts]
-    kind = Fixed(step=Fraction(1), low=0, high=len(magnitudes.edges) - 1)
+    kind = Fixed(step=Fraction(1), low=0, high=magnitudes.classes - 1)
     return bearable(Operation(function="magnitude", arguments=(argument, *constants), type=kind))
 
 
