@@ -1,6 +1,5 @@
 """`lapwing explain`: what a question would cost and how good its answer would be, free of charge."""
 
-from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +11,13 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
 from lapwing.cli.figures import delta, left, loss, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.first_contact import Protection, open_asked, split_asked
-from lapwing.cli.question import pointing_at, require_at_most_one, text_of, values_of
+from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
+from lapwing.cli.question import pointing_at, require_at_most_one
 from lapwing.figures import NOTHING
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
     from lapwing.preview import ColumnPreview, LedgerPreview, Preview, SelectionPreview
-    from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
 EXAMPLE: Final = """\b
@@ -29,65 +27,34 @@ Examples:
   lapwing explain "SELECT COUNT(*) AS n FROM visits" --error 50"""
 
 
-@first_contact.protecting
+@options.grouped
 def command(
     texts: first_contact.Asked,
-    epsilon: options.Epsilon = None,
-    error: options.Error = None,
-    delta: options.Delta = None,
-    values: options.Values = None,
-    assuming_count: options.AssumingCount = None,
+    *,
+    pricing: options.Pricing,
     form: options.ReportFormat = options.Report.table,
     verbose: options.Verbose = False,
-    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
-    server: options.Server = None,
-    dataset: options.Dataset = None,
-    *,
+    place: options.Place,
     protection: Protection,
 ) -> None:
     """Show the price, the mechanisms and the promised error of a question. Costs nothing, reads no row."""
-    require_at_most_one(epsilon, error)
+    require_at_most_one(pricing.epsilon, pricing.error)
     data, sql = split_asked(texts)
-    question, parameters = text_of(sql), values_of(values or [])
-    first = first_contact.Question(
-        text=question,
-        parameters=parameters,
-        epsilon=epsilon,
-        error=error,
-        delta=delta,
-        assuming_count=assuming_count,
-    )
-    with open_asked(data, protection, catalog, server, dataset, first) as session:
-        show_preview(
-            session,
-            question,
-            parameters,
-            form,
-            epsilon=epsilon,
-            error=error,
-            delta=delta,
-            assuming_count=assuming_count,
-            verbose=verbose,
-        )
+    question = question_of(sql, pricing)
+    with open_asked(data, protection, place, question) as session:
+        show_preview(session, question, form, verbose=verbose)
 
 
 def show_preview(
     session: "Session | RemoteSession",
-    question: str,
-    parameters: "Parameters",
+    question: Question,
     form: options.Report = options.Report.table,
     *,
-    epsilon: Fraction | None,
-    error: Fraction | None,
-    delta: Fraction | None,
-    assuming_count: int | None = None,
     verbose: bool = False,
 ) -> None:
     """Write what a question would cost."""
-    with pointing_at(question):
-        preview = session.explain(
-            question, parameters, epsilon=epsilon, error=error, delta=delta, assuming_count=assuming_count
-        )
+    with pointing_at(question.text):
+        preview = session.explain(question.text, question.parameters, **question.price)
     neighbouring = options.neighbouring_of(session)
     if form is options.Report.json:
         from lapwing.documents.preview_document import (

@@ -2,11 +2,9 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
@@ -17,11 +15,12 @@ from lapwing.catalog.several_files import named
 from lapwing.catalog.source_names import DATA, catalog_beside, ending, holds_no_types, is_json, is_text
 from lapwing.catalog.text_files import like_values
 from lapwing.cli import options
-from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of, values_of
+from lapwing.cli.column_options import bounds_of, missing_of, types_line, types_of
+from lapwing.cli.column_options import values_of as keys_of
 from lapwing.cli.console import note
 from lapwing.cli.figures import delta as delta_text
 from lapwing.cli.figures import epsilon as epsilon_text
-from lapwing.cli.question import pointing_at
+from lapwing.cli.question import pointing_at, text_of, values_of
 from lapwing.errors import BudgetExhausted, InvalidParameter
 
 if TYPE_CHECKING:
@@ -94,14 +93,14 @@ Keys = Annotated[
 class Protection:
     """What a command was told of a file of data; all of it must be public knowledge."""
 
-    privacy_unit: str | None = None
-    budget: Budget | None = None
-    max_rows: int | None = None
-    types: Sequence[str] | None = None
-    bounds: Sequence[str] | None = None
-    values: Sequence[str] | None = None
-    codebook: Path | None = None
-    missing: Sequence[str] | None = None
+    privacy_unit: PrivacyUnit = None
+    budget: BudgetOption = None
+    max_rows: MaxRows = None
+    types: Types = None
+    bounds: Bounds = None
+    keys: Keys = None
+    codebook: options.Codebook = None
+    missing: options.Missing = None
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -112,49 +111,11 @@ class Protection:
             "--max-rows": self.max_rows,
             "--types": self.types,
             "--bounds": self.bounds,
-            "--values": self.values,
+            "--values": self.keys,
             "--codebook": self.codebook,
             "--missing": self.missing,
         }
         return tuple(name for name, value in options.items() if value is not None)
-
-
-def _protection(
-    privacy_unit: PrivacyUnit = None,
-    budget: BudgetOption = None,
-    max_rows: MaxRows = None,
-    types: Types = None,
-    bounds: Bounds = None,
-    keys: Keys = None,
-    codebook: options.Codebook = None,
-    missing: options.Missing = None,
-) -> Protection:
-    return Protection(
-        privacy_unit=privacy_unit,
-        budget=budget,
-        max_rows=max_rows,
-        types=types,
-        bounds=bounds,
-        values=keys,
-        codebook=codebook,
-        missing=missing,
-    )
-
-
-def protecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say what a file of data is; it takes them together, as `protection`."""
-    own, said = signature(command, eval_str=True), signature(_protection, eval_str=True).parameters
-    together = [*(one for one in own.parameters.values() if one.name != "protection"), *said.values()]
-
-    @wraps(command)
-    def gathering(**given: Any) -> None:
-        protection = _protection(**{name: given.pop(name) for name in said})
-        command(**given, protection=protection)
-
-    # What Typer reads.
-    gathering.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
-    gathering.__annotations__ = {one.name: one.annotation for one in together}
-    return gathering
 
 
 @final
@@ -168,6 +129,31 @@ class Question:
     error: Fraction | None = None
     delta: Fraction | None = None
     assuming_count: int | None = None
+
+    @property
+    def price(self) -> dict[str, Any]:
+        """What `sql` and `explain` of a session take beside text and parameters."""
+        return {
+            "epsilon": self.epsilon,
+            "error": self.error,
+            "delta": self.delta,
+            "assuming_count": self.assuming_count,
+        }
+
+
+def question_of(sql: str, pricing: options.Pricing) -> Question:
+    """Return what is to be asked, whose text may stand on standard input.
+
+    Raises: InvalidParameter.
+    """
+    return Question(
+        text=text_of(sql),
+        parameters=values_of(pricing.values or []),
+        epsilon=pricing.epsilon,
+        error=pricing.error,
+        delta=pricing.delta,
+        assuming_count=pricing.assuming_count,
+    )
 
 
 def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
@@ -194,9 +180,7 @@ def _is_data(path: Path) -> bool:
 def open_asked(
     data: Path | None,
     protection: Protection,
-    catalog: Path,
-    server: str | None,
-    dataset: str | None,
+    place: options.Place,
     question: Question | None = None,
 ) -> "Session | RemoteSession":
     """Open a session on a file of data, or else on a catalog or a server.
@@ -209,8 +193,8 @@ def open_asked(
             f"{protection.said[0]} goes with a file of data, like visits.csv; a catalog says it itself."
         )
     if data is None or not _is_data(data):
-        return options.open_session(data or catalog, server, dataset)
-    if server is not None:
+        return options.open_session(data or place.catalog, place.server, place.dataset)
+    if place.server is not None:
         raise InvalidParameter("--server asks a server, which has its data: leave out the file.")
     return _protected(data, protection, question)
 
@@ -243,7 +227,7 @@ def _protected(data: Path, protection: Protection, question: Question | None) ->
     if before is None and types is None and protection.codebook is None and holds_no_types(named(data)):
         types = _judged_types(named(data))
     bounds = None if protection.bounds is None else bounds_of(protection.bounds)
-    values = None if protection.values is None else values_of(protection.values)
+    values = None if protection.keys is None else keys_of(protection.keys)
     missing = None if protection.missing is None else missing_of(protection.missing)
     if before is None and question is not None:
         book = Codebook() if protection.codebook is None else read_codebook(protection.codebook)

@@ -3,11 +3,12 @@
 import os
 import shlex
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, final
 
 import typer
 
@@ -33,6 +34,7 @@ from lapwing.cli.options import (
     Unreadable,
     above_zero,
     amount,
+    grouped,
     part_of_one,
 )
 from lapwing.errors import CatalogError, InvalidParameter, LapwingError
@@ -40,8 +42,11 @@ from lapwing.errors import CatalogError, InvalidParameter, LapwingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from lapwing.catalog.codebook import Codebook as ColumnCodebook
+    from lapwing.catalog.draft import Draft
     from lapwing.catalog.file_columns import FileColumn
     from lapwing.catalog.model import Catalog
+    from lapwing.catalog.public import PublicTable
     from lapwing.cli.interview import Answers
 
 EXAMPLE: Final = """\b
@@ -77,6 +82,211 @@ class Measure(StrEnum):
     zcdp = "zcdp"
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Which rows of a source are the table."""
+
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Which table of the database that SOURCE is the address of.", show_default=False
+        ),
+    ] = None
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=…",
+            help="Of a source, only the rows of these values (A,B,…), or from LOWER:UPPER. Public. May be repeated.",
+        ),
+    ] = None
+
+    def of(self, source: str) -> Path | str:
+        """Return the file or the address where the rows are.
+
+        Raises: InvalidParameter for what goes with an address alone.
+        """
+        from lapwing.catalog.several_files import named  # here, so that `lapwing --help` loads no file reader
+        from lapwing.catalog.source_address import is_address, with_table
+
+        if is_address(source):
+            return with_table(source, self.table)
+        if self.table is not None:
+            raise InvalidParameter("--table goes with the address of a database; a file is one table.")
+        if self.where:
+            raise InvalidParameter("--where goes with the address of a source; of a file all rows are read.")
+        return named(Path(source))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Whom the catalog protects, and what all answers may reveal."""
+
+    privacy_unit: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False),
+    ] = None
+    epsilon: Annotated[
+        Fraction | None,
+        amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False),
+    ] = None
+    delta: Annotated[
+        Fraction | None, amount(part_of_one("--delta"), "What epsilon may miss; without it, the budget is pure.")
+    ] = None
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
+        ),
+    ] = None
+    rows_at_most: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How many rows there may be in all, with room to grow.")
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """What columns hold, in public."""
+
+    types: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=TYPE,…",
+            help="Types of a CSV file or of JSON lines, which hold none; columns not named are text. May be repeated.",
+        ),
+    ] = None
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=LOWER:UPPER", help="Public bounds, for SUM and AVG. Repeat for more columns."),
+    ] = None
+    values: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=A,B,…", help="Public keys, for GROUP BY. Repeat for more columns."),
+    ] = None
+    max_length: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=BYTES", help="How long texts may be, 256 unless given. Repeat for more columns."),
+    ] = None
+    codebook: Codebook = None
+    missing: Missing = None
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=NAME", help="One more key, for all texts that are not listed and missing ones. Repeat it."
+        ),
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the stored values of columns are read."""
+
+    recode: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=STORED:VALUE,…", help="What stored values stand for. Repeat for more columns."),
+    ] = None
+    date_format: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="COLUMN=FORMAT", help="How dates are written, like day=%m/%d/%Y."),
+    ] = None
+    decimal_mark: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=MARK", help="Before the decimals, like cost=, instead of a point."),
+    ] = None
+    thousands_mark: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=MARK", help="Between the thousands, like cost=. or 'cost= '.")
+    ] = None
+    currency: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN=SIGN", help="Before or after the numbers, like cost=€.")
+    ] = None
+
+    @property
+    def written(self) -> dict[str, list[str] | None]:
+        """How values are written, by option."""
+        return {
+            "--format": self.date_format,
+            "--decimal-mark": self.decimal_mark,
+            "--thousands-mark": self.thousands_mark,
+            "--currency": self.currency,
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounting:
+    """What the ledger adds up, and between which data sets."""
+
+    measure: Annotated[
+        Measure | None,
+        typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
+    ] = None
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="How many questions are planned: compares the measures, and takes the best."
+        ),
+    ] = None
+    neighbouring: Annotated[
+        NeighbouringOption, typer.Option(help="Hide whether a unit is present, or which unit it is.")
+    ] = NeighbouringOption.add_remove
+    delta_keys: Annotated[
+        Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextFile:
+    """How a file of text is written."""
+
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHARACTER", help="Between the fields of a CSV file; as its first line says.")
+    ] = None
+    quote: Annotated[
+        str | None, typer.Option(metavar="CHARACTER", help="Around fields of a CSV file that hold a delimiter.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="How a CSV file's characters are written: utf-8, windows-1252, …")
+    ] = None
+    unreadable: Unreadable = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What stands beside the table: how many units there are, public tables, and a cluster."""
+
+    people: Annotated[
+        int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
+    ] = None
+    public: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="A file that everybody knows, or such a source, as a public table to join; may be repeated.",
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="MASTER", help="Ask where the files are, on Spark: spark://host:7077, or local[*] here."),
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where the catalog is written."""
+
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")] = (
+        DEFAULT_CATALOG
+    )
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False
+
+
+@grouped
 def command(
     source: Annotated[
         str,
@@ -86,238 +296,169 @@ def command(
             show_default=False,
         ),
     ],
-    table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Which table of the database that SOURCE is the address of.", show_default=False
-        ),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=…",
-            help="Of a source, only the rows of these values (A,B,…), or from LOWER:UPPER. Public. May be repeated.",
-        ),
-    ] = None,
-    privacy_unit: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help='The column that says whose row it is, or "row".', show_default=False),
-    ] = None,
-    epsilon: Annotated[
-        Fraction | None,
-        amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False),
-    ] = None,
-    delta: Annotated[
-        Fraction | None, amount(part_of_one("--delta"), "What epsilon may miss; without it, the budget is pure.")
-    ] = None,
-    max_rows: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", help="Rows of a unit beyond it do not exist for any question; needed unless the unit is a row."
-        ),
-    ] = None,
-    rows_at_most: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many rows there may be in all, with room to grow.")
-    ] = None,
-    types: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=TYPE,…",
-            help="Types of a CSV file or of JSON lines, which hold none; columns not named are text. May be repeated.",
-        ),
-    ] = None,
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=LOWER:UPPER", help="Public bounds, for SUM and AVG. Repeat for more columns."),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=A,B,…", help="Public keys, for GROUP BY. Repeat for more columns."),
-    ] = None,
-    max_length: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=BYTES", help="How long texts may be, 256 unless given. Repeat for more columns."),
-    ] = None,
-    codebook: Codebook = None,
-    missing: Missing = None,
-    other: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=NAME", help="One more key, for all texts that are not listed and missing ones. Repeat it."
-        ),
-    ] = None,
-    recode: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=STORED:VALUE,…", help="What stored values stand for. Repeat for more columns."),
-    ] = None,
-    date_format: Annotated[
-        list[str] | None,
-        typer.Option("--format", metavar="COLUMN=FORMAT", help="How dates are written, like day=%m/%d/%Y."),
-    ] = None,
-    decimal_mark: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=MARK", help="Before the decimals, like cost=, instead of a point."),
-    ] = None,
-    thousands_mark: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=MARK", help="Between the thousands, like cost=. or 'cost= '.")
-    ] = None,
-    currency: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN=SIGN", help="Before or after the numbers, like cost=€.")
-    ] = None,
-    measure: Annotated[
-        Measure | None,
-        typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
-    ] = None,
-    questions: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="How many questions are planned: compares the measures, and takes the best."
-        ),
-    ] = None,
-    neighbouring: Annotated[
-        NeighbouringOption, typer.Option(help="Hide whether a unit is present, or which unit it is.")
-    ] = NeighbouringOption.add_remove,
-    delta_keys: Annotated[
-        Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(metavar="CHARACTER", help="Between the fields of a CSV file; as its first line says.")
-    ] = None,
-    quote: Annotated[
-        str | None, typer.Option(metavar="CHARACTER", help="Around fields of a CSV file that hold a delimiter.")
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option(metavar="NAME", help="How a CSV file's characters are written: utf-8, windows-1252, …")
-    ] = None,
-    unreadable: Unreadable = None,
-    people: Annotated[
-        int | None, typer.Option(metavar="N", help="How many units there are, if that is public: to judge delta by.")
-    ] = None,
-    public: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE",
-            help="A file that everybody knows, or such a source, as a public table to join; may be repeated.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="MASTER", help="Ask where the files are, on Spark: spark://host:7077, or local[*] here."),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The catalog to write.")
-    ] = DEFAULT_CATALOG,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a catalog that is there.")] = False,
+    *,
+    rows: Rows,
+    protection: Protection,
+    columns: Columns,
+    reading: Reading,
+    accounting: Accounting,
+    text_file: TextFile,
+    surroundings: Surroundings,
+    output: Output,
 ) -> None:
     """Write a catalog for a file: names from the file, and types from a Parquet file; everything else from you.
 
     On a terminal it asks for what is not given, each question with its reason. Reads no row; but a CSV file and JSON
     lines hold no types, and the first rows are read for a draft of them that you judge.
     """
-    from lapwing.catalog import codebook as books  # here, so that `lapwing --help` loads no file reader
-    from lapwing.catalog.draft import draft, retyped  # here, so that `lapwing --help` loads no file reader
-    from lapwing.catalog.model import ROW
-    from lapwing.catalog.public_draft import public_draft
-    from lapwing.catalog.several_files import named
-    from lapwing.catalog.source_address import is_address, with_table
+    from lapwing.catalog.codebook import Codebook as ColumnCodebook
+    from lapwing.catalog.codebook import read_codebook  # here, so that `lapwing --help` loads no file reader
     from lapwing.catalog.toml import write
-    from lapwing.cli.interview import Answers, interview
 
-    address = is_address(source)
-    if table is not None and not address:
-        raise InvalidParameter("--table goes with the address of a database; a file is one table.")
-    if where and not address:
-        raise InvalidParameter("--where goes with the address of a source; of a file all rows are read.")
-    place: Path | str = with_table(source, table) if address else named(Path(source))
-    if output.exists() and not force:
-        raise CatalogError(f"{output} exists already; nothing was changed. Choose another --output, or add --force.")
-    book = books.Codebook() if codebook is None else books.read_codebook(codebook)
-    typed, bounds, values = of_codebook(book, types, bounds, values)
-    written = {"--format": date_format, "--decimal-mark": decimal_mark}
-    written |= {"--thousands-mark": thousands_mark, "--currency": currency}
-    further = {"--missing": missing, "--other": other, "--recode": recode, **written, "--max-length": max_length}
-    said = Answers(
-        missing=missing,
-        other=other,
+    place = rows.of(source)
+    if output.output.exists() and not output.force:
+        raise CatalogError(
+            f"{output.output} exists already; nothing was changed. Choose another --output, or add --force."
+        )
+    book = ColumnCodebook() if columns.codebook is None else read_codebook(columns.codebook)
+    stated = _stated(protection, columns, reading, accounting, text_file, surroundings.people, book)
+    folder = output.output.absolute().parent
+    offered = None if isinstance(place, Path) else _columns_at(place, folder)
+    said, lacks = _completed(place, stated, offered)
+    drafting = partial(
+        _draft,
+        place,
+        said,
+        book,
+        offered,
+        columns=columns,
+        reading=reading,
+        neighbouring=accounting.neighbouring.value,
+        unreadable=text_file.unreadable and text_file.unreadable.value,
+        folder=folder,
+        public_tables=_public_tables(surroundings.public or (), folder),
+        where=rows.where,
+        cluster=surroundings.cluster,
+    )
+    again = _command(place, said, rows.where or ()) if lacks else ""
+    try:
+        drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
+    except LapwingError:
+        if lacks:  # so that nothing that was answered is lost
+            complain(visible(f"\nWhat was answered, to mend and to run again:\n{again}\n", keep="\n"))
+        raise
+    if said.questions is not None:
+        taken, advice = _advised(drafted.catalog, said.questions, accounting.measure)
+        if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
+            delta = (said.delta_keys or 0) if taken == Measure.pure else said.delta or 0
+            drafted = drafting(delta=delta, measure=taken)
+    write(drafted.catalog, output.output, overwrite=output.force)
+    if advice:
+        complain(advice)
+    for line in drafted.notes:
+        note("note", line)
+    note("written", f"{output.output}; look it over, it is the guarantee's fine print.")
+    if lacks:
+        complain(visible(f"\nThe same without questions:\n{again}", keep="\n"))
+    complain(visible(_next(drafted.catalog, output.output), keep="\n"))
+
+
+def _stated(
+    protection: Protection,
+    columns: Columns,
+    reading: Reading,
+    accounting: Accounting,
+    text_file: TextFile,
+    people: int | None,
+    book: "ColumnCodebook",
+) -> "Answers":
+    """Return what the options say, and a codebook."""
+    from lapwing.cli.interview import Answers  # here: see above
+
+    types, bounds, values = of_codebook(book, columns.types, columns.bounds, columns.values)
+    further = {"--missing": columns.missing, "--other": columns.other, "--recode": reading.recode}
+    further |= {**reading.written, "--max-length": columns.max_length}
+    return Answers(
+        missing=columns.missing,
+        other=columns.other,
         further=tuple((option, text) for option, texts in further.items() for text in texts or ()),
-        privacy_unit=privacy_unit,
-        max_rows=max_rows,
-        types=typed,
+        privacy_unit=protection.privacy_unit,
+        max_rows=protection.max_rows,
+        types=types,
         bounds=bounds or (),
         values=values or (),
-        rows_at_most=rows_at_most,
+        rows_at_most=protection.rows_at_most,
         people=people,
-        epsilon=epsilon,
-        delta=delta,
-        delta_keys=delta_keys,
-        measure=measure and measure.value,
-        questions=questions,
-        delimiter={"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter),
-        quote=quote,
-        encoding=encoding,
+        epsilon=protection.epsilon,
+        delta=protection.delta,
+        delta_keys=accounting.delta_keys,
+        measure=accounting.measure and accounting.measure.value,
+        questions=accounting.questions,
+        delimiter={"\\t": "\t", "tab": "\t"}.get(text_file.delimiter or "", text_file.delimiter),
+        quote=text_file.quote,
+        encoding=text_file.encoding,
     )
-    offered = _offered(str(place), output) if address else None
-    lacks = _missing(place, said)
+
+
+def _completed(
+    place: Path | str, stated: "Answers", offered: "Sequence[FileColumn] | None"
+) -> tuple["Answers", str | None]:
+    """Return what is said of a file once what was missing is asked for, on a terminal, and its first missing option.
+
+    Raises: InvalidParameter elsewhere, if an option is missing; DataFault if the file cannot be read.
+    """
+    lacks = _missing(place, stated)
     if lacks and sys.stdin.isatty() and sys.stderr.isatty():
-        said = interview(place, said, offered)
-    elif lacks == "--types":
-        _refuse_without_types(Path(place), said)
-    elif lacks:
+        from lapwing.cli.interview import interview  # here: see above
+
+        return interview(place, stated, offered), lacks
+    if lacks == "--types":
+        _refuse_without_types(Path(place), stated)
+    if lacks:
         raise InvalidParameter(f"{lacks} is missing: {MISSING[lacks]}. On a terminal, `lapwing init` asks for it.")
-    folder = output.absolute().parent
-    kinds = {c.name: c.type for c in retyped(offered or (), types_of(said.types)) if c.type is not None}
-    drafting = partial(
-        draft,
+    return stated, None
+
+
+def _draft(
+    place: Path | str,
+    said: "Answers",
+    book: "ColumnCodebook",
+    offered: "Sequence[FileColumn] | None",
+    *,
+    columns: Columns,
+    reading: Reading,
+    where: "Sequence[str] | None",
+    **more: Any,
+) -> "Draft":
+    """Draft a catalog of what is said.
+
+    Args: offered: the columns of what is at an address. more: what `draft` takes as it is.
+    """
+    from lapwing.catalog.codebook import combined  # here: see above
+    from lapwing.catalog.draft import draft, retyped
+    from lapwing.catalog.model import ROW
+
+    types = types_of(said.types)
+    kinds = {column.name: column.type for column in retyped(offered or (), types) if column.type is not None}
+    return draft(
         place,
         privacy_unit=said.privacy_unit or ROW,
         epsilon=said.epsilon or 0,
         max_rows_per_unit=said.max_rows,
         rows_at_most=said.rows_at_most,
-        types=types_of(said.types),
+        types=types,
         bounds=bounds_of(said.bounds),
         values=values_of(said.values),
-        max_length={**book.max_length, **lengths_of(max_length)},
+        max_length={**book.max_length, **lengths_of(columns.max_length)},
         others={**book.others, **others_of(said.other)},
-        reading=books.combined(book.reading, reading_of(said.missing, recode, written)),
-        neighbouring=neighbouring.value,
+        reading=combined(book.reading, reading_of(said.missing, reading.recode, reading.written)),
         delta_keys=said.delta_keys or 0,
         people=said.people,
-        unreadable=unreadable and unreadable.value,
-        folder=folder,
-        public_tables=[
-            public_draft(source, folder, _offered(source, output) if is_address(source) else None)
-            for source in public or ()
-        ],
-        text=None if address else said.text(Path(place)),
+        text=said.text(place) if isinstance(place, Path) else None,
         offered=offered,
         where=where_of(where, kinds),
-        cluster=cluster,
+        **more,
     )
-    try:
-        drafted, advice = drafting(delta=said.delta or 0, measure=said.measure), ""
-    except LapwingError:
-        if lacks:  # so that nothing that was answered is lost
-            complain(
-                visible(
-                    f"\nWhat was answered, to mend and to run again:\n{_command(place, said, where or ())}\n", keep="\n"
-                )
-            )
-        raise
-    if said.questions is not None:
-        taken, advice = _advised(drafted.catalog, said.questions, measure)
-        if taken != drafted.catalog.budget.measure:  # pure: it has no use for a delta beyond that of keys
-            drafted = drafting(
-                delta=(said.delta_keys or 0) if taken == Measure.pure else said.delta or 0, measure=taken
-            )
-    write(drafted.catalog, output, overwrite=force)
-    if advice:
-        complain(advice)
-    for line in drafted.notes:
-        note("note", line)
-    note("written", f"{output}; look it over, it is the guarantee's fine print.")
-    if lacks:
-        complain(visible(f"\nThe same without questions:\n{_command(place, said, where or ())}", keep="\n"))
-    complain(visible(_next(drafted.catalog, output), keep="\n"))
 
 
 def _missing(source: Path | str, said: "Answers") -> str | None:
@@ -335,11 +476,19 @@ def _missing(source: Path | str, said: "Answers") -> str | None:
     return next((option for option, lacks in needed.items() if lacks), None)
 
 
-def _offered(address: str, output: Path) -> "Sequence[FileColumn]":
-    """Return the columns of the table that an address leads to."""
+def _public_tables(sources: "Sequence[str]", folder: Path) -> "list[PublicTable]":
+    """Return drafts of tables that everybody knows."""
+    from lapwing.catalog.public_draft import public_draft  # here: see above
+    from lapwing.catalog.source_address import is_address
+
+    return [public_draft(each, folder, _columns_at(each, folder) if is_address(each) else None) for each in sources]
+
+
+def _columns_at(address: str, folder: Path) -> "Sequence[FileColumn]":
+    """Return the columns of the table that an address leads to; `folder` is that of the catalog."""
     from lapwing.sources import offered_at  # here: see above
 
-    return offered_at(address, output.absolute().parent)
+    return offered_at(address, folder)
 
 
 def _command(source: Path | str, said: "Answers", where: "Sequence[str]") -> str:

@@ -1,10 +1,11 @@
 """`lapwing monitor`: numbers that are released again and again while events come in, for one price."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
@@ -17,6 +18,7 @@ from lapwing.cli.options import (
     amount,
     between,
     examples,
+    grouped,
     reader,
 )
 from lapwing.errors import InvalidParameter
@@ -61,7 +63,50 @@ def _optional(about: str, *names: str, metavar: str = "TEXT") -> Any:
     return typer.Option(*names, metavar=metavar, help=about, show_default=False)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """How much of each person's events counts, and by which column they are ordered."""
+
+    time: Annotated[str | None, _optional("The column that says when an event happened.", metavar="COLUMN")] = None
+    most: Annotated[
+        int | None,
+        _optional("Events of one person that count in all, or stays; the table's rows unless given.", metavar="COUNT"),
+    ] = None
+    per_tick: Annotated[int | None, _optional("Events of one person that count at one tick.", metavar="COUNT")] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When ticks are, and for how long."""
+
+    every: Annotated[str | None, _optional("The period, like '15 minutes', if the question does not say EVERY.")] = None
+    horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None
+    repeat: Annotated[int, typer.Option(metavar="COUNT", help="How many horizons, each of which begins anew.")] = 1
+    doubling: Annotated[
+        bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
+    ] = False
+    lifetime: Annotated[
+        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one price.")
+    ] = False
+    starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """What a tick counts, and when it is released."""
+
+    over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None
+    present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False
+    within: Annotated[str | None, _optional("With --present: gone if nothing is heard for so long.")] = None
+    lateness: Annotated[str | None, _optional("How long after its end a tick is released.")] = None
+    late: Annotated[LateOption, typer.Option(help="Where an event counts that comes later still.")] = LateOption.next
+
+
 @app.command(epilog=FIRST, short_help="Make a monitor, and pay for its whole horizon.")
+@grouped
 def create(
     name: Name,
     question: Annotated[
@@ -72,32 +117,13 @@ def create(
             show_default=False,
         ),
     ] = None,
+    *,
     epsilon: Annotated[
         Fraction | None, amount(above_zero("--epsilon"), "The price of all ticks together.", show_default=False)
     ] = None,
-    time: Annotated[str | None, _optional("The column that says when an event happened.", metavar="COLUMN")] = None,
-    most: Annotated[
-        int | None,
-        _optional("Events of one person that count in all, or stays; the table's rows unless given.", metavar="COUNT"),
-    ] = None,
-    per_tick: Annotated[int | None, _optional("Events of one person that count at one tick.", metavar="COUNT")] = None,
-    every: Annotated[
-        str | None, _optional("The period, like '15 minutes', if the question does not say EVERY.")
-    ] = None,
-    horizon: Annotated[str | None, _optional("How long, like '1 day'.", "--for")] = None,
-    repeat: Annotated[int, typer.Option(metavar="COUNT", help="How many horizons, each of which begins anew.")] = 1,
-    doubling: Annotated[
-        bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
-    ] = False,
-    lifetime: Annotated[
-        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one price.")
-    ] = False,
-    starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None,
-    over: Annotated[str | None, _optional("Count the last hours, days, … and not all since the start.")] = None,
-    present: Annotated[bool, typer.Option("--present", help="Count people where they are.")] = False,
-    within: Annotated[str | None, _optional("With --present: gone if nothing is heard for so long.")] = None,
-    lateness: Annotated[str | None, _optional("How long after its end a tick is released.")] = None,
-    late: Annotated[LateOption, typer.Option(help="Where an event counts that comes later still.")] = LateOption.next,
+    events: Events,
+    schedule: Schedule,
+    counting: Counting,
     source: Annotated[
         str | None,
         _optional("The address of a table that grows, or service; the table's source unless given.", "--from"),
@@ -116,20 +142,20 @@ def create(
         name,
         question,
         epsilon=epsilon,
-        time=time,
-        most=most,
-        per_tick=per_tick,
-        every=every,
-        horizon=horizon,
-        repeat=repeat,
-        doubling=doubling,
-        lifetime=lifetime,
-        starting=starting,
-        over=over,
-        present=present,
-        within=within,
-        lateness=lateness,
-        late=late.value,
+        time=events.time,
+        most=events.most,
+        per_tick=events.per_tick,
+        every=schedule.every,
+        horizon=schedule.horizon,
+        repeat=schedule.repeat,
+        doubling=schedule.doubling,
+        lifetime=schedule.lifetime,
+        starting=schedule.starting,
+        over=counting.over,
+        present=counting.present,
+        within=counting.within,
+        lateness=counting.lateness,
+        late=counting.late.value,
         source=source,
         people=people,
     ) as made:

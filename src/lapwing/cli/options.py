@@ -6,11 +6,14 @@ error, so that nothing is opened, asked or charged for it.
 
 import os
 from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from fractions import Fraction
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
 
 import typer
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from lapwing.client import RemoteSession
     from lapwing.session import Session
 
+Result = TypeVar("Result")
 MOST_TEXT: Final = 200
 LEAST: Final = Fraction(1, 10**12)
 """Confidences nearer to 0 or 1 than this mean nothing to anybody."""
@@ -89,6 +93,45 @@ def amount(read: Callable[[str], Fraction], about: str, *names: str, **more: Any
 def examples(*lines: str) -> str:
     """Return the end of a command's help; typer folds no line after a backspace."""
     return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])
+
+
+def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Let a command take its options in groups: dataclasses whose fields are annotated as options are.
+
+    Typer reads one flat list of parameters: each group stands in it as its fields, in the place of the group.
+    """
+    own = signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        one.name: one.annotation for one in own.parameters.values() if is_dataclass(one.annotation)
+    }
+    flat: list[Parameter] = []
+    for one in own.parameters.values():
+        flat += _fields_of(one.annotation) if one.name in groups else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+
+    @wraps(command)
+    def gathering(**given: Any) -> Result:
+        made = {
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**given, **made)
+
+    # What Typer reads.
+    gathering.__signature__ = own.replace(parameters=flat)  # type: ignore[attr-defined]
+    gathering.__annotations__ = {one.name: one.annotation for one in flat}
+    return gathering
+
+
+def _fields_of(group: Any) -> list[Parameter]:
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=field.type,
+        )
+        for field in fields(group)
+    ]
 
 
 class TableFormat(StrEnum):
@@ -183,6 +226,20 @@ Values = Annotated[
         show_default=False,
     ),
 ]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """What a question may cost, and what stands for its parameters."""
+
+    epsilon: Epsilon = None
+    error: Error = None
+    delta: Delta = None
+    values: Values = None
+    assuming_count: AssumingCount = None
+
+
 Label = Annotated[
     str | None,
     typer.Option("--label", metavar="TEXT", help="What the history calls the question.", show_default=False),
@@ -211,6 +268,16 @@ Dataset = Annotated[
     str | None,
     typer.Option("--dataset", metavar="NAME", help="With --server: which data set.", show_default=False),
 ]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a command asks: a catalog, or a data set of a server."""
+
+    catalog: CatalogFile = DEFAULT_CATALOG
+    server: Server = None
+    dataset: Dataset = None
 
 
 def open_session(catalog: Path, server: str | None, dataset: str | None) -> "Session | RemoteSession":

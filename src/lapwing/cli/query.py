@@ -1,8 +1,9 @@
 """`lapwing query`: pay for an answer and write it."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
@@ -12,8 +13,8 @@ from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
 from lapwing.cli.asking import USUAL_CONFIDENCE, ask, format_of, paid_for, require_writable, say, write
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import note, on_terminal
-from lapwing.cli.first_contact import Protection, open_asked, split_asked
-from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one, text_of, values_of
+from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
+from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
 from lapwing.errors import Fault, InvalidParameter
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from lapwing.answer import Answer
     from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.documents.answer_document import AnswerShown
-    from lapwing.query.text.parameters import Parameters
     from lapwing.session import Session
 
 EXAMPLE: Final = """\b
@@ -39,22 +39,18 @@ Examples:
 The same question again is free. Ctrl-C says whether the price was paid."""
 
 
-@first_contact.protecting
-def command(
-    texts: first_contact.Asked,
-    epsilon: options.Epsilon = None,
-    error: options.Error = None,
-    delta: options.Delta = None,
-    values: options.Values = None,
-    assuming_count: options.AssumingCount = None,
-    label: options.Label = None,
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """What the intervals of an answer are of."""
+
     level: Annotated[
         Fraction | None,
         options.amount(options.between("--confidence"), "Of the intervals; 0.95 unless given.", "--confidence"),
-    ] = None,
+    ] = None
     population: Annotated[
         bool, typer.Option("--population", help="Of the intervals: for the population that the people are a sample of.")
-    ] = False,
+    ] = False
     sampling: Annotated[
         str | None,
         typer.Option(
@@ -62,110 +58,130 @@ def command(
             metavar="N|poisson",
             help="With --population: how many people were drawn, for counts and sums.",
         ),
-    ] = None,
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """How an answer is written, and where."""
+
     form: Annotated[
         Format | None,
         typer.Option(
             "--format", help="A table on a terminal, CSV in a pipe, by its name for a file.", show_default=False
         ),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=HELP)] = None,
-    verbose: options.Verbose = False,
-    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
-    server: options.Server = None,
-    dataset: options.Dataset = None,
+    ] = None
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")] = (
+        None
+    )
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=HELP)] = None
+    verbose: options.Verbose = False
+
+    def chosen(self) -> Format:
+        """Return the format that is stated, or follows from where an answer goes.
+
+        Raises: InvalidParameter for a file whose name says none.
+        """
+        if self.form is not None:
+            return self.form
+        if self.output is not None:
+            return format_of(self.output)
+        return Format.table if on_terminal() else Format.csv
+
+    def require_possible(self, form: Format) -> None:
+        """Refuse, before anything is charged, what cannot be written.
+
+        Raises: InvalidParameter.
+        """
+        if form in BINARY and self.output is None and on_terminal():
+            raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
+        if form is Format.xlsx:
+            require_xlsx()
+        require_chart(self.plot)
+
+
+@options.grouped
+def command(
+    texts: first_contact.Asked,
+    *,
+    pricing: options.Pricing,
+    label: options.Label = None,
+    intervals: Intervals,
+    writing: Writing,
+    place: options.Place,
     queue: Annotated[
         bool, typer.Option("--queue", help="With --server: wait for it however long it takes; Ctrl-C cancels it.")
     ] = False,
-    *,
     protection: Protection,
 ) -> None:
     """Ask a question, charge its price to the budget, and write the noisy answer."""
-    require_at_most_one(epsilon, error)
-    form = form or (format_of(output) if output is not None else Format.table if on_terminal() else Format.csv)
-    drawn = _drawn(population, sampling, plot)
+    require_at_most_one(pricing.epsilon, pricing.error)
+    form, level = writing.chosen(), intervals.level
+    drawn = _drawn(intervals, writing.plot)
     data, sql = split_asked(texts)
-    question, parameters = text_of(sql), values_of(values or [])
-    first = first_contact.Question(
-        text=question,
-        parameters=parameters,
-        epsilon=epsilon,
-        error=error,
-        delta=delta,
-        assuming_count=assuming_count,
-    )
-    if question.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
-        with open_asked(data, protection, catalog, server, dataset, first) as session:
-            return explain.show_preview(
-                session,
-                question,
-                parameters,
-                epsilon=epsilon,
-                error=error,
-                delta=delta,
-                assuming_count=assuming_count,
-                verbose=verbose,
-            )
-    if form in BINARY and output is None and on_terminal():
-        raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
-    if form is Format.xlsx:
-        require_xlsx()
-    require_chart(plot)
-    if server is None and data is None and drawn is None and not protection.said and _has_graphs(catalog):
+    question = question_of(sql, pricing)
+    if question.text.lstrip()[:7].upper() == "EXPLAIN":  # EXPLAIN PRIVACY SELECT … asks for the price alone
+        with open_asked(data, protection, place, question) as session:
+            return explain.show_preview(session, question, verbose=writing.verbose)
+    writing.require_possible(form)
+    if place.server is None and data is None and drawn is None and not protection.said and _has_graphs(place.catalog):
         from lapwing.cli.graph import answer_sql  # here: few questions are of graphs, whose budget is said with them
 
-        if answer_sql(question, epsilon, delta, catalog, form, output, level, label, plot):
+        price = (question.epsilon, question.delta)
+        if answer_sql(question.text, *price, place.catalog, form, writing.output, level, label, writing.plot):
             return None
-    with open_asked(data, protection, catalog, server, dataset, first) as session:
-        for file in (output, plot):
+    with open_asked(data, protection, place, question) as session:
+        for file in (writing.output, writing.plot):
             if file is not None:
                 require_writable(file, session)
 
         def asked() -> "Answer | RemoteAnswer":
             if queue:
-                return _from_queue(
-                    session, question, parameters, label, assuming_count, epsilon=epsilon, error=error, delta=delta
-                )
-            return session.sql(
-                question,
-                parameters,
-                epsilon=epsilon,
-                error=error,
-                delta=delta,
-                label=label,
-                assuming_count=assuming_count,
-            )
+                return _from_queue(session, question, label)
+            return session.sql(question.text, question.parameters, label=label, **question.price)
 
-        answer = ask(session, question, asked)
-        try:
-            shown = answer if drawn is None else drawn(answer)
-            write(shown, form, level or USUAL_CONFIDENCE, output)
-            if plot is not None:
-                write_chart(answer.plot(confidence=level or USUAL_CONFIDENCE), plot)
-            say(shown, session, shown.notes, output, verbose=verbose)
-        except KeyboardInterrupt:
-            ignore_interrupts()
-            raise Stopped(paid_for(answer)) from None
-        except BrokenPipeError:
-            raise
-        except OSError as failure:
-            raise Fault(f"The answer could not be written: {failure.strerror}. {paid_for(answer)}") from None
+        answer = ask(session, question.text, asked)
+        _write(answer, session, writing, form, level or USUAL_CONFIDENCE, drawn)
     return None
 
 
-def _drawn(
-    population: bool, sampling: str | None, plot: Path | None
-) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
+def _write(
+    answer: "Answer | RemoteAnswer",
+    session: "Session | RemoteSession",
+    writing: Writing,
+    form: Format,
+    level: Fraction,
+    drawn: "Callable[[Answer | RemoteAnswer], AnswerShown] | None",
+) -> None:
+    """Write an answer, and say what it cost; if that fails, say that it is paid for.
+
+    Args: drawn: as of `_drawn`.
+    """
+    try:
+        shown = answer if drawn is None else drawn(answer)
+        write(shown, form, level, writing.output)
+        if writing.plot is not None:
+            write_chart(answer.plot(confidence=level), writing.plot)
+        say(shown, session, shown.notes, writing.output, verbose=writing.verbose)
+    except KeyboardInterrupt:
+        ignore_interrupts()
+        raise Stopped(paid_for(answer)) from None
+    except BrokenPipeError:
+        raise
+    except OSError as failure:
+        raise Fault(f"The answer could not be written: {failure.strerror}. {paid_for(answer)}") from None
+
+
+def _drawn(intervals: Intervals, plot: Path | None) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
     """Return what shows an answer's intervals for the population; None if they are for the data.
 
     Raises: InvalidParameter, before anything is charged.
     """
-    if sampling is not None and not population:
+    sampling = intervals.sampling
+    if sampling is not None and not intervals.population:
         raise InvalidParameter("--sampling says how a population was drawn from; give --population with it.")
-    if not population:
+    if not intervals.population:
         return None
     if plot is not None:
         raise InvalidParameter("A chart shows intervals for the data; leave out --plot, or --population.")
@@ -175,18 +191,11 @@ def _drawn(
     return lambda answer: PopulationShown(answer, said)
 
 
-def _from_queue(
-    session: "Session | RemoteSession",
-    question: str,
-    parameters: "Parameters",
-    label: str | None,
-    assuming_count: int | None,
-    **prices: Fraction | None,
-) -> "RemoteAnswer":
+def _from_queue(session: "Session | RemoteSession", question: Question, label: str | None) -> "RemoteAnswer":
     """Let a question wait in a server's queue, and wait for its answer; Ctrl-C cancels it there, too."""
     if isinstance(session, lw.Session):
         raise InvalidParameter("--queue goes with --server; a catalog has no queue.")
-    pending = session.submit(question, parameters, **prices, label=label, assuming_count=assuming_count)
+    pending = session.submit(question.text, question.parameters, label=label, **question.price)
     note("queued", pending.id)
     try:
         return pending.wait()

@@ -4,14 +4,15 @@ import getpass
 import math
 import os
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
 from lapwing.cli.console import Fitted, labelled, new_table, note, print_text, show, text
-from lapwing.cli.options import Report, above_zero, amount, between, examples, part_of_one
+from lapwing.cli.options import Report, above_zero, amount, between, examples, grouped, part_of_one
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
@@ -54,6 +55,36 @@ def join(
     note("written", f"{certificate}: give this one file to the organiser. The key beside it never leaves the folder.")
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What clients answer: one of some values, a number, or several."""
+
+    value: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
+    ] = None
+    number: Annotated[
+        str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
+    ] = None
+    part: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Instead: a number of several, for their sums; repeat.", show_default=False),
+    ] = None
+    upper: Annotated[
+        Fraction | None, amount(above_zero("--upper"), "Each --part is from 0 to this.", show_default=False)
+    ] = None
+    l1: Annotated[
+        Fraction | None, amount(above_zero("--l1"), "The parts of a client add up to this at most.", show_default=False)
+    ] = None
+    l2: Annotated[
+        Fraction | None, amount(above_zero("--l2"), "Instead: the root of their squares' sum.", show_default=False)
+    ] = None
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", help="Of the grid of numbers; 1,000 unless given.", show_default=False),
+    ] = None
+
+
 @app.command(
     epilog=examples(
         'lapwing secure init --question "How do you come?" --value walk --value bus --epsilon 1',
@@ -61,35 +92,15 @@ def join(
     ),
     short_help="Write a task: what is asked, of which servers.",
 )
+@grouped
 def init(
     question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
     epsilon: Annotated[Fraction, amount(above_zero("--epsilon"), "What an answer may lose.", show_default=False)],
     server: Annotated[
         list[Path], typer.Option(metavar="FILE", help="A server's certificate; repeat.", show_default=False)
     ],
-    value: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
-    ] = None,
-    number: Annotated[
-        str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
-    ] = None,
-    part: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Instead: a number of several, for their sums; repeat.", show_default=False),
-    ] = None,
-    upper: Annotated[
-        Fraction | None, amount(above_zero("--upper"), "Each --part is from 0 to this.", show_default=False)
-    ] = None,
-    l1: Annotated[
-        Fraction | None, amount(above_zero("--l1"), "The parts of a client add up to this at most.", show_default=False)
-    ] = None,
-    l2: Annotated[
-        Fraction | None, amount(above_zero("--l2"), "Instead: the root of their squares' sum.", show_default=False)
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(metavar="COUNT", help="Of the grid of numbers; 1,000 unless given.", show_default=False),
-    ] = None,
+    *,
+    answers: Answers,
     delta: Annotated[
         Fraction | None,
         amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
@@ -114,7 +125,7 @@ def init(
 
     task, key = new_task(
         question=question,
-        asked=_asked(value or [], number, part or [], (upper, l1, l2), steps),
+        asked=_asked(answers),
         epsilon=epsilon,
         delta=delta or Fraction(0),
         least_clients=least_clients,
@@ -329,23 +340,18 @@ def result(
     _show(organising.totals(_task(file)), confidence or CONFIDENCE, form)
 
 
-def _asked(
-    values: list[str],
-    number: str | None,
-    parts: list[str],
-    bounds: tuple[Fraction | None, Fraction | None, Fraction | None],
-    steps: int | None,
-) -> "Asked":
+def _asked(answers: Answers) -> "Asked":
     """Return the question that the options of `init` mean, or refuse those that do not belong together."""
     from lapwing.secure.task import Values, number_between, vector_within
 
-    upper, l1, l2 = bounds
+    values, number, parts, steps = answers.value or [], answers.number, answers.part or [], answers.steps
+    upper, l1, l2 = answers.upper, answers.l1, answers.l2
     if [bool(values), number is not None, bool(parts)].count(True) != 1:
         raise InvalidParameter("Give --value for each answer, --number with its bounds, like 0:120, or several --part.")
     if values and steps is not None:
         raise InvalidParameter("--steps is of the grid of numbers; leave it out.")
     whole = upper is not None and (l1 is None) != (l2 is None)
-    if whole != bool(parts) or (not parts and bounds != (None, None, None)):
+    if whole != bool(parts) or (not parts and (upper, l1, l2) != (None, None, None)):
         raise InvalidParameter("Several --part need --upper, and either --l1 or --l2; nothing else takes them.")
     if values:
         return Values(tuple(values))

@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
@@ -16,11 +16,14 @@ from lapwing.catalog.several_files import named
 from lapwing.catalog.source_names import catalog_beside, ending
 from lapwing.cli.column_options import bounds_of, types_of, values_of
 from lapwing.cli.console import complain
-from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, part_of_one
+from lapwing.cli.options import DEFAULT_CATALOG, Unreadable, above_zero, amount, grouped, part_of_one
 from lapwing.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from lapwing.collector.collector import Collector
+    from lapwing.server.listener import Endpoint
+    from lapwing.server.service import Service, ServiceSettings
+    from lapwing.server.workers import ProcessConfig
 
 EXAMPLE: Final = """\b
 Examples:
@@ -35,15 +38,20 @@ The first start makes the curator: it asks for a password on a terminal, or take
 LAPWING_CURATOR_PASSWORD. Ctrl-C or SIGTERM ends it when open questions are done."""
 
 
-def command(
-    sources: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="CATALOG | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port.")] = 8000,
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """Where the service listens."""
+
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port.")] = 8000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """What the service rests on: its people, the folders of data, its processes."""
+
     people: Annotated[
         str | None,
         typer.Option(
@@ -52,7 +60,7 @@ def command(
             "first ledger is, unless given.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     data: Annotated[
         list[Path] | None,
         typer.Option(
@@ -60,15 +68,22 @@ def command(
             help="Let curators register data sets whose files lie in it; may be repeated.",
             show_default=False,
         ),
-    ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Processes.")] = 1,
+    ] = None
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Processes.")] = 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """How callers reach the service safely, and by which address."""
+
     tls_cert: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A certificate with its chain, in PEM form.")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None,
+    ] = None
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, in PEM form.")] = None
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy on this machine speaks TLS with the callers.")
-    ] = False,
+    ] = False
     public_url: Annotated[
         str | None,
         typer.Option(
@@ -76,12 +91,19 @@ def command(
             help="Where callers find it, for the pages that tell them; needed behind a proxy, as https://dp.example.org.",
             show_default=False,
         ),
-    ] = None,
-    max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The largest request.")] = 1 << 20,
-    request_time: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to arrive.")] = 10.0,
+    ] = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What requests and answers are limited to."""
+
+    max_request: Annotated[int, typer.Option(metavar="BYTES", min=1024, help="The largest request.")] = 1 << 20
+    request_time: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to arrive.")] = 10.0
     answer_time: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="For a request to wait for its answer.")
-    ] = 120.0,
+    ] = 120.0
     threads: Annotated[
         int | None,
         typer.Option(
@@ -91,11 +113,11 @@ def command(
             help="Questions at once, of each worker; unless given as many as processors, and at least 2.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     rate: Annotated[
         float,
         typer.Option(metavar="N", min=0, help="Requests a second of one person at one worker; 0 for no limit."),
-    ] = 50.0,
+    ] = 50.0
     keep_answers: Annotated[
         int | None,
         typer.Option(
@@ -105,7 +127,7 @@ def command(
             help="For how long answers can be opened again; for ever, unless given.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     padding: Annotated[
         bool,
         typer.Option(
@@ -113,7 +135,14 @@ def command(
             help="Answer people who are not trusted with time at moments fixed before the charge. Without it, how long "
             "an answer takes can tell them about single people.",
         ),
-    ] = True,
+    ] = True
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """The reports of respondents that the service collects."""
+
     tasks: Annotated[
         list[Path] | None,
         typer.Option(
@@ -123,14 +152,14 @@ def command(
             "repeated.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     reports: Annotated[
         str,
         typer.Option(metavar="FOLDER | ADDRESS", help="With --task: where reports are kept; as --people."),
-    ] = "reports",
+    ] = "reports"
     batch: Annotated[
         int, typer.Option(metavar="COUNT", help="With --task: count and release so many reports together, or more.")
-    ] = 1,
+    ] = 1
     shuffle_delta: Annotated[
         Fraction | None,
         amount(
@@ -138,14 +167,57 @@ def command(
             "With --task: state what shuffling a batch promises at this delta.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     forged: Annotated[
         int, typer.Option(metavar="COUNT", help="With --shuffle-delta: of a batch, so many reports may be forged.")
-    ] = 0,
+    ] = 0
     candidates: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="With --task, for texts: the words, one a line.", show_default=False),
-    ] = None,
+    ] = None
+
+    def require_served(self, workers: int) -> None:
+        """Refuse options of reports without a task, and tasks in several processes.
+
+        Raises: InvalidParameter.
+        """
+        stated = {
+            "--batch": self.batch != 1,
+            "--shuffle-delta": self.shuffle_delta is not None,
+            "--forged": self.forged != 0,
+            "--candidates": self.candidates is not None,
+        }
+        for option, present in stated.items():
+            if present and not self.tasks:
+                raise InvalidParameter(f"{option} is of the reports of respondents: give the task by --task.")
+        if self.tasks and workers > 1:
+            raise InvalidParameter(
+                "One process takes the reports of a task. Serve with --workers 1, or serve tasks by a process of their "
+                "own, `lapwing local collect`."
+            )
+
+    def collecting(self) -> AbstractContextManager[dict[str, "Collector"]]:
+        """Return the opened collectors of the tasks, whose reports are in a folder or a database."""
+        from lapwing.cli.local.collect import collecting, shuffling_of, words_for
+        from lapwing.cli.local.estimate import read_task
+        from lapwing.server.log import log
+
+        def say(_: str, place: str) -> None:
+            _say(f"Released {place}")
+            log("reports released", place=place)
+
+        database = self.reports if self.reports.startswith(POSTGRES) else None
+        tasks = [read_task(task) for task in self.tasks or ()]
+        shuffling = shuffling_of(self.shuffle_delta, self.forged, "--shuffle-delta")
+        words = words_for(tasks, self.candidates)
+        return collecting(tasks, Path(self.reports), database, words, batch=self.batch, shuffling=shuffling, say=say)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What the service does beside its answers, and how it ends."""
+
     openid: Annotated[
         Path | None,
         typer.Option(
@@ -153,17 +225,17 @@ def command(
             help="An identity provider (OpenID Connect) by which people may sign in to the console, as a TOML file.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     refresh: Annotated[
         int | None,
         typer.Option(
             metavar="SECONDS", min=1, help="Fetch what comes from sources anew, that often.", show_default=False
         ),
-    ] = None,
+    ] = None
     parallel: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Queries of one person under way at one worker; 0 for no limit."),
-    ] = 64,
+    ] = 64
     webhook: Annotated[
         str | None,
         typer.Option(
@@ -172,150 +244,179 @@ def command(
             help="Send alarms there, as JSON: a full disk, a stopped data set, a process that died.",
             show_default=False,
         ),
-    ] = None,
-    grace: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")
-    ] = 30,
+    ] = None
+    grace: Annotated[int, typer.Option(metavar="SECONDS", min=0, help="For open requests, when the service ends.")] = 30
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """What protects a file of data, in the place of a catalog; all of it must be public knowledge."""
+
     privacy_unit: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Protect a file: whose row it is.", show_default=False)
-    ] = None,
-    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None,
-    delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None,
-    max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None,
+    ] = None
+    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "With a file: its budget.")] = None
+    delta: Annotated[Fraction | None, amount(part_of_one("--delta"), "With a file: its delta.")] = None
+    max_rows: Annotated[int | None, typer.Option(metavar="K", help="With a file: rows of a unit.")] = None
     types: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=TYPE,…", help="With a CSV file or JSON lines: types; columns not named are text."),
-    ] = None,
+    ] = None
     bounds: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN=LOWER:UPPER", help="With a file: public bounds.")
+    ] = None
+    values: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: public keys.")] = None
+    unreadable: Unreadable = None
+
+    def catalogs(self, paths: list[Path]) -> list[Path]:
+        """Return the catalogs to serve: those that are given, or that of the one file that this protects.
+
+        Raises: InvalidParameter for data that nothing protects, and for what protects no data; as `lw.protect`.
+        """
+        if self.privacy_unit is None:
+            self._require_catalogs(paths)
+            return paths
+        if len(paths) != 1 or self.epsilon is None:
+            raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
+        lw.protect(
+            paths[0],
+            privacy_unit=self.privacy_unit,
+            epsilon=self.epsilon,
+            delta=self.delta or 0,
+            max_rows_per_unit=self.max_rows,
+            types=None if self.types is None else types_of(self.types),
+            bounds=None if self.bounds is None else bounds_of(self.bounds),
+            domains=None if self.values is None else values_of(self.values),
+            unreadable=self.unreadable and self.unreadable.value,
+        ).close()
+        return [catalog_beside(named(paths[0]))]
+
+    def _require_catalogs(self, paths: list[Path]) -> None:
+        amounts = {"--epsilon": self.epsilon, "--delta": self.delta, "--max-rows": self.max_rows}
+        columns = {"--types": self.types, "--bounds": self.bounds, "--values": self.values}
+        described = {**amounts, **columns, "--unreadable": self.unreadable}
+        beside = [option for option, value in described.items() if value is not None]
+        if beside:
+            raise InvalidParameter(
+                f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself."
+            )
+        if any(ending(path) or path.is_dir() for path in paths):
+            raise InvalidParameter(
+                "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers "
+                "may reveal; or write a catalog with `lapwing init`, and serve that."
+            )
+
+
+@grouped
+def command(
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="CATALOG | DATA", help="Catalogs, or with --privacy-unit one file of data.", show_default=False
+        ),
     ] = None,
-    values: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B,…", help="With a file: public keys.")] = None,
-    unreadable: Unreadable = None,
+    *,
+    listening: Listening,
+    foundation: Foundation,
+    certificates: Certificates,
+    limits: Limits,
+    reports: Reports,
+    operation: Operation,
+    protection: Protection,
 ) -> None:
     """Serve data sets over HTTP, with people, tokens and allowances under one budget for each."""
     try:
         from lapwing.server import listener  # here: all of these need the extra `server`
-        from lapwing.server.first_curator import ensure_curator
-        from lapwing.server.log import log, open_log
-        from lapwing.server.openid.settings import read_settings
-        from lapwing.server.service import ServiceSettings
-        from lapwing.server.workers import ProcessConfig, opened, run_workers
+        from lapwing.server.log import open_log
+        from lapwing.server.workers import ProcessConfig
     except ModuleNotFoundError as missing:
         raise InvalidParameter(
             f"The service needs {missing.name}, which is not installed. Run `pip install 'lapwing-dp[server]'`."
         ) from None
     endpoint = listener.Endpoint(
-        host=host,
-        port=port,
-        certificate=tls_cert,
-        key=tls_key,
-        behind_proxy=behind_proxy,
-        public_url=public_url,
-        grace=grace,
+        host=listening.host,
+        port=listening.port,
+        certificate=certificates.tls_cert,
+        key=certificates.tls_key,
+        behind_proxy=certificates.behind_proxy,
+        public_url=certificates.public_url,
+        grace=operation.grace,
     )
-    settings = ServiceSettings(
-        most_bytes=max_request,
-        request_seconds=request_time,
-        answer_seconds=answer_time,
-        threads=threads or max(2, os.cpu_count() or 2),
-        rate=rate,
-        workers=workers,
-        keep_answers=keep_answers,
-        padded=padding,
-        folders=tuple(data or ()),
-        refresh=refresh,
-        openid=None if openid is None else read_settings(openid),
-        webhook=webhook,
-        parallel=parallel,
-    )
-    if openid is not None and endpoint.callers_address == listener.UNSAID:
+    settings = _settings(foundation, limits, operation)
+    if operation.openid is not None and endpoint.callers_address == listener.UNSAID:
         raise InvalidParameter("With --openid, say by --public-url where callers find it: they are sent back there.")
-    usual = [] if data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
-    paths = sources or usual
-    amounts = {"--epsilon": epsilon, "--delta": delta, "--max-rows": max_rows}
-    described = {**amounts, "--types": types, "--bounds": bounds, "--values": values, "--unreadable": unreadable}
-    beside = [option for option, value in described.items() if value is not None]
-    if privacy_unit is None and beside:
-        raise InvalidParameter(f"{beside[0]} goes with --privacy-unit and a file of data; a catalog says it itself.")
-    if privacy_unit is None and any(ending(path) or path.is_dir() for path in paths):
-        raise InvalidParameter(
-            "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers may "
-            "reveal; or write a catalog with `lapwing init`, and serve that."
-        )
-    if privacy_unit is not None:
-        if len(paths) != 1 or epsilon is None:
-            raise InvalidParameter("With --privacy-unit, give one file of data and --epsilon.")
-        lw.protect(
-            paths[0],
-            privacy_unit=privacy_unit,
-            epsilon=epsilon,
-            delta=delta or 0,
-            max_rows_per_unit=max_rows,
-            types=None if types is None else types_of(types),
-            bounds=None if bounds is None else bounds_of(bounds),
-            domains=None if values is None else values_of(values),
-            unreadable=unreadable and unreadable.value,
-        ).close()
-        paths = [catalog_beside(named(paths[0]))]
-    of_tasks = {"--batch": batch != 1, "--shuffle-delta": shuffle_delta is not None, "--forged": forged != 0}
-    for option, stated in {**of_tasks, "--candidates": candidates is not None}.items():
-        if stated and not tasks:
-            raise InvalidParameter(f"{option} is of the reports of respondents: give the task by --task.")
-    if tasks and workers > 1:
-        raise InvalidParameter(
-            "One process takes the reports of a task. Serve with --workers 1, or serve tasks by a process of their "
-            "own, `lapwing local collect`."
-        )
-    config = ProcessConfig(catalogs=tuple(paths), people=people, settings=settings, endpoint=endpoint)
+    usual = [] if foundation.data else [Path(os.environ.get("LAPWING_CATALOG", DEFAULT_CATALOG))]
+    catalogs = protection.catalogs(sources or usual)
+    reports.require_served(foundation.workers)
+    config = ProcessConfig(catalogs=tuple(catalogs), people=foundation.people, settings=settings, endpoint=endpoint)
     open_log()
     try:
-        with ExitStack() as stack:
-            service = stack.enter_context(opened(config, asking=workers == 1))
-            collecting = _collecting(tasks or [], reports, batch, (shuffle_delta, forged), candidates)
-            collectors = stack.enter_context(collecting)
-            curator = ensure_curator(service.people)
-            if curator is not None:
-                _say(f"{curator} was made the curator; the people are in {service.store.name}")
-                log("curator made", person=curator)
-            names = [served.name for served in service.datasets.everything()]
-            _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
-            if endpoint.callers_address == listener.UNSAID:
-                _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
-            else:
-                _say(f"Open {endpoint.callers_address}/console in a browser")
-                if curator is not None:
-                    _say(f"or log in by `lapwing login {curator} --server {endpoint.callers_address}`")
-            log("serving", datasets=names)
-            for collector in collectors.values():
-                _say(f"Collecting at {endpoint.callers_address}/local/{collector.task.id}/: {collector.task.question}")
-                _say_promises(collector)
-            if workers == 1:
-                service.executor.start()
-                listener.run(service, endpoint, collectors)
-        if workers > 1:
-            run_workers(config, workers)
+        _serve(config, foundation.workers, reports)
     except KeyboardInterrupt:  # uvicorn raises it again when all is closed
         _say("Ended.")
 
 
-def _collecting(
-    tasks: Sequence[Path], reports: str, batch: int, shuffle: tuple[Fraction | None, int], candidates: Path | None
-) -> AbstractContextManager[dict[str, "Collector"]]:
-    """Return the opened collectors of tasks, whose reports are in a folder or a database."""
-    from lapwing.cli.local.collect import collecting, shuffling_of, words_for
-    from lapwing.cli.local.estimate import read_task
+def _settings(foundation: Foundation, limits: Limits, operation: Operation) -> "ServiceSettings":
+    from lapwing.server.openid.settings import read_settings
+    from lapwing.server.service import ServiceSettings
+
+    return ServiceSettings(
+        most_bytes=limits.max_request,
+        request_seconds=limits.request_time,
+        answer_seconds=limits.answer_time,
+        threads=limits.threads or max(2, os.cpu_count() or 2),
+        rate=limits.rate,
+        workers=foundation.workers,
+        keep_answers=limits.keep_answers,
+        padded=limits.padding,
+        folders=tuple(foundation.data or ()),
+        refresh=operation.refresh,
+        openid=None if operation.openid is None else read_settings(operation.openid),
+        webhook=operation.webhook,
+        parallel=operation.parallel,
+    )
+
+
+def _serve(config: "ProcessConfig", workers: int, reports: Reports) -> None:
+    """Open all that is served, say where, and answer until the process is told to end."""
+    from lapwing.server import listener
+    from lapwing.server.workers import opened, run_workers
+
+    with ExitStack() as stack:
+        service = stack.enter_context(opened(config, asking=workers == 1))
+        collectors = stack.enter_context(reports.collecting())
+        _say_where(service, config.endpoint)
+        for collector in collectors.values():
+            address = f"{config.endpoint.callers_address}/local/{collector.task.id}/"
+            _say(f"Collecting at {address}: {collector.task.question}")
+            _say_promises(collector)
+        if workers == 1:
+            service.executor.start()
+            listener.run(service, config.endpoint, collectors)
+    if workers > 1:
+        run_workers(config, workers)
+
+
+def _say_where(service: "Service", endpoint: "Endpoint") -> None:
+    """Make the first curator, if there is none, and say where people and programs find what is served."""
+    from lapwing.server.first_curator import ensure_curator
+    from lapwing.server.listener import UNSAID
     from lapwing.server.log import log
 
-    def say(_: str, place: str) -> None:
-        _say(f"Released {place}")
-        log("reports released", place=place)
-
-    database = reports if reports.startswith(POSTGRES) else None
-    each = [read_task(task) for task in tasks]
-    shuffling = shuffling_of(*shuffle, "--shuffle-delta")
-    return collecting(
-        each, Path(reports), database, words_for(each, candidates), batch=batch, shuffling=shuffling, say=say
-    )
+    curator = ensure_curator(service.people)
+    if curator is not None:
+        _say(f"{curator} was made the curator; the people are in {service.store.name}")
+        log("curator made", person=curator)
+    names = [served.name for served in service.datasets.everything()]
+    _say(f"Serving {', '.join(names)} at {endpoint.callers_address}")
+    if endpoint.callers_address == UNSAID:
+        _say("Say by --public-url where callers find it: its pages name no address to send tokens to.")
+    else:
+        _say(f"Open {endpoint.callers_address}/console in a browser")
+        if curator is not None:
+            _say(f"or log in by `lapwing login {curator} --server {endpoint.callers_address}`")
+    log("serving", datasets=names)
 
 
 def _say_promises(collector: "Collector") -> None:

@@ -1,9 +1,10 @@
 """`lapwing lab`: run an experiment, list them, or make a page of all to hand out."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
@@ -12,11 +13,13 @@ from lapwing.cli.characters import to_json
 from lapwing.cli.charts import HELP, require_chart, write_chart
 from lapwing.cli.console import Fitted, new_table, note, on_terminal, print_text, show, text
 from lapwing.cli.lab.pages import as_csv, as_derivation, as_document, as_page, as_tables
-from lapwing.cli.options import TableFormat, above_zero, amount, between
+from lapwing.cli.options import TableFormat, above_zero, amount, between, grouped
 from lapwing.errors import InvalidParameter
 from lapwing.plots.files import require_pictures
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from lapwing.lab import Finding
@@ -42,65 +45,95 @@ class Against(StrEnum):
     both = "both"
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an experiment takes in the place of its own values."""
+
+    n: Annotated[int | None, typer.Option("--n", help="People.")] = None
+    k: Annotated[int | None, typer.Option("--k", help="Answers, questions, or members of a group.")] = None
+    d: Annotated[int | None, typer.Option("--d", help="Dimensions: columns or candidates.")] = None
+    delta: Annotated[Fraction | None, amount(between("--delta"), "δ, where one is needed.")] = None
+    repetitions: Annotated[
+        int | None, typer.Option("--repetitions", help="How often it is tried; there is no seed.")
+    ] = None
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Students of your own: .parquet or .csv.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return those that are given, by the names of `lab.run`.
+
+        Raises: InvalidParameter for a file that cannot be read.
+        """
+        numbers = {"n": self.n, "k": self.k, "d": self.d, "delta": self.delta, "repetitions": self.repetitions}
+        data = {} if self.data is None else {"data": _read_students(self.data)}
+        return {name: value for name, value in numbers.items() if value is not None} | data
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is written, and where."""
+
+    form: Annotated[
+        TableFormat | None, typer.Option("--format", help="Tables on a terminal, CSV in a pipe.", show_default=False)
+    ] = None
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None
+    html: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write a page with tables and charts, to hand out.")
+    ] = None
+    students: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the course's data set: .parquet or .csv.")
+    ] = None
+
+    def require_possible(self, name: str) -> None:
+        """Refuse what cannot be written, before anything runs.
+
+        Raises: InvalidParameter.
+        """
+        require_chart(self.plot)
+        if self.html is not None:
+            require_pictures("A page with charts")
+        if self.plot is not None and name == ALL:
+            raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
+
+
+@grouped
 def command(
     name: Annotated[
         str | None,
         typer.Argument(metavar="EXPERIMENT", help="Which; `all` for all of them. Without one they are listed."),
     ] = None,
+    *,
     epsilon: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER,...", help="In the place of the experiment's own; several make one table and one chart."
         ),
     ] = None,
-    n: Annotated[int | None, typer.Option("--n", help="People.")] = None,
-    k: Annotated[int | None, typer.Option("--k", help="Answers, questions, or members of a group.")] = None,
-    d: Annotated[int | None, typer.Option("--d", help="Dimensions: columns or candidates.")] = None,
-    delta: Annotated[Fraction | None, amount(between("--delta"), "δ, where one is needed.")] = None,
-    repetitions: Annotated[
-        int | None, typer.Option("--repetitions", help="How often it is tried; there is no seed.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Students of your own: .parquet or .csv.")
-    ] = None,
+    settings: Settings,
     against: Annotated[Against, typer.Option(help="What an attack is tried on.")] = Against.both,
     explain: Annotated[bool, typer.Option("--explain", help="Print where the predictions come from.")] = False,
     short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
-    form: Annotated[
-        TableFormat | None, typer.Option("--format", help="Tables on a terminal, CSV in a pipe.", show_default=False)
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write a page with tables and charts, to hand out.")
-    ] = None,
-    students: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the course's data set: .parquet or .csv.")
-    ] = None,
+    output: Output,
 ) -> int | None:
     """Try out what differential privacy promises, and what attacks can do: predicted beside observed."""
-    if students is not None:
-        _write_students(students)
-    epsilons = _epsilons(epsilon)
-    given: dict[str, Any] = {"n": n, "k": k, "d": d, "delta": delta, "repetitions": repetitions}
-    given = {parameter: value for parameter, value in given.items() if value is not None}
-    if data is not None:
-        given["data"] = _read_students(data)
+    if output.students is not None:
+        _write_students(output.students)
+    epsilons, given = _epsilons(epsilon), settings.given()
     if name is None:
-        if plot is not None or html is not None or explain or given or epsilon:
+        if output.plot is not None or output.html is not None or explain or given or epsilon:
             raise InvalidParameter("An option is for experiments: name one, or all.")
-        if students is None:
+        if output.students is None:
             _list()
         return None
     names = list(lw.lab.experiments()) if name == ALL else [name]
     if explain:
         show(*(part for each in names for part in as_derivation(each)))
         return None
-    require_chart(plot)
-    if html is not None:
-        require_pictures("A page with charts")
-    if plot is not None and name == ALL:
-        raise InvalidParameter("--plot is for one experiment; of all, --html FOLDER makes a page with every chart.")
-    shown = form or (TableFormat.table if on_terminal() else TableFormat.csv)
+    output.require_possible(name)
+    shown = output.form or (TableFormat.table if on_terminal() else TableFormat.csv)
     findings: dict[str, Finding] = {}
     for place, each in enumerate(names, start=1):
         if len(names) > 1 and shown is not TableFormat.table:
@@ -113,17 +146,21 @@ def command(
             print_text(as_csv({each: findings[each]}, head=place == 1))
     if shown is TableFormat.json:
         print_text(to_json([as_document(each, finding) for each, finding in findings.items()]))
+    _note_surprises(findings)
+    if output.plot is not None:
+        write_chart(findings[name].plot, output.plot)
+    if output.html is not None:
+        output.html.mkdir(parents=True, exist_ok=True)
+        (output.html / "index.html").write_text(as_page(findings), encoding="utf-8")
+        note("written", str(output.html / "index.html"))
+    return None if all(finding.holds for finding in findings.values()) else SURPRISED
+
+
+def _note_surprises(findings: "Mapping[str, Finding]") -> None:
     for each, finding in findings.items():
         for check in finding.checks:
             if not check.holds:
                 note("surprise", f"{each}: {check.what} is {check.observed:.6g}; predicted was {check.predicted:.6g}")
-    if plot is not None:
-        write_chart(findings[name].plot, plot)
-    if html is not None:
-        html.mkdir(parents=True, exist_ok=True)
-        (html / "index.html").write_text(as_page(findings), encoding="utf-8")
-        note("written", str(html / "index.html"))
-    return None if all(finding.holds for finding in findings.values()) else SURPRISED
 
 
 def _epsilons(said: str | None) -> list[Fraction]:

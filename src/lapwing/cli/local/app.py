@@ -1,10 +1,11 @@
 """`lapwing local`: the respondent adds the noise. Tasks, reports, estimates, and advice on mechanisms."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, final
 
 import typer
 
@@ -20,7 +21,7 @@ from lapwing.cli.local import task_mechanisms as mechanisms
 from lapwing.cli.local import task_options as options
 from lapwing.cli.local import typed_answers as typing
 from lapwing.cli.local.advise import Goal, advise_number, advise_shares
-from lapwing.cli.options import Report, above_zero, amount
+from lapwing.cli.options import Report, above_zero, amount, grouped
 from lapwing.errors import InvalidParameter, QueryRefused
 
 EXAMPLE: Final = """\b
@@ -100,21 +101,20 @@ def advise(
         advise_number(mechanisms.number_of(number or "", mechanisms.STEPS), goal, form)
 
 
-@app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
-def task(
-    question: options.Question,
-    opens: options.Opens,
-    closes: options.Closes,
-    epsilon: options.Epsilon,
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What may be answered: one kind of answer, or several questions."""
+
     value: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
-    ] = None,
+    ] = None
     text: Annotated[
         int | None, typer.Option(metavar="BYTES", help="Instead: any text of so many bytes.", show_default=False)
-    ] = None,
+    ] = None
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
-    ] = None,
+    ] = None
     attribute: Annotated[
         list[str] | None,
         typer.Option(
@@ -122,14 +122,39 @@ def task(
             help="Instead: several questions, each with A,B,… or LOWER:UPPER; repeat.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     joint: Annotated[
         bool,
         typer.Option("--joint", help="Each report tells all attributes, with a part of epsilon, for joint tables."),
-    ] = False,
-    steps: Annotated[
-        int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")
-    ] = mechanisms.STEPS,
+    ] = False
+    steps: Annotated[int, typer.Option(metavar="COUNT", help="Of the grid that numbers are rounded to.")] = (
+        mechanisms.STEPS
+    )
+
+    def require_one_kind(self) -> None:
+        """Refuse a task without an answer, with several kinds of them, and options that belong to another kind.
+
+        Raises: InvalidParameter.
+        """
+        value, attribute = self.value or None, self.attribute or None
+        _check_one_kind({"--value": value, "--text": self.text, "--number": self.number, "--attribute": attribute})
+        if value:
+            options.check_values("--value", value)
+        if not attribute:
+            options.check_unused({"--joint": self.joint}, "without --attribute")
+        if self.number is None and not attribute:
+            options.check_unused({"--steps": self.steps != mechanisms.STEPS}, "without a number")
+
+
+@app.command(epilog=TASK, short_help="Write a task: what is asked, and how answers are made noisy.")
+@grouped
+def task(
+    question: options.Question,
+    opens: options.Opens,
+    closes: options.Closes,
+    epsilon: options.Epsilon,
+    *,
+    answers: Answers,
     mechanism: Annotated[
         mechanisms.Kind, typer.Option(metavar="NAME", help=f"One of {', '.join(mechanisms.Kind)}.")
     ] = mechanisms.Kind.best,
@@ -137,9 +162,7 @@ def task(
         str | None,
         typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
     ] = None,
-    retention_days: options.Retention = 30,
-    output: options.Output = None,
-    force: options.Force = False,
+    written: options.Written,
 ) -> None:
     """Write a task. The most accurate mechanism is taken, for two values the coin, unless one is given.
 
@@ -147,23 +170,21 @@ def task(
     report tells one, drawn at random, with all of epsilon: that is the loss of the whole record. With --joint a report
     tells all, each with an equal part of epsilon, which add up to it.
     """
-    _check_one_kind({"--value": value or None, "--text": text, "--number": number, "--attribute": attribute or None})
-    hidden = unit or f"{'all answers' if attribute else 'one answer'} of one person"
-    terms = mechanisms.Terms(opens=opens, closes=closes, unit=hidden, retention_days=retention_days)
-    if value:
-        options.check_values("--value", value)
-    if not attribute:
-        options.check_unused({"--joint": joint}, "without --attribute")
-    if number is None and not attribute:
-        options.check_unused({"--steps": steps != mechanisms.STEPS}, "without a number")
-    if attribute:
-        made = mechanisms.task_of_attributes(question, attribute, steps, epsilon, mechanism, terms, joint=joint)
-    else:
-        answers = value or (
-            mechanisms.number_of(number, steps) if number is not None else mechanisms.text_of(text or 0)
+    answers.require_one_kind()
+    hidden = unit or f"{'all answers' if answers.attribute else 'one answer'} of one person"
+    terms = mechanisms.Terms(opens=opens, closes=closes, unit=hidden, retention_days=written.retention_days)
+    if answers.attribute:
+        made = mechanisms.task_of_attributes(
+            question, answers.attribute, answers.steps, epsilon, mechanism, terms, joint=answers.joint
         )
-        made = mechanisms.task_of_one(question, answers, epsilon, mechanism, terms)
-    options.write_task(made, output, force=force)
+    else:
+        allowed = answers.value or (
+            mechanisms.text_of(answers.text or 0)
+            if answers.number is None
+            else mechanisms.number_of(answers.number, answers.steps)
+        )
+        made = mechanisms.task_of_one(question, allowed, epsilon, mechanism, terms)
+    options.write_task(made, written.output, force=written.force)
 
 
 def _check_one_kind(answers: Mapping[str, object]) -> None:

@@ -1,14 +1,15 @@
 """`lapwing local rappor`: a task for any text, by Bloom filters and two layers of noise."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
 
 import lapwing as lw
 from lapwing.cli.local import task_options as options
-from lapwing.cli.options import above_zero, amount
+from lapwing.cli.options import above_zero, amount, grouped
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_BYTES
 from lapwing.local.client.rappor import MOST_BITS, MOST_COHORTS, MOST_HASHES
@@ -29,11 +30,23 @@ COHORTS: Final = 64
 Amount = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report may lose.", show_default=False)]
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a report is made of: a Bloom filter, in cohorts."""
+
+    bits: Annotated[int, typer.Option(metavar="COUNT", help="Bits of the Bloom filter.")] = BITS
+    hashes: Annotated[int, typer.Option(metavar="COUNT", help="Bits that an answer sets.")] = 1
+    cohorts: Annotated[int, typer.Option(metavar="COUNT", help="Cohorts that devices are in.")] = COHORTS
+
+
+@grouped
 def rappor(
     question: options.Question,
     opens: options.Opens,
     closes: options.Closes,
     epsilon: Amount,
+    *,
     forever: Annotated[
         Fraction | None,
         amount(
@@ -45,13 +58,9 @@ def rappor(
         list[str] | None, typer.Option(metavar="TEXT", help="What may be answered, if that is a list; repeat.")
     ] = None,
     most_bytes: Annotated[int, typer.Option(metavar="COUNT", help="The most bytes of an answer.")] = BYTES,
-    bits: Annotated[int, typer.Option(metavar="COUNT", help="Bits of the Bloom filter.")] = BITS,
-    hashes: Annotated[int, typer.Option(metavar="COUNT", help="Bits that an answer sets.")] = 1,
-    cohorts: Annotated[int, typer.Option(metavar="COUNT", help="Cohorts that devices are in.")] = COHORTS,
+    shape: Shape,
     unit: Annotated[str, typer.Option(metavar="TEXT", help="Whose answer is hidden.")] = "one answer of one person",
-    retention_days: options.Retention = 30,
-    output: options.Output = None,
-    force: options.Force = False,
+    written: options.Written,
 ) -> None:
     """Write a task for RAPPOR: any text may be answered, and later be looked for by candidates.
 
@@ -60,14 +69,16 @@ def rappor(
     """
     options.check_whole("--most-bytes", most_bytes, 1, MOST_BYTES)
     if value:
-        shape = {"--bits": bits != BITS, "--hashes": hashes != 1, "--cohorts": cohorts != COHORTS}
-        options.check_unused(shape | {"--most-bytes": most_bytes != BYTES}, "with --value")
+        filters = {"--bits": shape.bits != BITS, "--hashes": shape.hashes != 1, "--cohorts": shape.cohorts != COHORTS}
+        options.check_unused(filters | {"--most-bytes": most_bytes != BYTES}, "with --value")
     answers = tuple(value) if value else lw.local.client.Text(most_bytes)
-    mechanism = _basic(epsilon, forever, value) if value else _made(epsilon, forever, bits, hashes, cohorts)
-    task = lw.local.new_task(
-        question, answers, mechanism, opens=opens, closes=closes, unit=unit, retention_days=retention_days
+    mechanism = (
+        _basic(epsilon, forever, value) if value else _made(epsilon, forever, shape.bits, shape.hashes, shape.cohorts)
     )
-    options.write_task(task, output, force=force)
+    task = lw.local.new_task(
+        question, answers, mechanism, opens=opens, closes=closes, unit=unit, retention_days=written.retention_days
+    )
+    options.write_task(task, written.output, force=written.force)
 
 
 def _made(epsilon: Fraction, forever: Fraction | None, bits: int, hashes: int, cohorts: int) -> "Rappor":

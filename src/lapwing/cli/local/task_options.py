@@ -1,11 +1,12 @@
 """Options that the commands of `lapwing local` share, what refuses them by their name, and how a task is written."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, final
 
 import typer
 
@@ -38,6 +39,16 @@ Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report m
 Retention = Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is there.")]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How long reports are kept, and where a task is written."""
+
+    retention_days: Retention = 30
+    output: Output = None
+    force: Force = False
 
 
 def write_task(task: "Task", output: Path | None, *, force: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from lapwing.cli import first_contact, options
+from lapwing.cli import options
 from lapwing.cli.first_contact import Protection, open_asked
 from lapwing.cli.question import require_at_most_one
 from lapwing.cli.shell.shell import Settings, Shell
@@ -28,7 +28,7 @@ A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing
 Tab completes tables, columns, functions and listed values."""
 
 
-@first_contact.protecting
+@options.grouped
 def command(
     data: Annotated[
         Path | None,
@@ -36,15 +36,13 @@ def command(
     ] = None,
     epsilon: options.Epsilon = None,
     error: options.Error = None,
-    catalog: options.CatalogFile = options.DEFAULT_CATALOG,
-    server: options.Server = None,
-    dataset: options.Dataset = None,
     *,
+    place: options.Place,
     protection: Protection,
 ) -> None:
     """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
     require_at_most_one(epsilon, error)
-    with open_asked(data, protection, catalog, server, dataset) as session:
+    with open_asked(data, protection, place) as session:
         shell = Shell(session, Settings(epsilon=epsilon, error=error))
         if not sys.stdin.isatty():
             _answer(shell, piped())

@@ -11,6 +11,7 @@ from lapwing.catalog.suggestions import meant
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
 from lapwing.cli.answer_formats import Format, require_xlsx
 from lapwing.cli.console import labelled, note, show
+from lapwing.cli.first_contact import Question
 from lapwing.cli.shell.statements import WORDS, is_command
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.plots.files import require_suffix
@@ -101,15 +102,8 @@ class Shell:
 
     def _explain(self, question: str) -> None:
         asked = self.settings
-        explain.show_preview(
-            self.session,
-            question,
-            (),
-            epsilon=asked.epsilon,
-            error=asked.error,
-            delta=asked.delta,
-            verbose=asked.verbose,
-        )
+        price = Question(text=question, epsilon=asked.epsilon, error=asked.error, delta=asked.delta)
+        explain.show_preview(self.session, price, verbose=asked.verbose)
 
     def _look_at_budget(self) -> None:
         try:
