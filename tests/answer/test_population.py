@@ -14,6 +14,8 @@ from scipy import stats
 import lapwing as lw
 from lapwing.answer import Answer, population
 from lapwing.answer.population import population_intervals
+from lapwing.mechanisms import RoundedGaussian
+from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.query.derivation.derived import NoisyCells
 from lapwing.query.derivation.noisy_trees import NoisyTrees
 from lapwing.query.measures.distribution import Distribution
@@ -71,6 +73,7 @@ def cells(answer: Answer, x: np.ndarray, half: np.ndarray, people: Any = None) -
         if people is not None:
             kept = kept & people
         law: Any = answer.mechanisms[measure]
+        law = RoundedGaussian(sigma=law.scale) if isinstance(law, CombinedNoise) else law  # of as much noise
         match measure:
             case Count():
                 measures[measure] = law.release(kept.sum(axis=1))

@@ -1,6 +1,6 @@
 """Identical questions that overlap: what happens between looking for an answer and paying for one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: floa
     look, other_asked, begun = stored.look_up, list[Any](), list[bool]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
-        def late(priced: Quote, key: str, kept: Sequence[StoredAnswer], access: Access) -> Any:
-            found = look(priced, key, kept, access)
+        def late(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access) -> Any:
+            found = look(priced, answers, access)
             if not begun:
                 begun.append(True)
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())

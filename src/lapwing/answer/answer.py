@@ -18,7 +18,7 @@ from lapwing.answer.presentation import EndArray, caption, html_table
 from lapwing.answer.python_values import Cell, cells
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
-from lapwing.mechanisms.additive import CHOICES, NoiseLaw
+from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lapwing.answer.consistent import ConsistentAnswer
-    from lapwing.plots import Plot
+    from lapwing.plots.specifications import Plot
 
 CONFIDENCE: Final = 0.95
 
@@ -220,12 +220,9 @@ class Answer:
         with their parts; means and all other columns are computed anew. Adjusted numbers are biased: add up raw ones.
         Intervals stay those of the raw answer, and so does the choice of rows by HAVING and LIMIT, and their order.
         """
-        from lapwing.answer.consistent import ConsistentAnswer, adjusted  # here: few answers are made consistent
+        from lapwing.answer.consistent import ConsistentAnswer, adjusted_numbers  # here: few answers are made so
 
-        deviations = {m: self.mechanisms[m].standard_deviation for m in self._released.measures}
-        measures, changed = self._released.measures, tuple[Measure, ...]()
-        if not any(self.mechanisms[m].name in CHOICES for m in measures):  # which are no numbers to be adjusted
-            measures, changed = adjusted(self.plan.question, measures, deviations)
+        measures, changed = adjusted_numbers(self.plan.question, self._released.measures, self.mechanisms)
         kept = replace(self._kept, measures={m: values[self._places_kept] for m, values in measures.items()})
         rows = self._with_windows(kept).taken(self._places_shown)
         return ConsistentAnswer(self.plan, self._rows, rows, changed)

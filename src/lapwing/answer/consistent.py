@@ -23,6 +23,7 @@ from lapwing.answer.python_values import Cell, cells
 from lapwing.answer.rounding import Wholes, in_whole_numbers
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
+from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.query.derivation.columns import Column, IndexArray
 from lapwing.query.derivation.comparing import differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of
@@ -83,6 +84,15 @@ class ConsistentAnswer:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the view to anything that reads Arrow (polars, pandas, DuckDB)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def adjusted_numbers(
+    question: Question, measures: Mapping[Measure, IntArray], mechanisms: Mapping[Measure, NoiseLaw]
+) -> tuple[Mapping[Measure, IntArray], tuple[Measure, ...]]:
+    """Return what `adjusted` does of released integers; choices, which are no numbers to be adjusted, as they are."""
+    if any(mechanisms[measure].name in CHOICES for measure in measures):
+        return measures, ()
+    return adjusted(question, measures, {measure: mechanisms[measure].standard_deviation for measure in measures})
 
 
 def adjusted(

@@ -25,12 +25,18 @@ Laplace noise goes the same way, in pure ledgers. How far e − d·f strays from
 two Laplace numbers of these scales (`mechanisms.laplace_combinations`), with halves for rounding as above. T rises with
 |d|; so a line is above it up to D if at each of some points it is at least what T is at the next. Of a variance, each
 number's scale is its margin, and the quantile for the three scales together takes the place of the root.
+
+Sum and count that are computed from the same noisy numbers (`mechanisms.combined_noise`) go the same way: e − d·f is
+Σ (w_j − d·v_j)·X_j, with their weights w and v. How far it strays is known for every d, in units of z of its deviations
+a convex function of d again; and of Laplace noise it rises with the size of each weight, so that between two means it
+is at most what it is for the larger size of each. A line in |d| lies above both sides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil
 from typing import Final, final
 
@@ -38,8 +44,10 @@ import numpy as np
 
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.combined_noise import CombinedNoise, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
+from lapwing.mechanisms.merged_gaussian import MergedGaussian
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.query.derivation import intervals
@@ -66,7 +74,7 @@ _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
 
-_Law = RoundedGaussian | ReconstructedGaussian | DiscreteLaplace
+_Law = RoundedGaussian | ReconstructedGaussian | MergedGaussian | DiscreteLaplace | CombinedNoise
 
 
 @final
@@ -108,7 +116,8 @@ def joint_margins(
 
 def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     """Return the noise of some numbers if all of it is of one kind."""
-    gaussian = [law for law in laws if isinstance(law, RoundedGaussian | ReconstructedGaussian)]
+    laws = _apart_from_others(laws)
+    gaussian = [law for law in laws if isinstance(law, RoundedGaussian | ReconstructedGaussian | MergedGaussian)]
     if len(gaussian) == len(laws):
         slacks = [_HALF if isinstance(law, RoundedGaussian) else law.slack for law in gaussian]
         return _Noise([law.sigma for law in gaussian], slacks, gaussian=True)
@@ -116,6 +125,14 @@ def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     if len(laplace) < len(laws):
         return None
     return _Noise([continuous_scale(law.scale) for law in laplace], [_HALF] * len(laplace), gaussian=False)
+
+
+def _apart_from_others(laws: Sequence[NoiseLaw]) -> Sequence[NoiseLaw]:
+    """Return laws with those of numbers of a vector, each of which is another measured one, as they are measured."""
+    shared = [law for law in laws if isinstance(law, CombinedNoise)]
+    if len({law.weights for law in shared}) < len(shared):
+        return laws
+    return [(law.alone or law) if isinstance(law, CombinedNoise) else law for law in laws]
 
 
 def _alone(value: Derived) -> Average | Variance | None:
@@ -151,11 +168,40 @@ def _apart(furthest: int, by_sum: _Law, by_count: _Law, chance: Fraction) -> tup
     Remembered, as these numbers are public, and the same for all questions of the same columns at one price.
     """
     noise = _noise((by_sum, by_count))
+    if noise is None and isinstance(by_sum, CombinedNoise) and isinstance(by_count, CombinedNoise):
+        return _line_above_combined(by_sum, by_count, furthest, chance)
     if noise is None:
         return None
     line = _line_above_gaussian if noise.gaussian else _line_above_laplace
     least, most = line(noise.scales[0], furthest * noise.scales[1], chance)
     return _up(least + noise.slacks[0]), _up((most - least) / furthest + noise.slacks[1])
+
+
+def _line_above_combined(
+    by_sum: CombinedNoise, by_count: CombinedNoise, farthest: int, chance: Fraction
+) -> tuple[Fraction, Fraction]:
+    """Return a and b with a + b·|d| above what e − d·f strays by, for means d up to so many steps from the origin."""
+    laws = by_sum.laws
+
+    def at(mean: Fraction) -> tuple[Fraction, ...]:
+        return tuple(w - mean * v for w, v in zip(by_sum.weights, by_count.weights, strict=True))
+
+    def line(side: int) -> tuple[Fraction, Fraction]:
+        if not any(isinstance(law, DiscreteLaplace) for law in (*by_sum.used, *by_count.used)):
+            least = strays(at(Fraction(0)), by_sum.laws, chance)
+            return least, (strays(at(Fraction(side * farthest)), by_sum.laws, chance) - least) / farthest
+        places = [Fraction(farthest * point, _POINTS) for point in range(_POINTS + 1)]
+        first, *others = (
+            strays(
+                tuple(max(map(abs, pair)) for pair in zip(at(side * near), at(side * far), strict=True)), laws, chance
+            )
+            for near, far in pairwise(places)
+        )
+        return first, max((most - first) / place for most, place in zip(others, places[1:], strict=False))
+
+    lines = [line(1), line(-1)]
+    least, slope = max(first for first, _ in lines), max(0, *(slope for _, slope in lines))
+    return _up(least + by_sum.rounding), _up(slope + by_count.rounding)
 
 
 def _line_above_gaussian(scale: Fraction, farthest: Fraction, chance: Fraction) -> tuple[Fraction, Fraction]:

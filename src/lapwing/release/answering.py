@@ -54,15 +54,18 @@ def wordings_of(requests: Sequence[Request]) -> Wordings:
     if len(requests) == 1:  # without hashing its plan, which takes a part of all that a small question does
         return lambda _: wording_of(requests[0])
     pairs = [(priced, one) for one in reversed(requests) for priced in (one.priced, *one.priced.searches)]
+    pairs += [(one.priced.vector.bought, one) for one in reversed(requests) if one.priced.vector is not None]
     return {priced.question: wording_of(one) for priced, one in pairs}.get
 
 
 def released(requests: Sequence[Request], access: Access) -> Sequence[Release]:
     """Return the released numbers of each request: of a question that stands there twice, the same."""
-    if len(requests) == 1:
+    if len(requests) == 1 and requests[0].priced.vector is None:
         return release_all([requests[0].priced], access)
+    from lapwing.release.measured import released_as_asked  # here: it takes several numbers
+
     distinct = {request.priced.question: request.priced for request in requests}
-    released = dict(zip(distinct, release_all(tuple(distinct.values()), access), strict=True))
+    released = dict(zip(distinct, released_as_asked(tuple(distinct.values()), access), strict=True))
     return [released[request.priced.question] for request in requests]
 
 

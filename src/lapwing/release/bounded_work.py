@@ -7,8 +7,10 @@ served to everybody: nothing is computed for it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lapwing.errors import QueryRefused
+from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.work import MULTIPLE, Work, work_of
 from lapwing.release.request import Access, Request
 from lapwing.release.usable import is_stored
@@ -26,6 +28,12 @@ def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
         raise refusal
 
 
+def _measured(request: Request) -> Plan:
+    """Return a plan with what is measured in the place of its numbers."""
+    vector = request.priced.vector
+    return request.plan if vector is None else replace(request.plan, question=vector.bought.question)
+
+
 def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
     if any(request.plan.question.units_of_row > 1 for request in requests):
         return QueryRefused(
@@ -33,7 +41,7 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
             "to people whom the curator trusts with time",
             remedy="Join on the privacy unit too, or ask the curator for a grant that trusts you with time.",
         )
-    each = [work_of(request.plan) for request in requests]
+    each = [work_of(_measured(request)) for request in requests]
     work = Work(most=sum(one.most for one in each), reading=max((one.reading for one in each), default=1))
     if not work.excessive:
         return None

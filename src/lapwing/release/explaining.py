@@ -23,6 +23,7 @@ from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
 from lapwing.release.answering import bound_of, notes_of, sum_of
 from lapwing.release.composing import in_place_of, settled_if_stored, source_columns
+from lapwing.release.measured import notes_on_vector
 from lapwing.release.previews import (
     at_widest,
     column_previews,
@@ -133,7 +134,10 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
     plan, priced = request.plan, request.priced
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
     key, known = key_of(plan.question), not plan.unsettled and not plan.constants
-    lookup = look_up(priced, key, access.ledger.answers(key), access) if known else Purchase(key=key, bought=priced)
+    lookup = look_up(priced, access.ledger.answers, access) if known else Purchase(key=key, bought=priced)
+    if priced.vector is not None and isinstance(lookup, Purchase) and lookup.bought.question == plan.question:
+        # An answer with a noise for each number is made sharper: so it keeps one for each.
+        request = replace(request, priced=priced.vector.before)
     searches = [_lacking(search, access) for search in priced.searches if search.question not in bounds]
     own = () if isinstance(lookup, Release) else (lookup.bought,)
     return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=(*searches, *own))
@@ -141,8 +145,7 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
 
 def _lacking(search: Quote, access: Access) -> Quote:
     """Return what is bought of a search: where a stored answer is made sharper, only what it lacks."""
-    key = key_of(search.question)
-    lookup = look_up(search, key, access.ledger.answers(key), access)
+    lookup = look_up(search, access.ledger.answers, access)
     return lookup.bought if isinstance(lookup, Purchase) else search
 
 
@@ -190,7 +193,7 @@ def _preview(buying: _Buying, state: State, access: Access, assuming_count: int 
         bound=bound_of(plan.question.lineage),
         measures=(*previews_of(priced, plan), *at_widest(plan, priced, measure_previews(priced, names))),
         columns=unpromised(plan, column_previews(plan, priced, names, assuming_count)),
-        notes=(*notes_of(buying.request, access), *buying.notes, *public),
+        notes=(*notes_of(buying.request, access), *buying.notes, *notes_on_vector(plan, priced), *public),
         delta=priced.delta,
         sharpens=isinstance(buying.lookup, Purchase) and buying.lookup.further is not None,
         assuming_count=assuming_count,

@@ -46,7 +46,7 @@ from lapwing.release.cells import cells_of, columns_of, exact_values
 from lapwing.release.refusals import exhausted, stands_against
 from lapwing.release.request import Access, Release
 from lapwing.release.selecting import chosen, selected_by_counts, selected_keys
-from lapwing.release.stored import Purchase, charge_of, key_of, look_up, payload_of
+from lapwing.release.stored import Purchase, charge_of, key_of, keys_of, look_up, payload_of
 from lapwing.release.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ def _release(
     batch: Sequence[Quote], then: Sequence[Quote], access: Access, charges: list[Charged], answers: list[Release]
 ) -> None:
     """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
-    waiting, keys = None, [key_of(priced.question) for priced in batch]
+    waiting, keys = None, [key for priced in batch for key in keys_of(priced)]
     while True:  # all anew after a wait: data may have changed meanwhile, too
         # 1. Compare.
         state, kept = access.ledger.look_up(keys)  # of answers that come after this state, the charge knows
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
-        lookups = [look_up(*known, access) for known in zip(batch, keys, kept, strict=True)]
+        lookups = [look_up(priced, dict(zip(keys, kept, strict=True)).__getitem__, access) for priced in batch]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)

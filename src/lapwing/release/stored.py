@@ -4,7 +4,7 @@ A stored answer is served again for nothing, or sharpened for the difference.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -91,8 +91,19 @@ class Purchase:
     further: Sharpening | None = None
 
 
-def look_up(priced: Quote, key: str, kept: Sequence[StoredAnswer], access: Access) -> Release | Purchase:
-    """Return the stored answer to a question, or what is to be bought; `kept` are the answers to its `key`."""
+def keys_of(priced: Quote) -> tuple[str, ...]:
+    """Return the keys under which an answer may be kept: as it was bought before, and as it would be bought now."""
+    own, vector = (key_of(priced.question),), priced.vector
+    return own if vector is None else (*own, key_of(vector.bought.question))
+
+
+def look_up(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access) -> Release | Purchase:
+    """Return the stored answer to a question, or what is to be bought; `answers` are those to a key."""
+    if (vector := priced.vector) is not None:
+        before = look_up(vector.before, answers, access)
+        now = before if isinstance(before, Release) or before.further else look_up(vector.bought, answers, access)
+        return now if vector.is_bought or isinstance(now, Release) else before
+    kept = answers(key := key_of(priced.question))
     if not kept:
         if priced.question.selection.relation.sources:
             from lapwing.release.bought_before import look_up_before  # here: few plans were others before

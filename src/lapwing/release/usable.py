@@ -10,7 +10,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.plan.plan import Plan
 from lapwing.release.request import Access, Release, Request
 from lapwing.release.searches import settled, stored_searches
-from lapwing.release.stored import key_of, look_up
+from lapwing.release.stored import look_up
 from lapwing.release.verdicts import unusable
 
 REMEDY = (
@@ -42,5 +42,4 @@ def is_stored(request: Request, access: Access) -> bool:
         if len(bounds) < len({search.question for search in request.priced.searches}):
             return False
         request, _ = settled(request, bounds, access)
-    key = key_of(request.priced.question)
-    return isinstance(look_up(request.priced, key, access.ledger.answers(key), access), Release)
+    return isinstance(look_up(request.priced, access.ledger.answers, access), Release)

@@ -51,7 +51,9 @@ def calibrate_together(
 
     def of_leaf(plan: Plan) -> Quote:
         own = priced[asked_by(plan)]
-        return replace(own, searches=(*own.searches, *map(of_leaf, plan.constants)))
+        # What is asked first is looked for as it is: it is measured number by number.
+        first = [quote if quote.vector is None else quote.vector.before for quote in map(of_leaf, plan.constants)]
+        return replace(own, searches=(*own.searches, *first))
 
     return tuple(composed_of(plan, of_leaf, loss.nothing()) for plan in plans)
 

@@ -8,9 +8,10 @@ and says nothing about the data. Guarantee: the losses of the chosen mechanisms 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from lapwing.catalog.model import Budget
-from lapwing.errors import InvalidParameter, QueryRefused
+from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CellMechanism, Mechanism
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
@@ -26,8 +27,10 @@ from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.one_noise import with_one_noise
 from lapwing.query.pricing.selections import ChoiceQuote, KeySelectionQuote, choosing, selecting
-from lapwing.query.relations.contribution import Share
 from lapwing.query.sensitivity.stability import SensitivityBound, of_question
+
+if TYPE_CHECKING:
+    from lapwing.query.pricing.measured_vectors import Vector
 
 CONFIDENCE = Fraction(95, 100)
 
@@ -42,12 +45,16 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMeasure:
-    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price."""
+    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price.
+
+    Of measures in which a row has one share in all (`one_share`), of which this is one, each states its part of a loss.
+    """
 
     measure: Measure
     candidate: SensitivityBound
     mechanism: CellMechanism
     instead: CellMechanism | None = None
+    among: int = 1
 
     @property
     def accepted(self) -> tuple[CellMechanism, ...]:
@@ -56,7 +63,8 @@ class NoisyMeasure:
 
     def loss(self, kind: str) -> Loss:
         """Return what releasing this measure loses."""
-        return self.mechanism.loss(self.candidate.sensitivity, kind)
+        loss = self.mechanism.loss(self.candidate.sensitivity, kind)
+        return loss if self.among == 1 else loss.from_amount(loss.amount / self.among)
 
     def half_width(self, confidence: Fraction) -> Fraction:
         """Return the half-width of a cell's interval, in units of the measure: a public fact.
@@ -77,6 +85,7 @@ class Quote:
         loss: the price, without that of the searches.
         searches: the questions that find bounds for this one; they are bought first, each at its own price.
         sources: of a plan that is over the answers to others, these in its place.
+        vector: what is measured, if that is other numbers; the terms say what those that follow from them err by.
     """
 
     question: Question
@@ -86,6 +95,7 @@ class Quote:
     searches: tuple["Quote", ...] = ()
     choosing: ChoiceQuote | None = None
     sources: tuple["Quote", ...] = ()
+    vector: "Vector | None" = None
 
     @property
     def delta(self) -> Fraction:
@@ -102,6 +112,7 @@ class Quote:
         spent = spent if self.choosing is None else spent + self.choosing.loss
         for term in self.terms:
             spent = spent + term.loss(self.loss.kind)
+        spent = spent if self.vector is None else self.vector.bought.loss  # which is checked as here
         if not spent <= self.loss:
             raise InvalidParameter("the mechanisms of a question lose more than its price; this is a bug in Lapwing")
 
@@ -125,38 +136,27 @@ def at_loss(
     plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], loss: Loss, budget: Budget, delta: Fraction
 ) -> Quote:
     """Price a plan at a loss, shared among its measures as it says."""
-    priced = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
+    priced = numbers = at_price(plan.question, bounds, loss, shares_of(plan, loss, budget, selects=bool(delta)), delta)
     formula = not plan.question.keys and isinstance(plan.outputs[0].value, FunctionCall)
     if plan.question.distributions or plan.limit or formula:
         from lapwing.query.pricing.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)
-    return with_one_noise(priced, plan.asked, _narrowest) if delta else priced
+    priced = with_one_noise(priced, plan.asked, _narrowest) if delta else priced
+    if len(priced.terms) > 1:
+        from lapwing.query.pricing.measured_vectors import as_vector  # here: it takes several numbers
+
+        priced = as_vector(priced, numbers, plan, budget, _narrowest)
+    return priced
 
 
 def shares_of(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tuple[Fraction, ...]:
-    """Return the part of a loss's amount that each measure gets, then that of the selection of keys if there is one.
-
-    Where an aggregate says an epsilon, its measures get what that alone would be charged; the others share the rest
-    evenly.
-    """
+    """Return the part of a loss's amount that each measure gets, then that of the selection of keys if there is one."""
     if not (selects or plan.asked.shares or plan.asked.weights) and loss.amount:  # as mostly: evenly
         return (loss.amount / max(1, among := len(plan.question.measures)),) * among
-    said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
-    weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]
-    if selects:
-        chosen = plan.asked.selection
-        said, weights = [*said, None if chosen is None else Share(epsilon=chosen)], [*weights, Fraction(1)]
-    fixed = [None if share is None else request(share.epsilon, budget).amount / share.among for share in said]
-    rest = loss.amount - sum(amount for amount in fixed if amount is not None)
-    others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)
-    if rest < 0 or (others and rest == 0):
-        raise QueryRefused(
-            "The aggregates of the question ask for more than its price", remedy="Give a larger epsilon, or them less."
-        )
-    return tuple(
-        rest * weight / others if amount is None else amount for weight, amount in zip(weights, fixed, strict=True)
-    )
+    from lapwing.query.pricing.said_shares import said_shares  # here: few questions say any
+
+    return said_shares(plan, loss, budget, selects=selects)
 
 
 def at_price(

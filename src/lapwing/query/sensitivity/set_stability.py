@@ -40,3 +40,11 @@ def _is_never(side: Expression, union: Union, place: int) -> bool:
     """Tell whether no row of a part of a union is in a side, which is a column that is FALSE there."""
     made = union.definitions(side) if isinstance(side, ColumnReference) else ()
     return bool(made) and made[place].value == FALSE
+
+
+def of_sets(measure: CountOfSets, selection: Selection, *, replace_one: bool) -> tuple[int, str]:
+    """Return how far one unit moves the one cell of a count, and why."""
+    lowered, raised = moved(measure, selection)
+    most = lowered + raised if replace_one else max(lowered, raised)
+    what = f"the rows of a unit bring at most {raised} values in, and keep at most {lowered} out"
+    return most, f"{what}, one unit for another" if replace_one else what

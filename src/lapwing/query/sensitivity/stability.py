@@ -151,7 +151,10 @@ def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[S
     if question.units_of_row > 1:
         return (_packed(question, measure),)
     if isinstance(measure, CountOfSets) and question.cells == 1:
-        return (_of_sets(measure, question, neighbouring == "replace_one"),)
+        from lapwing.query.sensitivity.set_stability import of_sets  # here: few questions need it
+
+        most, reason = of_sets(measure, question.selection, replace_one=neighbouring == "replace_one")
+        return (_candidate(most, most**2, reason),)
     return sensitivity_bounds(
         measure,
         rows_per_unit=question.selection.rows_per_unit,
@@ -160,15 +163,6 @@ def _of_part(question: Question, measure: Measure, neighbouring: str) -> tuple[S
         neighbouring=neighbouring,
         groups=question.groups_per_unit,
     )
-
-
-def _of_sets(measure: CountOfSets, question: Question, replace_one: bool) -> SensitivityBound:
-    from lapwing.query.sensitivity.set_stability import moved  # here: few questions need it
-
-    lowered, raised = moved(measure, question.selection)
-    most = lowered + raised if replace_one else max(lowered, raised)
-    what = f"the rows of a unit bring at most {raised} values in, and keep at most {lowered} out"
-    return _candidate(most, most**2, f"{what}, one unit for another" if replace_one else what)
 
 
 def _packed(question: Question, measure: Measure) -> SensitivityBound:

@@ -1,0 +1,132 @@
+"""What a number errs by that is computed from several noisy numbers of the same rows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Final, Self, final
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray
+from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
+from lapwing.exact.entropy import SYSTEM, Entropy
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
+from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
+from lapwing.mechanisms.merged_gaussian import MergedGaussian
+from lapwing.mechanisms.noisy import TAIL_BITS, Sensitivity
+from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.amounts import Number, probability
+from lapwing.privacy.measures import MEASURES, Loss
+
+_HALF: Final = Fraction(1, 2)
+Normal = RoundedGaussian | MergedGaussian | ReconstructedGaussian
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CombinedNoise:
+    """What Σ w_j·y_j, rounded to an integer, errs by, where each y_j is an integer with independent noise of its own.
+
+    It is post-processing: it adds no noise. Numbers with the same `laws`, in one answer, are computed from the same
+    y_j; so the covariance of two of them is Σ w_j·w'_j·Var(y_j), but for roundings.
+
+    Proof of the half-width. Normal noise of y_j is within its slack of N(0, σ_j²), so that the sum is within
+    Σ |w_j|·slack_j of N(0, Σ w_j²σ_j²). A discrete Laplace number is within ½ of one that strays no farther than a
+    continuous L_j (`laplace_combinations`), so that the sum is within Σ |w_j|/2 of one that strays no farther than
+    Σ w_j·L_j. Rounding adds ½, if weights are no integers. An integer that is off by at most h is off by at most ⌊h⌋.
+
+    Args:
+        weights: of each of the noisy numbers, in steps of the number that is computed per step of theirs.
+        laws: of their noise: normal, or all of it discrete Laplace; at most three of the latter have a weight.
+        amount: the part of the price of all of them that this number is said to take.
+    """
+
+    name: ClassVar[str] = "measured together"
+    weights: tuple[Fraction, ...]
+    laws: tuple[NoiseLaw, ...]
+    amount: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        normal = all(isinstance(law, Normal) for law in self.used)
+        if not self.used or not (normal or all(isinstance(law, DiscreteLaplace) for law in self.used)):
+            raise InvalidParameter("Numbers are combined whose noise is normal, or is discrete Laplace noise.")
+
+    @property
+    def used(self) -> tuple[NoiseLaw, ...]:
+        """The laws of those that have a weight."""
+        return tuple(law for weight, law in zip(self.weights, self.laws, strict=True) if weight)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the number is an integer without rounding."""
+        return all(weight.denominator == 1 for weight in self.weights)
+
+    @property
+    def alone(self) -> NoiseLaw | None:
+        """The law of the noisy number that this one is, if it is just one of them."""
+        return self.used[0] if sorted(self.weights)[-1] == sum(map(abs, self.weights)) == 1 else None
+
+    @property
+    def scale(self) -> Fraction:
+        """The root of the sum of the squares of the scales, each times its weight."""
+        pairs = zip(self.weights, self.laws, strict=True)
+        return square_root_up(sum(((weight * law.scale) ** 2 for weight, law in pairs), Fraction(0)), 45)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise, to floating-point accuracy; where an end is rounded, it is a half as often as not."""
+        pairs = zip(self.weights, self.laws, strict=True)
+        squares = [(float(weight) * law.standard_deviation) ** 2 for weight, law in pairs]
+        return math.sqrt(math.fsum([*squares, 0 if self.is_whole else 1 / 8]))
+
+    def half_width(self, confidence: Number) -> int:
+        """Return an h that is certified to have P(|error| ≤ h) ≥ confidence."""
+        if self.alone is not None:
+            return self.alone.half_width(confidence)
+        return math.floor(strays(self.weights, self.laws, 1 - probability(confidence, "confidence")) + self.rounding)
+
+    @property
+    def rounding(self) -> Fraction:
+        """How far rounding moves the number at most."""
+        return Fraction(0) if self.is_whole else _HALF
+
+    def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
+        """Return the part of the price that the number is said to take."""
+        return MEASURES[kind].from_amount(self.amount)
+
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """Return how far one unit moves the number."""
+        return float(sensitivity.l2_squared) ** 0.5
+
+    def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
+        """Refuse: what it is computed from is released."""
+        raise InvalidParameter("a number that is computed from others gets no noise; this is a bug in Lapwing")
+
+    def record(self) -> list[str]:
+        """Refuse: a ledger keeps the numbers that it is computed from."""
+        raise InvalidParameter("a number that is computed from others is not stored; this is a bug in Lapwing")
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Refuse: a ledger keeps the numbers that it is computed from."""
+        raise InvalidParameter("a number that is computed from others is not stored; this is a bug in Lapwing")
+
+
+@lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question
+def strays(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...], chance: Fraction) -> Fraction:
+    """Return an h with P(|Σ w_j·X_j| > h) ≤ chance, for independent noise X_j: normal, or discrete Laplace."""
+    pairs = [(abs(weight), law) for weight, law in zip(weights, laws, strict=True) if weight]
+    normal = [(weight, law) for weight, law in pairs if isinstance(law, Normal)]
+    if len(normal) == len(pairs):
+        variance = sum(((weight * law.sigma) ** 2 for weight, law in normal), Fraction(0))
+        quantile = enclose_tightly(normal_two_sided_quantile_ball, chance, bits=TAIL_BITS).upper
+        return quantile * square_root_up(variance) + sum(weight * _slack(law) for weight, law in normal)
+    scales = [weight * continuous_scale(law.scale) for weight, law in pairs]
+    return combination_quantile(scales, chance) + sum(weight for weight, _ in pairs) / 2
+
+
+def _slack(law: Normal) -> Fraction:
+    return _HALF if isinstance(law, RoundedGaussian) else law.slack

@@ -1,0 +1,386 @@
+"""Numbers about the same rows measured as one vector: fewer numbers, from which those that are asked for follow.
+
+Counts and sums of the same rows, by the same keys, repeat what the others say, and each of them is one-sided: a row
+moves SUM(x), x in [0, h], by 0 to h and never by −h, so that half of the ball in which noise must hide it is empty. So
+of N rows with values x_i in [l, h] the planner measures N and Σ (x_i − (l + h)/2), each with noise of its own, and the
+rest is arithmetic: SUM = Σ (x_i − m) + m·N, with m = (l + h)/2. A count of the rows with a condition is the sum of an
+x_i in {0, 1}. Where a middle is no whole number of steps, Σ (2x_i − (l + h)) is measured, in half steps.
+
+Guarantee. What is measured is a question like any other (`Vector.bought`): measures of the same rows by the same keys,
+each with its sensitivity (`query.stability`), its noise, and its loss; these add up to the price. What is shown is
+post-processing. Nothing here is trusted for privacy: an error here may make an answer wrong, and not less private.
+
+The split. Let d sums be asked for whose values are one-sided, and let N take the share p of the price, each centred sum
+(1 − p)/d. In units of a row's range normal noise of N has a variance of 1/p, of a centred sum of d/(4(1 − p)), so that
+SUM has (1/p + d/(1 − p))/4, times what one number has for the whole price. It is least for p = 1/(1 + √d), where it is
+(1 + √d)²/4, and would be d with a noise for each of d sums. Laplace noise of N has the scale 1/p, and p = 1/(1 +
+d^(2/3)). That is the choice of Lebeda (arXiv 2408.06853) for d sums, and with d = 1 an even one.
+
+Several ways to write the vector are tried, with that split and an even one: sums of the rows where x is not NULL around
+the count of these rows; and all numbers around the count of all rows, a NULL adding 0. In a pure ledger a third one is
+Σ (x − l) and Σ (h − x), of which a row has one share (`one_share`): N is their sum over h − l. One is taken where no
+number that is asked for errs by more than with a noise of its own, and the one that gains most. That follows from
+text, catalog and price alone. Signed columns, whose middle is 0, gain nothing and keep a noise for each.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from math import isqrt, lcm, log
+from typing import Final, final
+
+import numpy as np
+
+from lapwing.catalog.model import Budget
+from lapwing.errors import InvalidParameter
+from lapwing.exact.arrays import IntArray, product, total
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.noise_above import NoiseAboveThreshold
+from lapwing.privacy.measures import PureDP
+from lapwing.query.expressions import logic
+from lapwing.query.expressions.conversion import nullable, number, rescale
+from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.measures.measures import Count, Measure, Sum
+from lapwing.query.plan.plan import Plan, Question, without_unread
+from lapwing.query.pricing.one_noise import Narrowest, with_one_noise
+from lapwing.query.pricing.one_share import parts_of_row, with_one_price
+from lapwing.query.pricing.quote import CONFIDENCE, Quote, at_price, bounds_of
+from lapwing.query.relations.relation import ProtectedRows
+
+Row = Mapping[Measure, Fraction]
+"""What a number is: of each measure of which it is computed, how many times it is taken, in steps of both."""
+Rows = Mapping[Measure, Row]
+Shares = Mapping[Measure, Fraction]
+"""Of the price of all numbers of a vector, the part that the noise of each measure is for."""
+
+_WIDE: Final = 64
+"""Steps from which a range that has no whole middle is taken around the step below it: a row then adds a 65th more."""
+_WORSE: Final = 1.005
+"""How many times as far a number may err as with a noise of its own: shares of a price are rounded."""
+_GAIN: Final = 0.02
+"""The least that is gained, as a sum of logarithms of deviations."""
+_FINE: Final = 1 << 40
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vector:
+    """What is measured in the place of the numbers of a question.
+
+    Args:
+        before: the quote with a noise for each number; what was bought so is as good, and is looked for first.
+        bought: the question that is measured.
+        weights: of each number of the question in order, those of the measures.
+        is_bought: whether it is measured if nothing is stored; not if `before` is a choice in place of numbers, which
+            numbers that were measured serve.
+    """
+
+    before: Quote
+    bought: Quote
+    weights: tuple[tuple[Fraction, ...], ...]
+    is_bought: bool = True
+
+    def laws(self, measured: Sequence[NoiseLaw]) -> tuple[NoiseLaw, ...]:
+        """Return what each number of the question errs by, given what the measured ones do."""
+        bare = tuple(law.law if isinstance(law, NoiseAboveThreshold) else law for law in measured)
+        kind, terms = self.before.loss.kind, self.before.terms
+        own = dict(zip(self._names, measured, strict=True))
+        among = [term for term in terms if term.measure not in own or self._is_shared(term.measure)]
+        paid = sum((term.loss(kind).amount for term in among), Fraction(0))
+        found: list[NoiseLaw] = []
+        for term, weights in zip(terms, self.weights, strict=True):
+            law = own.get(term.measure)
+            if law is not None and (isinstance(law, NoiseAboveThreshold) or not self._is_shared(term.measure)):
+                found.append(law)
+            else:
+                found.append(CombinedNoise(weights=weights, laws=bare, amount=paid / max(1, len(among))))
+        return tuple(found)
+
+    def values(self, measured: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        """Return the numbers of the question, rounded to integers, a half to the nearest even one."""
+        return tuple(_combined(weights, measured) for weights in self.weights)
+
+    @property
+    def _names(self) -> tuple[Measure, ...]:
+        return self.bought.question.measures
+
+    def _is_shared(self, measure: Measure) -> bool:
+        """Tell whether other numbers are computed from a measure, too."""
+        place = self._names.index(measure)
+        return sum(bool(weights[place]) for weights in self.weights) > 1
+
+
+def _combined(weights: Sequence[Fraction], measured: Sequence[IntArray]) -> IntArray:
+    bottom = lcm(*(weight.denominator for weight in weights))
+    parts = [
+        product(values, np.array([int(weight * bottom)], dtype=object))
+        for weight, values in zip(weights, measured, strict=True)
+        if weight
+    ]
+    tops = reduce(total, parts)
+    down, rest = tops // bottom, tops % bottom
+    up = (2 * rest > bottom) | ((2 * rest == bottom) & (down % 2 == 1))
+    return total(down, up.astype(np.int64))
+
+
+def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
+    """Return a quote that measures a vector where that errs less; of a choice one that such numbers serve, too.
+
+    Args: numbers: the quote of noise on every number, if some are chosen instead.
+    """
+    if all(term.instead is None for term in priced.terms):
+        return with_vector(priced, plan, budget, narrowest)
+    vector = with_vector(numbers, plan, budget, narrowest).vector
+    return priced if vector is None else replace(priced, vector=replace(vector, before=priced, is_bought=False))
+
+
+def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
+    """Return a quote that measures the numbers of a question as one vector, if that errs less; else it as it is.
+
+    Args: narrowest: as in `one_noise`.
+    """
+    question = priced.question
+    unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
+    if unlike or question.choosing or question.units_of_row > 1 or plan.constants:
+        return priced
+    eligible = [m for m in question.measures if isinstance(m, Count | Sum) and _is_plain(m)]
+    if len(eligible) < 2:
+        return priced
+    best, least = priced, -_GAIN
+    pure, forms = isinstance(priced.loss, PureDP), _Forms(eligible, question)
+    tried: list[tuple[Rows, Shares, tuple[Expression, ...]]] = [
+        (rows, _shares(rows, even=even, pure=pure), ()) for rows in forms.centred() for even in (False, True)
+    ]
+    if pure and budget.neighbouring == "add_remove":
+        tried += forms.with_one_price()
+    for rows, shares, arguments in tried:
+        found = _quote(priced, plan, budget, rows, shares, arguments, narrowest)
+        gain = None if found is None or shares.keys() == set(eligible) else _gain(priced, found)
+        if found is not None and gain is not None and gain < least:
+            best, least = found, gain
+    return best
+
+
+def _is_plain(measure: Count | Sum) -> bool:
+    return measure.clamp is None and not (isinstance(measure, Sum) and measure.averaged)
+
+
+# ---- what is measured ------------------------------------------------------------------------------------------------
+
+
+class _Forms:
+    """Ways to compute the numbers of a question from others."""
+
+    def __init__(self, eligible: Sequence[Count | Sum], question: Question) -> None:
+        never = frozenset(column.name for column in question.table.columns if not column.nullable)
+        never = never if isinstance(question.selection.relation, ProtectedRows) else frozenset()
+        self.eligible = eligible
+        self.support = {measure: _support(measure.argument, never) for measure in eligible}
+        counts = {self.support[measure]: measure for measure in reversed(eligible) if isinstance(measure, Count)}
+        self.counts = {"": Count(), **{support: count for support, count in counts.items() if support}}
+
+    def centred(self) -> Iterator[Rows]:
+        """Yield sums around the counts of their rows, and all numbers around the count of all rows."""
+        apart = dict[Measure, Row]()
+        for measure in self.eligible:
+            count = self.counts.get(self.support[measure])
+            if isinstance(measure, Count):
+                apart[measure] = {count or measure: Fraction(1)}
+            else:
+                apart[measure] = {measure: Fraction(1)} if count is None else _around(measure, count)
+        yield apart
+        if any(self.support.values()):
+            yield {m: _of_all(m, apart[m]) if self.support[m] else apart[m] for m in self.eligible}
+
+    def with_one_price(self) -> Iterator[tuple[Rows, Shares, tuple[Expression, ...]]]:
+        """Yield the numbers of each expression by what is above its least value, and below its greatest one."""
+        rows: dict[Measure, Row] = {measure: {measure: Fraction(1)} for measure in self.eligible}
+        counts = [measure for measure in self.eligible if isinstance(measure, Count)]
+        sums: dict[Expression, list[Sum]] = {}
+        for measure in self.eligible:
+            if isinstance(measure, Sum):
+                sums.setdefault(self._argument(measure), []).append(measure)
+        arguments, shares = list[Expression](), dict[Measure, Fraction]()
+        # Of several expressions without NULL one can have the count of all rows; of one with NULL only if none has it.
+        for argument, summed in sorted(sums.items(), key=lambda item: bool(self._rows_of(*item))):
+            support, kind = self._rows_of(argument, summed), Sum(argument=argument).type
+            alike = [count for count in counts if self.support[count] == support and rows[count] == {count: 1}]
+            every = [count for count in counts if not self.support[count] and rows[count] == {count: 1}]
+            every = every if support else []
+            low, high = kind.low or 0, kind.high or 0
+            if low == high or len(summed) + len(alike) + len(every) < 2:
+                continue
+            parts = parts_of_row(argument, with_null=bool(every))
+            share = Fraction(1, high - low)
+            of_rows = {parts[0]: share, parts[1]: share}
+            for sum_ in summed:
+                apart = (low - sum_.origin) * share
+                rows[sum_] = {parts[0]: 1 + apart} | ({parts[1]: apart} if apart else {})
+            rows |= dict.fromkeys(alike, of_rows)
+            rows |= dict.fromkeys(every, of_rows | {parts[-1]: Fraction(1)})
+            arguments.append(argument)
+            size = len(summed) + len(alike) + len(every)
+            shares |= dict.fromkeys(parts, Fraction(size, len(self.eligible)))
+        if arguments:
+            others = {measure for row in rows.values() for measure in row} - shares.keys()
+            yield rows, shares | dict.fromkeys(others, Fraction(1, len(self.eligible))), tuple(arguments)
+
+    def _rows_of(self, argument: Expression, summed: Sequence[Sum]) -> str:
+        """Return in which rows an expression of sums is not NULL."""
+        return self.support[summed[0]] if argument == summed[0].argument else ""
+
+    def _argument(self, measure: Sum) -> Expression:
+        """Return the expression of a sum; where nothing counts its rows, one that is 0 in place of NULL."""
+        if self.support[measure] in self.counts or measure.origin:
+            return measure.argument
+        return logic.coalesce(measure.argument, _zero(measure.step))
+
+
+def _support(argument: Expression | None, never: frozenset[str]) -> str:
+    """Name the rows where an argument is not NULL: none if these are all."""
+    if argument is None or not nullable(argument, never):
+        return ""
+    match argument:
+        case Operation(function="case", arguments=(condition, value, Literal(value=None))) if not nullable(
+            value, never
+        ):
+            return str(condition)
+    return str(argument)
+
+
+def _around(measure: Sum, count: Count) -> Row:
+    """Return a sum as the centred one and a number of times the count of its rows."""
+    low, high = measure.type.low or 0, measure.type.high or 0
+    if low + high == 2 * measure.origin:
+        return {measure: Fraction(1)}
+    if (low + high) % 2 == 0 or high - low > _WIDE:
+        middle = (low + high) // 2
+        centred, times, part = replace(measure, origin=middle), middle - measure.origin, Fraction(1)
+    else:
+        halves = rescale(measure.argument, measure.step / 2)
+        centred, times, part = Sum(argument=halves, origin=low + high), low + high - 2 * measure.origin, Fraction(1, 2)
+    return {centred: part} | ({count: times * part} if times else {})
+
+
+def _of_all(measure: Count | Sum, row: Row) -> Row:
+    """Return a number of some rows as that of all rows, to which the others add 0; row: as it is without that."""
+    if isinstance(measure, Sum):
+        count = next((part for part in row if isinstance(part, Count)), None)
+        if count is not None:
+            times = row[count]
+            parts = {part: weight * times for part, weight in _of_all(count, {}).items()}
+            return {part: weight for part, weight in row.items() if part != count} | parts
+        if measure.origin or measure not in row:
+            return row
+        return _around(Sum(argument=logic.coalesce(measure.argument, _zero(measure.step))), Count())
+    one, none = number(Fraction(1)), number(Fraction(0))
+    match measure.argument:
+        case None:
+            return {measure: Fraction(1)}
+        case Operation(function="case", arguments=(condition, Literal(value=Fraction()), Literal(value=None))):
+            return _around(Sum(argument=logic.case([condition], [one], none)), Count())
+        case argument:
+            return _around(Sum(argument=logic.case([logic.is_null(argument)], [none], one)), Count())
+
+
+def _zero(step: Fraction) -> Expression:
+    return rescale(number(Fraction(0)), step)
+
+
+def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
+    """Return the part of the price of all that each measure of a vector gets: a count with its sums by the split.
+
+    Measures that no count is with, and counts that no sum is with, get what each number would.
+    """
+    measures = list(dict.fromkeys(measure for row in rows.values() for measure in row))
+    blocks: dict[Measure, list[Measure]] = {}
+    for row in rows.values():
+        count, sums = next((m for m in row if isinstance(m, Count)), None), [m for m in row if isinstance(m, Sum)]
+        for centred in sums:
+            base = count if count is not None else next((b for b, s in blocks.items() if centred in s), centred)
+            blocks.setdefault(base, [])
+            if centred is not base and centred not in blocks[base]:
+                blocks[base].append(centred)
+        if count is not None:
+            blocks.setdefault(count, [])
+    held = {centred for sums in blocks.values() for centred in sums}
+    blocks = {base: sums for base, sums in blocks.items() if base not in held}
+    sizes = {
+        base: sum(any(m == base or m in sums for m in row) for row in rows.values()) for base, sums in blocks.items()
+    }
+    whole = sum(sizes.values())
+    shares = dict.fromkeys(measures, Fraction(0))
+    for base, sums in blocks.items():
+        part, many = Fraction(sizes[base], whole), len(sums)
+        if not sums:
+            shares[base] += part
+            continue
+        power = _root(many**2, 3) if pure else _root(many, 2)
+        first = Fraction(1, 1 + many) if even else 1 / (1 + power)
+        shares[base] += part * first
+        for centred in sums:
+            shares[centred] += part * (1 - first) / many
+    return shares
+
+
+def _root(number: int, degree: int) -> Fraction:
+    """Return about the root of an integer, as a fraction of a public size."""
+    if degree == 2:
+        return Fraction(isqrt(number * _FINE), isqrt(_FINE))
+    return Fraction(round(number ** (1 / 3) * (1 << 20)), 1 << 20)
+
+
+# ---- what it costs, and what it gains --------------------------------------------------------------------------------
+
+
+def _quote(
+    priced: Quote,
+    plan: Plan,
+    budget: Budget,
+    rows: Rows,
+    shares: Shares,
+    arguments: Sequence[Expression],
+    narrowest: Narrowest,
+) -> Quote | None:
+    """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
+
+    Args: arguments: the expressions of whose measures several have one price.
+    """
+    question, loss, delta = priced.question, priced.loss, priced.delta
+    others = [measure for measure in question.measures if measure not in rows]
+    measures = tuple(sorted({*others, *shares}, key=str))
+    selection = without_unread(question.selection, question.keys, measures)
+    asked = replace(question, measures=measures, selection=selection)
+    each = loss.amount / (len(question.measures) + bool(delta))
+    parts = [each * len(rows) * shares[m] if m in shares else Fraction(0) for m in measures]
+    parts = [part + (each if m in others else 0) for m, part in zip(measures, parts, strict=True)]
+    weights = tuple(
+        tuple(rows.get(measure, {measure: Fraction(1)}).get(m, Fraction(0)) for m in measures)
+        for measure in question.measures
+    )
+    bought = at_price(asked, bounds_of(asked, budget), loss, (*parts, *([each] if delta else [])), delta)
+    try:
+        for argument in arguments:
+            bought = with_one_price(bought, argument, neighbouring=budget.neighbouring)
+        bought = replace(bought, loss=loss)
+        bought = with_one_noise(bought, plan.asked, narrowest) if delta else bought
+        vector = Vector(before=priced, bought=bought, weights=weights)
+        laws = vector.laws([term.mechanism for term in bought.terms])
+    except InvalidParameter:
+        return None
+    terms = tuple(replace(term, mechanism=law) for term, law in zip(priced.terms, laws, strict=True))
+    return replace(priced, terms=terms, selecting=bought.selecting, vector=vector)
+
+
+def _gain(priced: Quote, found: Quote) -> float | None:
+    """Return the sum of the logarithms of what is gained, below 0; None where a number errs by more."""
+    gain = 0.0
+    for own, now in zip(priced.terms, found.terms, strict=True):
+        before, after = own.mechanism.standard_deviation, now.mechanism.standard_deviation
+        wider = now.mechanism.half_width(CONFIDENCE) > _WORSE * own.mechanism.half_width(CONFIDENCE)
+        if after > _WORSE * before or wider:
+            return None
+        gain += log(after / before) if after else 0.0
+    return gain

@@ -1,0 +1,51 @@
+"""Numbers that were asked for, from those that were measured in their place (`query.measured_vectors`)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lapwing.answer import Note
+from lapwing.query.expressions.expression import written_in
+from lapwing.query.measures.measures import Measure, Sum
+from lapwing.query.plan.measure_names import measure_names
+from lapwing.query.plan.plan import Plan
+from lapwing.query.pricing.quote import Quote
+from lapwing.release.notes import MEASURED_TOGETHER
+from lapwing.release.release import release_all
+from lapwing.release.request import Access, Release
+
+
+def released_as_asked(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote] = ()) -> tuple[Release, ...]:
+    """Answer priced questions as `release_all` does, and compute their numbers where others were measured.
+
+    Guarantee, Raises: as `release_all`; what is computed is post-processing.
+    """
+    return tuple(map(_as_asked, batch, release_all(batch, access, then=then)))
+
+
+def notes_on_vector(plan: Plan, priced: Quote) -> tuple[str, ...]:
+    """Say which numbers are measured, where others follow from them."""
+    if priced.vector is None or not priced.vector.is_bought:
+        return ()
+    question = priced.vector.bought.question
+    names = measure_names(replace(plan, question=question, outputs=()))
+    named = [_named(measure, names[measure]) for measure in question.measures]
+    return (Note(f"measured together: {', '.join(named)}; all numbers follow from these", MEASURED_TOGETHER),)
+
+
+def _named(measure: Measure, name: str) -> str:
+    """Name a measured number by what it is of; a sum of 0 and 1 is a count."""
+    if not isinstance(measure, Sum) or not measure.origin:
+        return name
+    middle = measure.origin * measure.step
+    if (measure.type.low, measure.type.high, middle) == (0, 2, Fraction(1, 2)):
+        return f"count of {' and '.join(sorted(written_in(measure.argument)))} less half of the rows"
+    return f"{name} around {float(middle):,.10g}"
+
+
+def _as_asked(priced: Quote, answer: Release) -> Release:
+    vector = priced.vector
+    if vector is None or answer.question == priced.question:
+        return answer
+    mechanisms, values = vector.laws(answer.mechanisms), vector.values(answer.values)
+    return replace(answer, question=priced.question, mechanisms=mechanisms, values=values)

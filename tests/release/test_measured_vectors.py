@@ -1,0 +1,410 @@
+"""Numbers about the same rows measured as one vector: what it gains, what it loses, and what stays free.
+
+How far a unit moves what is measured is found by running neighbours; losses are written down anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lapwing.errors import InvalidParameter
+from lapwing.exact.entropy import SYSTEM
+from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
+from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.pricing import measured_vectors, one_share
+from lapwing.query.pricing.quote import CONFIDENCE, Quote
+from lapwing.release.cells import cells_of, exact_values
+from lapwing.release.notes import MEASURED_TOGETHER, code_of
+from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
+
+THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
+NEVER_NULL = 'cost = { type = "float", lower = 0, upper = 8, step = 0.5, nullable = false }'
+
+
+def asked(folder: Path, columns: str, budget: str = GDP, *, rest: str = "", most: int = 1, **price: Any) -> Quote:
+    write(folder, [])
+    described = catalog(folder, budget=budget, most=most)
+    return priced(f"SELECT {columns} FROM visits{rest}", described, **(price or {"epsilon": Fraction(1, 10)}))
+
+
+def ratios(found: Quote) -> list[float]:
+    """What each number errs by, in units of what it would err by with a noise of its own at the same price."""
+    assert found.vector is not None
+    assert found.vector.bought.loss == found.loss == found.vector.before.loss
+    pairs = zip(found.terms, found.vector.before.terms, strict=True)
+    return [now.mechanism.standard_deviation / own.mechanism.standard_deviation for now, own in pairs]
+
+
+def flags(many: int) -> str:
+    return ", ".join(f"COUNT(*) FILTER (WHERE code > {place}) AS c{place}" for place in range(many))
+
+
+# ---- what is gained --------------------------------------------------------------------------------------------------
+
+WHOLE = "COUNT(COALESCE(cost, 0)) AS n, SUM(COALESCE(cost, 0)) AS s"
+"""Of numbers that are never NULL."""
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "most"),
+    [
+        (f"{WHOLE}, AVG(COALESCE(cost, 0)) AS a", "gdp", [0.84, 0.60, 0.84]),
+        (f"{WHOLE}, AVG(COALESCE(cost, 0)) AS a", "zcdp", [0.84, 0.60, 0.84]),
+        (f"{WHOLE}, AVG(COALESCE(cost, 0)) AS a", "pure", [0.50, 0.35, 0.50]),
+        (WHOLE, "gdp", [1.0, 0.72]),
+        (flags(2), "gdp", [0.86] * 2),
+        (flags(5), "gdp", [0.73] * 5),
+        (flags(10), "gdp", [0.67] * 10),
+        (flags(3), "pure", [0.91] * 3),
+        (flags(10), "pure", [0.68] * 10),
+        ("AVG(COALESCE(cost, 0)) AS a", "pure", [0.72, 0.72]),
+        ("COUNT(*) AS n, COUNT(age) AS m, SUM(age) AS s", "pure", [0.48, 0.58, 0.36]),
+        ("COUNT(*) AS n, SUM(cost) AS s, COUNT(*) FILTER (WHERE code > 0) AS m", "gdp", [0.90, 0.70, 0.70]),
+    ],
+)
+def test_numbers_err_by_less_at_the_same_price(tmp_path: Path, columns: str, kind: str, most: list[float]) -> None:
+    found = asked(tmp_path, columns, BUDGETS[kind])
+    assert all(now <= wanted + 0.002 for now, wanted in zip(sorted(ratios(found)), sorted(most), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("x", "low", "high"),
+    [("COALESCE(cost, 0)", 0, 8), ("GREATEST(COALESCE(cost, 2), 2)", 2, 8), ("COALESCE(age, 0)", -1, 3)],
+)
+def test_the_gain_is_the_one_that_was_derived(tmp_path: Path, x: str, low: int, high: int) -> None:
+    """For bounds l and h, r = l/h: √((1 + r²)/3) and √((1 + r²)/2) in gdp, √(1 + r²)/3 in pure, of the sum."""
+    r = low / high
+    two, three = f"COUNT(*) AS n, SUM({x}) AS s", f"COUNT(*) AS n, SUM({x}) AS s, AVG({x}) AS a"
+    for columns, kind, wanted in [
+        (three, "gdp", sqrt((1 + r * r) / 3)),
+        (two, "gdp", sqrt((1 + r * r) / 2)),
+        (three, "pure", sqrt(1 + r * r) / 3),
+    ]:
+        found = asked(tmp_path, columns, BUDGETS[kind])
+        gains = {str(term.measure): gain for term, gain in zip(found.terms, ratios(found), strict=True)}
+        (sum_gain,) = [gain for name, gain in gains.items() if name.startswith("SUM") and "- 0;" in name]
+        assert sum_gain == pytest.approx(wanted, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ("COUNT(*) AS n, AVG(COALESCE(cost, 0)) AS a", "gdp"),  # which are a count and a centred sum
+        ("SUM(cost - 4) AS s, SUM(age - 1) AS t", "gdp"),  # signed
+        (flags(2), "pure"),
+        ("COUNT(DISTINCT person) AS n, SUM(cost) AS s", "gdp"),
+    ],
+)
+def test_where_a_noise_for_each_is_as_good_it_stays(tmp_path: Path, columns: str, kind: str) -> None:
+    assert asked(tmp_path, columns, BUDGETS[kind]).vector is None
+
+
+def test_no_number_errs_by_more_at_any_price(tmp_path: Path) -> None:
+    columns = f"{THREE}, COUNT(size) AS m, {flags(2)}, SUM(age) AS t, COUNT(DISTINCT town) AS d"
+    for kind, epsilon in product(BUDGETS, (Fraction(1, 100), 1, 20)):
+        found = asked(tmp_path, columns, BUDGETS[kind], epsilon=epsilon)
+        if found.vector is not None:
+            assert max(ratios(found)) <= 1.005
+            pairs = zip(found.terms, found.vector.before.terms, strict=True)
+            assert all(now.half_width(CONFIDENCE) <= 1.005 * own.half_width(CONFIDENCE) for now, own in pairs)
+
+
+def test_a_column_without_null_shares_one_count(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    from lapwing.catalog.toml import loads  # here alone: a catalog that promises it
+    from tests.support.release.small import CATALOG
+
+    text = CATALOG.format(budget=GDP, unit="person", table="max_rows_per_unit = 1", plan="", age="")
+    text = text.replace('cost = { type = "float", lower = 0, upper = 8, step = 0.5 }', NEVER_NULL)
+    found = priced(
+        "SELECT COUNT(*) AS n, AVG(cost) AS a FROM visits", loads(text, file="s", folder=tmp_path), epsilon=1
+    )
+    assert found.vector is not None
+    assert [type(measure) for measure in found.vector.bought.question.measures] == [Count, Sum]
+
+
+# ---- privacy: what a unit moves, by running neighbours ---------------------------------------------------------------
+
+UNITS: list[list[dict[str, Any]]] = [
+    [row(9, cost=cost, age=age, plan=plan, size=size) for cost, age, plan, size in rows]
+    for rows in [
+        [(0.0, -1, "a", 0), (0.0, -1, "a", 0)],
+        [(8.0, 3, "a", 10), (8.0, 3, "a", 10)],
+        [(8.0, 3, "a", 10), (8.0, 3, "b", 10)],
+        [(0.0, 3, "a", 0), (8.0, -1, "b", 10)],
+        [(None, None, "a", None), (None, None, "a", None)],
+        [(None, 3, "b", None), (4.0, None, "a", 5)],
+        [(4.5, 1, None, 5)],
+    ]
+]
+OTHERS = [row(n, cost=n % 9, age=n % 4 - 1, plan="ab"[n % 2]) for n in range(4)]
+FORMS = [
+    (THREE, ""),
+    (f"{THREE}, COUNT(cost) AS m", " GROUP BY plan"),
+    ("COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a", " GROUP BY ROLLUP (plan)"),
+    (f"SUM(size) AS s, {flags(3)}", " GROUP BY plan"),
+    ("COUNT(*) AS n, COUNT(age) AS m, SUM(age) AS s, SUM(cost) AS t", " WHERE size > 0"),
+]
+
+
+def moved(folder: Path, bought: Quote, budget: str) -> Iterator[list[list[int]]]:
+    """Yield by how much each measure moves in each cell if a unit is added."""
+    described = catalog(folder, budget=budget, most=2)
+    cells = cells_of(bought.question)
+
+    def values(rows: Sequence[Any]) -> Any:
+        return exact_values(bought.question, exact(bought.question, described, rows).cells, cells)
+
+    before = values(OTHERS)
+    for unit in UNITS:
+        yield [(now - then).tolist() for now, then in zip(values([*OTHERS, *unit]), before, strict=True)]
+
+
+def lost(differences: list[list[int]], laws: Sequence[Any]) -> Fraction:
+    """Return ε, or μ², of vectors at this distance with this noise."""
+    pairs = zip(differences, laws, strict=True)
+    if isinstance(laws[0], DiscreteLaplace):
+        return sum((abs(Fraction(d)) / law.scale for each, law in pairs for d in each), Fraction(0))
+    return sum((Fraction(d) ** 2 / law.sigma**2 for each, law in pairs for d in each), Fraction(0))
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize(("columns", "rest"), FORMS)
+def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns: str, rest: str, kind: str) -> None:
+    found = asked(tmp_path, columns, BUDGETS[kind], rest=rest, most=2, epsilon=1)
+    assert found.vector is not None
+    bought = found.vector.bought
+    laws = [term.mechanism for term in bought.terms]
+    losses = [lost(differences, laws) for differences in moved(tmp_path, bought, BUDGETS[kind])]
+    assert max(losses) <= found.loss.amount
+    if columns == THREE:  # whose corners are all there: nothing is paid in vain
+        assert max(losses) > found.loss.amount * Fraction(9, 10)
+
+
+@pytest.mark.parametrize("bug", ["one row more", "half the noise of one", "a cell forgotten"])
+def test_twins_that_lose_more_are_found(tmp_path: Path, bug: str) -> None:
+    found, of_one = (asked(tmp_path, THREE, PURE, most=most, epsilon=1).vector for most in (2, 1))
+    assert found is not None
+    assert of_one is not None
+    bought = found.bought
+    laws: list[Any] = [term.mechanism for term in (of_one.bought if bug == "one row more" else bought).terms]
+    place = next(at for at, term in enumerate(bought.terms) if isinstance(term.measure, Count))
+    if bug == "half the noise of one":
+        laws[-1] = replace(laws[-1], scale=laws[-1].scale / 2)
+    if bug == "a cell forgotten":  # and with its noise as small as if NULL moved nothing
+        laws[place] = replace(laws[place], scale=laws[place].scale / 100)
+    losses = [lost(differences, laws) for differences in moved(tmp_path, bought, PURE)]
+    assert max(losses) > bought.loss.amount
+
+
+def test_one_price_is_for_the_measures_of_one_share_alone(tmp_path: Path) -> None:
+    found = asked(tmp_path, "COUNT(*) AS n, SUM(cost) AS s", PURE, epsilon=1)
+    assert found.vector is not None
+    bought = found.vector.bought
+    apart = replace(bought, terms=tuple(replace(term, among=1) for term in bought.terms), loss=2 * bought.loss)
+    argument = next(term.measure.argument for term in bought.terms if isinstance(term.measure, Sum))
+    assert one_share.with_one_price(apart, argument, neighbouring="add_remove").loss == bought.loss
+    with pytest.raises(InvalidParameter):
+        one_share.with_one_price(apart, argument, neighbouring="replace_one")
+    other = replace(apart, terms=(apart.terms[0],), loss=bought.loss)
+    with pytest.raises(InvalidParameter):
+        one_share.with_one_price(other, argument, neighbouring="add_remove")
+    first, *rest = apart.terms
+    uneven = (replace(first, mechanism=DiscreteLaplace(scale=2 * first.mechanism.scale)), *rest)
+    with pytest.raises(InvalidParameter):
+        one_share.with_one_price(replace(apart, terms=uneven), argument, neighbouring="add_remove")
+
+
+def test_a_price_covers_what_is_measured(tmp_path: Path) -> None:
+    found = asked(tmp_path, THREE, epsilon=1)
+    assert found.vector is not None
+    dear = replace(found.vector.bought, loss=2 * found.loss)
+    with pytest.raises(InvalidParameter):
+        replace(found, vector=replace(found.vector, bought=dear))
+
+
+# ---- the law of what is shown ----------------------------------------------------------------------------------------
+
+CROWD = [row(n, cost=(n % 17) / 2, age=n % 5 - 1, plan="ab"[n % 2]) for n in range(340)]
+
+
+def drawn(found: Quote, truth: dict[Any, int], many: int) -> dict[Any, Any]:
+    """Return what would be released in so many cells of the same true numbers."""
+    assert found.vector is not None
+    terms = found.vector.bought.terms
+    measured = [term.mechanism.release(np.full(many, truth[term.measure]), SYSTEM) for term in terms]
+    return dict(zip(found.question.measures, found.vector.values(measured), strict=True))
+
+
+def truths(folder: Path, found: Quote, budget: str) -> tuple[dict[Any, int], dict[Any, int]]:
+    described, numbers = catalog(folder, budget=budget, most=1), []
+    assert found.vector is not None
+    for question in (found.vector.bought.question, found.question):
+        (values,) = exact(question, described, CROWD).cells.values()
+        numbers.append(dict(zip(question.numbers, values, strict=True)))
+    return numbers[0], numbers[1]
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("columns", [THREE, f"{flags(3)}, SUM(age) AS s"])
+def test_what_is_shown_is_true_but_for_the_noise_that_is_said(tmp_path: Path, kind: str, columns: str) -> None:
+    found = asked(tmp_path, columns, BUDGETS[kind], epsilon=1)
+    many = 20_000
+    measured, wanted = truths(tmp_path, found, BUDGETS[kind])
+    for measure, values in drawn(found, measured, many).items():
+        (law,) = [term.mechanism for term in found.terms if term.measure == measure]
+        off = values.astype(np.float64) - wanted[measure]
+        deviation = law.standard_deviation
+        assert abs(off.mean()) < 5 * deviation / sqrt(many) + 0.05
+        assert off.std() == pytest.approx(deviation, rel=0.04)  # Laplace tails: 5 standard errors
+        assert (np.abs(off) <= law.half_width(CONFIDENCE)).mean() > 0.95 - 5 * sqrt(0.05 / many)
+
+
+def test_a_half_goes_to_the_nearest_even_number() -> None:
+    values = measured_vectors._combined((Fraction(1, 2),), [np.array([-3, -1, 0, 1, 2, 3, 5])])
+    assert values.tolist() == [-2, 0, 0, 0, 1, 2, 2]
+    wide = measured_vectors._combined((Fraction(1, 3), Fraction(2)), [np.array([1 << 62, 4]), np.array([1 << 62, 0])])
+    assert wide.tolist() == [((1 << 62) * 7 + 1) // 3, 1]
+
+
+def coverage(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch | None = None) -> float:
+    """Return how often the interval of a mean holds that is computed from numbers that have noise in common."""
+    text = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, SUM(age) AS t, AVG(age) AS b"
+    low: Any
+    with opened(folder, CROWD, budget=budget, most=1, entropy=SYSTEM) as session:
+        answer = session.sql(f"SELECT {text} FROM visits", epsilon=1)
+        assert any(isinstance(law, CombinedNoise) for law in answer.mechanisms.values())
+        found = priced(f"SELECT {text} FROM visits", catalog(folder, budget=budget, most=1), epsilon=1)
+        many = 20_000
+        measured, _ = truths(folder, found, budget)
+        numbers = drawn(found, measured, many)
+        cells = replace(answer._released, size=many, measures=numbers)
+        value = next(output.value for output in answer.plan.outputs if output.name == "a")
+        from lapwing.answer.interval_ends import margins_of  # of the answer's own noise
+
+        low, high = value.interval(cells, margins_of(value, answer.mechanisms, CONFIDENCE))
+        ends = [end.floats(many) for end in (low, high)]
+    true = sum(each["cost"] for each in CROWD) / len(CROWD)
+    return float(((ends[0] <= true) & (true <= ends[1])).mean())
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_intervals_of_means_hold_as_often_as_they_say(tmp_path: Path, kind: str) -> None:
+    budget = BUDGETS[kind].replace("100", "100000")
+    assert 0.94 < coverage(tmp_path, budget) < (0.97 if kind == "gdp" else 0.985)
+
+
+def test_twin_a_line_that_forgets_what_they_have_in_common_is_found(tmp_path: Path, monkeypatch: Any) -> None:
+    from lapwing.answer import joint_margins
+
+    def of_half(weights: Any, laws: Any, chance: Fraction) -> Fraction:
+        first = next(place for place, weight in enumerate(weights) if weight)
+        return strays(tuple(w if at == first else Fraction(0) for at, w in enumerate(weights)), laws, chance)
+
+    joint_margins._apart.cache_clear()
+    monkeypatch.setattr(joint_margins, "strays", of_half)
+    try:
+        assert coverage(tmp_path, PURE) < 0.94
+    finally:
+        joint_margins._apart.cache_clear()
+
+
+def test_combined_noise_strays_no_farther_than_is_said() -> None:
+    laws = (RoundedGaussian(sigma=Fraction(3)), RoundedGaussian(sigma=Fraction(5)))
+    law = CombinedNoise(weights=(Fraction(1, 2), Fraction(3, 2)), laws=laws)
+    assert law.half_width(CONFIDENCE) >= 1.95 * sqrt((3 / 2) ** 2 + (15 / 2) ** 2)
+    assert law.standard_deviation == pytest.approx(sqrt(9 / 4 + 225 / 4), rel=0.02)
+    with pytest.raises(InvalidParameter):
+        CombinedNoise(weights=(Fraction(1), Fraction(1)), laws=(laws[0], DiscreteLaplace(scale=Fraction(3))))
+    with pytest.raises(InvalidParameter):
+        law.release(np.array([1]))
+
+
+# ---- what is stored, and served --------------------------------------------------------------------------------------
+
+
+def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan as before there were vectors."""
+    monkeypatch.setattr(measured_vectors, "with_vector", lambda priced, *_: priced)
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_what_was_bought_number_by_number_stays_free(tmp_path: Path, kind: str, monkeypatch: Any) -> None:
+    text = f"SELECT {THREE} FROM visits"
+    with opened(tmp_path, CROWD, budget=BUDGETS[kind], most=1) as session:
+        with monkeypatch.context() as patch:
+            by_itself(patch)
+            before = session.sql(text, epsilon=1)
+        assert session.explain(text, epsilon=1).stored
+        again = session.sql(text, epsilon=1)
+        assert again.stored
+        assert again.rows() == before.rows()
+        sharper = session.sql(text, epsilon=2)
+        if kind == "gdp":  # pays the difference, and keeps a noise for each
+            assert sharper.cost < session.price(2)
+            assert not any(isinstance(law, CombinedNoise) for law in sharper.mechanisms.values())
+        else:
+            assert sharper.cost == session.price(2)
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_a_vector_is_served_again_and_what_follows_from_it_is_free(tmp_path: Path, kind: str) -> None:
+    text = "SELECT COUNT(cost) AS n, SUM(cost) AS s, AVG(cost) AS a FROM visits"
+    with opened(tmp_path, CROWD, budget=BUDGETS[kind], most=1) as session:
+        answer = session.sql(text, epsilon=1)
+        assert not answer.stored
+        assert session.explain(text, epsilon=1).stored
+        assert session.sql(text, epsilon=1).rows() == answer.rows()
+        mean = session.sql("SELECT AVG(cost) AS a FROM visits", epsilon=Fraction(1, 2))
+        assert mean.stored
+        assert shown(mean)[0]["a"] == shown(answer)[0]["a"]
+        assert session.budget().spent == session.price(1)
+    with opened(tmp_path, CROWD, budget=BUDGETS[kind], most=1) as session:  # with noise beside which rounding is little
+        text = text.replace("visits", "visits WHERE code > 0")
+        session.sql(text, epsilon=Fraction(1, 10))
+        sharper = session.sql(text, epsilon=Fraction(1, 5))
+        assert not sharper.stored
+        assert (sharper.cost < session.price(Fraction(1, 5))) == (kind == "gdp")
+
+
+def test_the_price_of_an_error_is_that_of_the_vector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"SELECT {flags(4)} FROM visits"
+    with opened(tmp_path, CROWD, budget=GDP, most=1) as session:
+        preview = session.explain(text, error=30)
+        assert MEASURED_TOGETHER in map(code_of, preview.notes)
+        answer = session.sql(text, error=30)
+        assert preview.cost == answer.cost
+        assert all(column.half_width is not None and column.half_width <= 30 for column in preview.columns)
+        assert session.sql(text, error=30).stored
+        by_itself(monkeypatch)
+        assert preview.cost < session.explain(f"{text} WHERE size > 0", error=30).cost
+
+
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_it_goes_with_everything_else(tmp_path: Path, kind: str) -> None:
+    """Private keys, grouping sets, answers in FROM, conditions on noisy numbers, batches, HAVING and ORDER BY."""
+    questions: list[tuple[str, dict[str, Any]]] = [
+        (f"SELECT town, {THREE} FROM visits GROUP BY town", {"delta": 1e-5}),
+        (f"SELECT plan, {THREE} FROM visits GROUP BY ROLLUP (plan)", {}),
+        (f"SELECT SUM(s) AS t, MAX(a) AS b FROM (SELECT plan, {THREE} FROM visits GROUP BY plan)", {}),
+        (f"SELECT {THREE} FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)", {}),
+        (f"SELECT plan, {THREE} FROM visits GROUP BY plan HAVING COUNT(*) > 10 ORDER BY s DESC LIMIT 1", {}),
+    ]
+    budget = BUDGETS[kind].replace("100", "100000")
+    with opened(tmp_path, CROWD, budget=budget, most=1) as session:
+        for text, price in questions:
+            preview = session.explain(text, epsilon=300, **price)
+            answer = session.sql(text, epsilon=300, **price)
+            assert answer.rows()
+            assert answer.cost <= preview.price
+            assert session.sql(text, epsilon=300, **price).stored, text
+        batch = session.batch([questions[1][0], f"SELECT {THREE} FROM visits WHERE size = 5"], epsilon=200)
+        assert sum(answer.cost.amount for answer in batch) <= session.price(200).amount
