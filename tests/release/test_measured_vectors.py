@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from lapwing.query.pricing import measured_vectors, one_share
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.notes import MEASURED_TOGETHER, code_of
+from tests.support.effort import one_in
 from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
 
 THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
@@ -133,18 +134,16 @@ def test_a_column_without_null_shares_one_count(tmp_path: Path) -> None:
 
 # ---- privacy: what a unit moves, by running neighbours ---------------------------------------------------------------
 
-UNITS: list[list[dict[str, Any]]] = [
-    [row(9, cost=cost, age=age, plan=plan, size=size) for cost, age, plan, size in rows]
-    for rows in [
-        [(0.0, -1, "a", 0), (0.0, -1, "a", 0)],
-        [(8.0, 3, "a", 10), (8.0, 3, "a", 10)],
-        [(8.0, 3, "a", 10), (8.0, 3, "b", 10)],
-        [(0.0, 3, "a", 0), (8.0, -1, "b", 10)],
-        [(None, None, "a", None), (None, None, "a", None)],
-        [(None, 3, "b", None), (4.0, None, "a", 5)],
-        [(4.5, 1, None, 5)],
-    ]
+VALUES: list[list[tuple[Any, ...]]] = [
+    [(0.0, -1, "a", 0), (0.0, -1, "a", 0)],
+    [(8.0, 3, "a", 10), (8.0, 3, "a", 10)],
+    [(8.0, 3, "a", 10), (8.0, 3, "b", 10)],
+    [(0.0, 3, "a", 0), (8.0, -1, "b", 10)],
+    [(None, None, "a", None), (None, None, "a", None)],
+    [(None, 3, "b", None), (4.0, None, "a", 5)],
+    [(4.5, 1, None, 5)],
 ]
+UNITS = [[row(9, cost=cost, age=age, plan=plan, size=size) for cost, age, plan, size in rows] for rows in VALUES]
 OTHERS = [row(n, cost=n % 9, age=n % 4 - 1, plan="ab"[n % 2]) for n in range(4)]
 FORMS = [
     (THREE, ""),
@@ -155,7 +154,7 @@ FORMS = [
 ]
 
 
-def moved(folder: Path, bought: Quote, budget: str) -> Iterator[list[list[int]]]:
+def moved(folder: Path, bought: Quote, budget: str, units: Any = UNITS) -> Iterator[list[list[int]]]:
     """Yield by how much each measure moves in each cell if a unit is added."""
     described = catalog(folder, budget=budget, most=2)
     cells = cells_of(bought.question)
@@ -164,7 +163,7 @@ def moved(folder: Path, bought: Quote, budget: str) -> Iterator[list[list[int]]]
         return exact_values(bought.question, exact(bought.question, described, rows).cells, cells)
 
     before = values(OTHERS)
-    for unit in UNITS:
+    for unit in units:
         yield [(now - then).tolist() for now, then in zip(values([*OTHERS, *unit]), before, strict=True)]
 
 
@@ -176,8 +175,9 @@ def lost(differences: list[list[int]], laws: Sequence[Any]) -> Fraction:
     return sum((Fraction(d) ** 2 / law.sigma**2 for each, law in pairs for d in each), Fraction(0))
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
-@pytest.mark.parametrize(("columns", "rest"), FORMS)
+@pytest.mark.parametrize(
+    ("columns", "rest", "kind"), one_in(4, [(*form, kind) for kind in ("pure", "gdp") for form in FORMS], many=True)
+)
 def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns: str, rest: str, kind: str) -> None:
     found = asked(tmp_path, columns, BUDGETS[kind], rest=rest, most=2, epsilon=1)
     assert found.vector is not None
@@ -201,7 +201,7 @@ def test_twins_that_lose_more_are_found(tmp_path: Path, bug: str) -> None:
         laws[-1] = replace(laws[-1], scale=laws[-1].scale / 2)
     if bug == "a cell forgotten":  # and with its noise as small as if NULL moved nothing
         laws[place] = replace(laws[place], scale=laws[place].scale / 100)
-    losses = [lost(differences, laws) for differences in moved(tmp_path, bought, PURE)]
+    losses = [lost(differences, laws) for differences in moved(tmp_path, bought, PURE, UNITS[2:5])]
     assert max(losses) > bought.loss.amount
 
 
@@ -253,8 +253,12 @@ def truths(folder: Path, found: Quote, budget: str) -> tuple[dict[Any, int], dic
     return numbers[0], numbers[1]
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
-@pytest.mark.parametrize("columns", [THREE, f"{flags(3)}, SUM(age) AS s"])
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    one_in(
+        2, [(THREE, "gdp"), (THREE, "pure"), (f"{flags(3)}, SUM(age) AS s", "pure"), (f"{flags(3)}", "gdp")], many=True
+    ),
+)
 def test_what_is_shown_is_true_but_for_the_noise_that_is_said(tmp_path: Path, kind: str, columns: str) -> None:
     found = asked(tmp_path, columns, BUDGETS[kind], epsilon=1)
     many = 20_000
@@ -290,13 +294,13 @@ def coverage(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch | None =
         value = next(output.value for output in answer.plan.outputs if output.name == "a")
         from lapwing.answer.interval_ends import margins_of  # of the answer's own noise
 
-        low, high = value.interval(cells, margins_of(value, answer.mechanisms, CONFIDENCE))
+        low, high = cast(Any, value.interval(cells, margins_of(value, answer.mechanisms, CONFIDENCE)))
         ends = [end.floats(many) for end in (low, high)]
     true = sum(each["cost"] for each in CROWD) / len(CROWD)
     return float(((ends[0] <= true) & (true <= ends[1])).mean())
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("kind", [pytest.param("gdp", marks=pytest.mark.long), "pure"])
 def test_intervals_of_means_hold_as_often_as_they_say(tmp_path: Path, kind: str) -> None:
     budget = BUDGETS[kind].replace("100", "100000")
     assert 0.94 < coverage(tmp_path, budget) < (0.97 if kind == "gdp" else 0.985)
@@ -388,7 +392,7 @@ def test_the_price_of_an_error_is_that_of_the_vector(tmp_path: Path, monkeypatch
         assert preview.cost < session.explain(f"{text} WHERE size > 0", error=30).cost
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", pytest.param("pure", marks=pytest.mark.long)])
 def test_it_goes_with_everything_else(tmp_path: Path, kind: str) -> None:
     """Private keys, grouping sets, answers in FROM, conditions on noisy numbers, batches, HAVING and ORDER BY."""
     questions: list[tuple[str, dict[str, Any]]] = [

@@ -168,13 +168,26 @@ def _apart(furthest: int, by_sum: _Law, by_count: _Law, chance: Fraction) -> tup
     Remembered, as these numbers are public, and the same for all questions of the same columns at one price.
     """
     noise = _noise((by_sum, by_count))
-    if noise is None and isinstance(by_sum, CombinedNoise) and isinstance(by_count, CombinedNoise):
-        return _line_above_combined(by_sum, by_count, furthest, chance)
+    if noise is None and (isinstance(by_sum, CombinedNoise) or isinstance(by_count, CombinedNoise)):
+        return _line_above_combined(*_of_the_same(by_sum, by_count), furthest, chance)
     if noise is None:
         return None
     line = _line_above_gaussian if noise.gaussian else _line_above_laplace
     least, most = line(noise.scales[0], furthest * noise.scales[1], chance)
     return _up(least + noise.slacks[0]), _up((most - least) / furthest + noise.slacks[1])
+
+
+def _of_the_same(first: _Law, second: _Law) -> tuple[CombinedNoise, CombinedNoise]:
+    """Return two laws as those of combinations of the same numbers; one that is no combination is in no other."""
+    if isinstance(first, CombinedNoise) and isinstance(second, CombinedNoise):
+        return first, second
+    if isinstance(first, CombinedNoise):
+        after, before = _of_the_same(second, first)
+        return before, after
+    others = second if isinstance(second, CombinedNoise) else CombinedNoise(weights=(Fraction(1),), laws=(second,))
+    laws, none = (first, *others.laws), Fraction(0)
+    alone = CombinedNoise(weights=(Fraction(1), *(none for _ in others.laws)), laws=laws)
+    return alone, CombinedNoise(weights=(none, *others.weights), laws=laws)
 
 
 def _line_above_combined(
@@ -200,7 +213,7 @@ def _line_above_combined(
         return first, max((most - first) / place for most, place in zip(others, places[1:], strict=False))
 
     lines = [line(1), line(-1)]
-    least, slope = max(first for first, _ in lines), max(0, *(slope for _, slope in lines))
+    least, slope = max(first for first, _ in lines), max(Fraction(0), *(slope for _, slope in lines))
     return _up(least + by_sum.rounding), _up(slope + by_count.rounding)
 
 

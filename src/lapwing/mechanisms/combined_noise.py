@@ -99,7 +99,7 @@ class CombinedNoise:
 
     def distance(self, sensitivity: Sensitivity) -> float:
         """Return how far one unit moves the number."""
-        return float(sensitivity.l2_squared) ** 0.5
+        return math.sqrt(sensitivity.l2_squared)
 
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Refuse: what it is computed from is released."""
@@ -123,9 +123,10 @@ def strays(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...], chance: Fr
     if len(normal) == len(pairs):
         variance = sum(((weight * law.sigma) ** 2 for weight, law in normal), Fraction(0))
         quantile = enclose_tightly(normal_two_sided_quantile_ball, chance, bits=TAIL_BITS).upper
-        return quantile * square_root_up(variance) + sum(weight * _slack(law) for weight, law in normal)
+        slack = sum((weight * _slack(law) for weight, law in normal), Fraction(0))
+        return quantile * square_root_up(variance) + slack
     scales = [weight * continuous_scale(law.scale) for weight, law in pairs]
-    return combination_quantile(scales, chance) + sum(weight for weight, _ in pairs) / 2
+    return combination_quantile(scales, chance) + sum((weight for weight, _ in pairs), Fraction(0)) / 2
 
 
 def _slack(law: Normal) -> Fraction:

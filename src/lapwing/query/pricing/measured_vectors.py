@@ -28,14 +28,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import isqrt, lcm, log
-from typing import Final, final
+from typing import Final, cast, final
 
 import numpy as np
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
-from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.privacy.measures import PureDP
@@ -214,12 +214,12 @@ class _Forms:
                 continue
             parts = parts_of_row(argument, with_null=bool(every))
             share = Fraction(1, high - low)
-            of_rows = {parts[0]: share, parts[1]: share}
+            of_rows: dict[Measure, Fraction] = {parts[0]: share, parts[1]: share}
             for sum_ in summed:
                 apart = (low - sum_.origin) * share
-                rows[sum_] = {parts[0]: 1 + apart} | ({parts[1]: apart} if apart else {})
-            rows |= dict.fromkeys(alike, of_rows)
-            rows |= dict.fromkeys(every, of_rows | {parts[-1]: Fraction(1)})
+                rows[sum_] = {parts[0]: 1 + apart, **({parts[1]: apart} if apart else {})}
+            for count in (*alike, *every):
+                rows[count] = {**of_rows, parts[-1]: Fraction(1)} if count in every else of_rows
             arguments.append(argument)
             size = len(summed) + len(alike) + len(every)
             shares |= dict.fromkeys(parts, Fraction(size, len(self.eligible)))
@@ -261,7 +261,7 @@ def _around(measure: Sum, count: Count) -> Row:
     else:
         halves = rescale(measure.argument, measure.step / 2)
         centred, times, part = Sum(argument=halves, origin=low + high), low + high - 2 * measure.origin, Fraction(1, 2)
-    return {centred: part} | ({count: times * part} if times else {})
+    return {centred: part, **({count: times * part} if times else {})}
 
 
 def _of_all(measure: Count | Sum, row: Row) -> Row:
@@ -297,8 +297,8 @@ def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
     measures = list(dict.fromkeys(measure for row in rows.values() for measure in row))
     blocks: dict[Measure, list[Measure]] = {}
     for row in rows.values():
-        count, sums = next((m for m in row if isinstance(m, Count)), None), [m for m in row if isinstance(m, Sum)]
-        for centred in sums:
+        count = next((measure for measure in row if isinstance(measure, Count)), None)
+        for centred in (measure for measure in row if isinstance(measure, Sum)):
             base = count if count is not None else next((b for b, s in blocks.items() if centred in s), centred)
             blocks.setdefault(base, [])
             if centred is not base and centred not in blocks[base]:
@@ -370,7 +370,8 @@ def _quote(
         laws = vector.laws([term.mechanism for term in bought.terms])
     except InvalidParameter:
         return None
-    terms = tuple(replace(term, mechanism=law) for term, law in zip(priced.terms, laws, strict=True))
+    pairs = zip(priced.terms, laws, strict=True)
+    terms = tuple(replace(term, mechanism=cast(CellMechanism, law)) for term, law in pairs)
     return replace(priced, terms=terms, selecting=bought.selecting, vector=vector)
 
 
