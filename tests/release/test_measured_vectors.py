@@ -189,7 +189,9 @@ def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns:
         assert max(losses) > found.loss.amount * Fraction(9, 10)
 
 
-@pytest.mark.parametrize("bug", ["one row more", "half the noise of one", "a cell forgotten"])
+@pytest.mark.parametrize(
+    "bug", ["one row more", "a cell forgotten", pytest.param("half the noise of one", marks=pytest.mark.long)]
+)
 def test_twins_that_lose_more_are_found(tmp_path: Path, bug: str) -> None:
     found, of_one = (asked(tmp_path, THREE, PURE, most=most, epsilon=1).vector for most in (2, 1))
     assert found is not None
@@ -340,7 +342,7 @@ def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured_vectors, "with_vector", lambda priced, *_: priced)
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("kind", ["gdp", pytest.param("pure", marks=pytest.mark.long)])
 def test_what_was_bought_number_by_number_stays_free(tmp_path: Path, kind: str, monkeypatch: Any) -> None:
     text = f"SELECT {THREE} FROM visits"
     with opened(tmp_path, CROWD, budget=BUDGETS[kind], most=1) as session:
@@ -359,7 +361,7 @@ def test_what_was_bought_number_by_number_stays_free(tmp_path: Path, kind: str, 
             assert sharper.cost == session.price(2)
 
 
-@pytest.mark.parametrize("kind", ["gdp", "pure"])
+@pytest.mark.parametrize("kind", [pytest.param("gdp", marks=pytest.mark.long), "pure"])
 def test_a_vector_is_served_again_and_what_follows_from_it_is_free(tmp_path: Path, kind: str) -> None:
     text = "SELECT COUNT(cost) AS n, SUM(cost) AS s, AVG(cost) AS a FROM visits"
     with opened(tmp_path, CROWD, budget=BUDGETS[kind], most=1) as session:

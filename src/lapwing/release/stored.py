@@ -93,8 +93,7 @@ class Purchase:
 
 def keys_of(priced: Quote) -> tuple[str, ...]:
     """Return the keys under which an answer may be kept: as it was bought before, and as it would be bought now."""
-    own, vector = (key_of(priced.question),), priced.vector
-    return own if vector is None else (*own, key_of(vector.bought.question))
+    return tuple(key_of(one.question) for one in (priced, *([] if priced.vector is None else [priced.vector.bought])))
 
 
 def look_up(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access) -> Release | Purchase:

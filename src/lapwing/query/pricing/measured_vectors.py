@@ -312,16 +312,16 @@ def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
     }
     whole = sum(sizes.values())
     shares = dict.fromkeys(measures, Fraction(0))
-    for base, sums in blocks.items():
-        part, many = Fraction(sizes[base], whole), len(sums)
-        if not sums:
+    for base, held_by in blocks.items():
+        part, many = Fraction(sizes[base], whole), len(held_by)
+        if not held_by:
             shares[base] += part
             continue
         power = _root(many**2, 3) if pure else _root(many, 2)
         first = Fraction(1, 1 + many) if even else 1 / (1 + power)
         shares[base] += part * first
-        for centred in sums:
-            shares[centred] += part * (1 - first) / many
+        for part_of in held_by:
+            shares[part_of] += part * (1 - first) / many
     return shares
 
 
