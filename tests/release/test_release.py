@@ -111,7 +111,7 @@ def test_a_less_accurate_question_is_free_and_a_sharper_one_is_not(session: Sess
 
 def test_a_stored_answer_is_served_only_if_every_number_is_as_accurate(session: Session) -> None:
     """A wanted error splits the price unlike a wanted price: a dearer answer may be the worse one in a column."""
-    question = "SELECT COUNT(DISTINCT person) AS n, SUM(cost) AS s FROM visits"
+    question = "SELECT COUNT(DISTINCT person_id) AS n, SUM(cost) AS s FROM visits"
     bought = session.sql(question, epsilon=1)
     width = session.explain(question, epsilon=1).columns[1].half_width
     assert width is not None
