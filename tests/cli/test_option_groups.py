@@ -1,20 +1,13 @@
 """Options in groups: Typer reads each field of a group in the place of the group, as if it were a parameter."""
 
-import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
-from pathlib import Path
 from typing import Annotated
 
 import pytest
 import typer
 
-import lapwing
 from lapwing.cli.options import grouped
-
-SOURCE = Path(lapwing.__file__).parent
-MOST_PARAMETERS, MOST_LINES = 12, 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,27 +63,3 @@ def test_two_groups_with_an_option_of_the_same_name_are_noticed() -> None:
 
     with pytest.raises(ValueError, match="height"):
         grouped(both)
-
-
-def large(folder: Path) -> Iterator[str]:
-    """Yield the functions of a folder that have more parameters or lines than a reader keeps in mind."""
-    for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                taken = len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                if taken > MOST_PARAMETERS or lines > MOST_LINES:
-                    yield f"{file.name}: {node.name} takes {taken} in {lines} lines"
-
-
-def test_no_command_is_larger_than_a_reader_keeps_in_mind() -> None:
-    assert list(large(SOURCE / "cli")) == []
-
-
-def test_a_large_function_is_noticed(tmp_path: Path) -> None:
-    """The planted bug: one parameter, or one line, too many."""
-    names = ", ".join(f"a{number}" for number in range(MOST_PARAMETERS + 1))
-    (tmp_path / "wide.py").write_text(f"def wide({names}): ...\n", encoding="utf-8")
-    (tmp_path / "long.py").write_text("def long():\n" + "    pass\n" * MOST_LINES, encoding="utf-8")
-    (tmp_path / "right.py").write_text("def right():\n" + "    pass\n" * (MOST_LINES - 1), encoding="utf-8")
-    assert sorted(large(tmp_path)) == ["long.py: long takes 0 in 81 lines", "wide.py: wide takes 13 in 1 lines"]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
-from fastapi import APIRouter
 
 from lapwing.errors import NotFound
 from lapwing.server import dataset_routes
@@ -13,7 +12,7 @@ from lapwing.server.application import DividedApplication, application
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.execution import QuestionExecutor
 from lapwing.server.people import DAY, Caller
-from lapwing.server.service import Service
+from lapwing.server.routing import new_router
 from tests.support.effort import is_long, only, some
 from tests.support.server.world import QUESTION, World
 
@@ -290,15 +289,10 @@ def without_a_row(world: World) -> set[tuple[str, str]]:
 
 def test_the_matrix_has_every_request_that_is_answered(shared: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert without_a_row(shared) == set()
-    made = dataset_routes.routes
-
-    def more(service: Service) -> APIRouter:
-        """Planted: a request that the description leaves out."""
-        router = made(service)
-        router.add_api_route("/v1/hidden", lambda: None, include_in_schema=False)
-        return router
-
-    monkeypatch.setattr(dataset_routes, "routes", more)
+    planted = new_router()  # with a request that the description leaves out
+    planted.add_api_route("/v1/hidden", lambda: None, include_in_schema=False)
+    planted.routes.extend(dataset_routes.router.routes)
+    monkeypatch.setattr(dataset_routes, "router", planted)
     assert without_a_row(shared) == {("GET", "/v1/hidden")}
 
 

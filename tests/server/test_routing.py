@@ -1,13 +1,14 @@
 """Routes are built when they are first used, and all of them when they are described."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
-from lapwing.server.application import DividedApplication, application
-from lapwing.server.routing import PostponedRoute
+from lapwing.server.application import DividedApplication, application, description
+from lapwing.server.routing import OfService, PostponedRoute, new_router
 from tests.support.server.world import World
 
 
@@ -15,8 +16,13 @@ def programs(world: World) -> FastAPI:
     return cast(DividedApplication, application(world.service, world.address)._inner).programs
 
 
+def status_of(service: OfService) -> Response:
+    """Answer with the status that the service is made with."""
+    return Response(status_code=service.status)  # type: ignore[attr-defined]
+
+
 def built(app: FastAPI) -> set[str]:
-    """Return the paths of the routes that are built."""
+    """Return the paths of the routes that are built; those of a file are, once for all applications of a process."""
     return {route.path for route in app.routes if isinstance(route, PostponedRoute) and route.is_built}
 
 
@@ -35,20 +41,35 @@ def asked(app: FastAPI, method: str, path: str) -> int:
     return int(sent[0]["status"])
 
 
-def test_a_request_builds_its_route_alone(shared: World) -> None:
-    app = programs(shared)
+def test_a_request_builds_its_route_alone() -> None:
+    app, router = FastAPI(openapi_url=None, docs_url=None, redoc_url=None), new_router()
+    for path in ("/one", "/other"):
+        router.add_api_route(path, lambda: None)
+    app.router.routes.extend(router.routes)
     assert built(app) == set()
-    assert asked(app, "GET", "/healthz") == 200
-    assert asked(app, "GET", "/healthz") == 200
-    assert built(app) == {"/healthz"}
+    assert asked(app, "GET", "/one") == 200
+    assert asked(app, "GET", "/one") == 200
+    assert built(app) == {"/one"}
     assert asked(app, "GET", "/nowhere") == 404
-    assert built(app) == {"/healthz"}
+    assert built(app) == {"/one"}
+
+
+def test_each_application_asks_its_own_service() -> None:
+    """Routes are declared once for a process; the service is that of the application which a request came to."""
+    router, apps = new_router(), []
+    router.add_api_route("/status", status_of, response_class=Response)
+    for status in (201, 202):
+        app = FastAPI(openapi_url=None)
+        app.state.service = SimpleNamespace(status=status)
+        app.router.routes.extend(router.routes)
+        apps.append(app)
+    assert [asked(app, "GET", "/status") for app in apps] == [201, 202]
 
 
 @pytest.mark.long
 def test_the_description_builds_all(shared: World) -> None:
     app = programs(shared)
-    described = app.openapi()["paths"]
+    described = description(app)["paths"]
     assert len(described) > 50
     assert built(app) >= described.keys()
     assert all(route.is_built for route in app.routes if isinstance(route, PostponedRoute))

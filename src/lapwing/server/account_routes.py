@@ -1,9 +1,8 @@
 """Routes of curators for service accounts and teams."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.people_document import ServiceAccountDocument, TeamDocument, TeamShareDocument
@@ -13,7 +12,7 @@ from lapwing.server.accounts import Account, AccountRole, Accounts
 from lapwing.server.bodies import Body, Name
 from lapwing.server.people import LONGEST_DAYS, Caller
 from lapwing.server.problems import may_raise
-from lapwing.server.routing import new_router
+from lapwing.server.routing import CURATOR, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.server.teams import Team, Teams
 
@@ -44,56 +43,67 @@ class TeamBody(Body):
     name: Name
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["admin"])
-    accounts, teams = Accounts(service.store, service.people), Teams(service.store, service.policies)
-    curator = Depends(service.callers.demand("admin"))
+router: Final = new_router(prefix="/v1", tags=["admin"])
 
-    @router.get("/accounts")
-    def list_accounts(caller: Caller = curator) -> list[ServiceAccountDocument]:
-        """List the service accounts, by name: names for programs, with tokens and nothing else."""
-        return [_account(one) for one in accounts.all()]
 
-    @router.post("/accounts", status_code=201, openapi_extra=may_raise(InvalidParameter))
-    def add_account(body: AccountBody, caller: Caller = curator) -> ServiceAccountDocument:
-        """Add a service account. The name is its for ever, as the ledger keeps it."""
-        return _account(
-            accounts.add(body.name, body.role, owner=body.owner, days=body.days, team=body.team, by=caller.name)
-        )
+def _accounts(service: Service) -> Accounts:
+    return Accounts(service.store, service.people)
 
-    @router.get("/accounts/{name}")
-    def account(name: str, caller: Caller = curator) -> ServiceAccountDocument:
-        """Show a service account."""
-        return _account(accounts.named(name))
 
-    @router.patch("/accounts/{name}", openapi_extra=may_raise(InvalidParameter))
-    def change_account(name: str, body: AccountChangeBody, caller: Caller = curator) -> ServiceAccountDocument:
-        """Give an account another owner, let it last for so many days from now, or shut it out or in."""
-        return _account(accounts.change(name, by=caller.name, **body.model_dump()))
+def _teams(service: Service) -> Teams:
+    return Teams(service.store, service.policies)
 
-    @router.get("/teams")
-    def list_teams(caller: Caller = curator) -> list[TeamDocument]:
-        """List the teams, by name, with who is in them and who was."""
-        return [_team(one) for one in teams.all()]
 
-    @router.post("/teams", status_code=201, openapi_extra=may_raise(InvalidParameter))
-    def add_team(body: TeamBody, caller: Caller = curator) -> TeamDocument:
-        """Make a team, in which nobody is yet."""
-        return _team(teams.add(body.name, by=caller.name))
+@router.get("/accounts")
+def list_accounts(service: OfService, caller: Caller = CURATOR) -> list[ServiceAccountDocument]:
+    """List the service accounts, by name: names for programs, with tokens and nothing else."""
+    return [_account(one) for one in _accounts(service).all()]
 
-    @router.get("/teams/{team}")
-    def team(team: str, caller: Caller = curator) -> TeamDocument:
-        """Show a team, with its share of each data set and what counts for that."""
-        found = teams.named(team)
-        parts: list[TeamShareDocument] = []
-        for served in service.datasets.all_visible(caller):
-            share, spent = teams.part(found, served)
-            told = None if share is None else written(share)
-            parts.append({"dataset": served.name, "share": told, "spent": spent})
-        return {**_team(found), "datasets": parts}
 
-    return router
+@router.post("/accounts", status_code=201, openapi_extra=may_raise(InvalidParameter))
+def add_account(service: OfService, body: AccountBody, caller: Caller = CURATOR) -> ServiceAccountDocument:
+    """Add a service account. The name is its for ever, as the ledger keeps it."""
+    return _account(
+        _accounts(service).add(body.name, body.role, owner=body.owner, days=body.days, team=body.team, by=caller.name)
+    )
+
+
+@router.get("/accounts/{name}")
+def account(service: OfService, name: str, caller: Caller = CURATOR) -> ServiceAccountDocument:
+    """Show a service account."""
+    return _account(_accounts(service).named(name))
+
+
+@router.patch("/accounts/{name}", openapi_extra=may_raise(InvalidParameter))
+def change_account(
+    service: OfService, name: str, body: AccountChangeBody, caller: Caller = CURATOR
+) -> ServiceAccountDocument:
+    """Give an account another owner, let it last for so many days from now, or shut it out or in."""
+    return _account(_accounts(service).change(name, by=caller.name, **body.model_dump()))
+
+
+@router.get("/teams")
+def list_teams(service: OfService, caller: Caller = CURATOR) -> list[TeamDocument]:
+    """List the teams, by name, with who is in them and who was."""
+    return [_team(one) for one in _teams(service).all()]
+
+
+@router.post("/teams", status_code=201, openapi_extra=may_raise(InvalidParameter))
+def add_team(service: OfService, body: TeamBody, caller: Caller = CURATOR) -> TeamDocument:
+    """Make a team, in which nobody is yet."""
+    return _team(_teams(service).add(body.name, by=caller.name))
+
+
+@router.get("/teams/{team}")
+def team(service: OfService, team: str, caller: Caller = CURATOR) -> TeamDocument:
+    """Show a team, with its share of each data set and what counts for that."""
+    found = _teams(service).named(team)
+    parts: list[TeamShareDocument] = []
+    for served in service.datasets.all_visible(caller):
+        share, spent = _teams(service).part(found, served)
+        told = None if share is None else written(share)
+        parts.append({"dataset": served.name, "share": told, "spent": spent})
+    return {**_team(found), "datasets": parts}
 
 
 def _account(account: Account) -> ServiceAccountDocument:

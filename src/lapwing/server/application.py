@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
 
 from fastapi import FastAPI, Request
@@ -97,16 +97,20 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
         redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,
     )
-    problems.install(app)
+
+    @cache
+    def described() -> dict[str, Any]:  # when it is first asked for: it takes as long as all the rest of a start
+        return description(app)
+
+    problems.install(app, described)
 
     @app.exception_handler(RepeatedProblem)
     async def known(request: Request, error: RepeatedProblem) -> JSONResponse:
         return problems.response(error.document)
 
-    for router in (*(group.routes(service) for group in ROUTES), documentation.routes(app, service, address)):
+    app.state.service = service
+    for router in (*(group.router for group in ROUTES), documentation.routes(described, service, address)):
         app.router.routes.extend(router.routes)  # as they are: FastAPI builds those of an included router once more
-    # Made when it is first asked for: it takes as long as all the rest of a start.
-    app.openapi = cache(partial(_description, app))  # type: ignore[method-assign]
     settings = service.settings
 
     @cache
@@ -124,10 +128,10 @@ def application(service: Service, address: str, *, encrypted: bool = False) -> R
     )
 
 
-def _description(app: FastAPI) -> dict[str, Any]:
-    """Return the description, with what FastAPI does not know: tokens, and problems with all of their codes."""
+def description(app: FastAPI) -> dict[str, Any]:
+    """Return the description of an application as OpenAPI, with tokens, and problems with all of their codes."""
     build(app.routes)
-    document = FastAPI.openapi(app)
+    document = app.openapi()
     components = document.setdefault("components", {})
     components["securitySchemes"] = BEARER
     components.setdefault("schemas", {})["Problem"] = problems.SCHEMA

@@ -9,9 +9,9 @@ import ipaddress
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, final
+from typing import Final, final
 
 from fastapi import Request
 
@@ -122,20 +122,8 @@ class Callers:
                 self._pricing[caller.name] -= 1
                 self._pricing += Counter()  # forgets who has none
 
-    def demand(self, right: Right) -> Callable[[Request], Caller | Coroutine[Any, Any, Caller]]:
-        """Return what a route depends on: who asks, with this right, at the data set of the path if it has one.
-
-        It runs in a thread if the people are in a database, and else at once, which saves two changes of threads.
-        """
-        demanded = self.recognise(right)
-
-        async def demanded_at_once(request: Request) -> Caller:
-            return demanded(request)
-
-        return demanded_at_once if self._people.near else demanded
-
     def recognise(self, right: Right) -> Callable[[Request], Caller]:
-        """Return what says who asks, with this right; it looks into the store."""
+        """Return what says who asks, with this right, at the path's data set if it has one; it looks into the store."""
 
         def demanded(request: Request) -> Caller:
             caller = self.caller(request)

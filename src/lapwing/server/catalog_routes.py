@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Response
 from fastapi.responses import PlainTextResponse
 from pydantic import Field
 
@@ -27,8 +27,7 @@ from lapwing.server.dataset_routes import MOST_CATALOG
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import described_by, json_response
-from lapwing.server.routing import new_router
-from lapwing.server.service import Service
+from lapwing.server.routing import AUDITOR, CURATOR, OfService, new_router
 
 TOML: Final = "application/toml"
 Question = Annotated[Text, Field(min_length=1, max_length=MOST_SQL)]
@@ -52,126 +51,127 @@ class ChangeBody(CatalogBody):
     was: Annotated[Text, Field(min_length=64, max_length=64)]
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1/datasets/{dataset}", tags=["admin"])
-    datasets, editor, versions = service.datasets, service.catalogs, service.catalog_versions
-    auditor, curator = Depends(service.callers.demand("audit")), Depends(service.callers.demand("admin"))
-    faults = may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataFault)
+FAULTS: Final = may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataFault)
+router: Final = new_router(prefix="/v1/datasets/{dataset}", tags=["admin"])
 
-    @router.get("/catalog")
-    def catalog(dataset: str, caller: Caller = curator) -> CatalogDocument:
-        """Return the catalog in force, as text."""
-        served = datasets.visible(caller, dataset)
-        text, file = editor.text(served), served.session.catalog.file
-        return {
-            "catalog": text,
-            "state": state_of(text),
-            "number": served.number,
-            "file": None if file is None else file.name,
-        }
 
-    @router.post(
-        "/catalog/preview",
-        responses=described_by(CatalogPreviewDocument),
-        openapi_extra=may_raise(InvalidParameter, CatalogError, TooManyRequests),
+@router.get("/catalog")
+def catalog(service: OfService, dataset: str, caller: Caller = CURATOR) -> CatalogDocument:
+    """Return the catalog in force, as text."""
+    served = service.datasets.visible(caller, dataset)
+    text, file = service.catalogs.text(served), served.session.catalog.file
+    return {
+        "catalog": text,
+        "state": state_of(text),
+        "number": served.number,
+        "file": None if file is None else file.name,
+    }
+
+
+@router.post(
+    "/catalog/preview",
+    responses=described_by(CatalogPreviewDocument),
+    openapi_extra=may_raise(InvalidParameter, CatalogError, TooManyRequests),
+)
+def preview(service: OfService, dataset: str, body: PreviewBody, caller: Caller = CURATOR) -> Response:
+    """Show what another catalog would change: entries, what they mean, and prices; no private row is read."""
+    served = service.datasets.visible(caller, dataset)
+    catalog, _ = service.catalogs.read(served, body.catalog, more_files=caller.may_everywhere("admin"))
+    before = catalog_changes.with_budget_of(served.session.catalog, served.session)
+    document: CatalogPreviewDocument = {
+        "allowed": True,
+        "refusal": None,
+        "changes": [
+            {"place": one.place, "was": one.was, "now": one.now, "refusal": one.refusal}
+            for one in catalog_changes.changes(before, catalog)
+        ],
+        "consequences": [
+            {"kind": one.kind, "about": one.about, "said": one.said}
+            for one in catalog_changes.consequences(before, catalog, monitored_tables(before))
+        ],
+        "prices": [],
+    }
+    try:
+        service.catalogs.require_allowed(served, catalog)
+    except (CatalogMismatch, CatalogError) as refusal:
+        return json_response({**document, "allowed": False, "refusal": str(refusal)})
+    with service.callers.pricing(caller):
+        session, saved = served.for_caller(caller, service.policies), service.saved.of(caller.name, dataset)
+        document["prices"] = compared(session, catalog, body.questions, saved)
+    return json_response(document)
+
+
+@router.post("/catalog/check", responses=described_by(CheckDocument), openapi_extra=FAULTS)
+def check(service: OfService, dataset: str, body: CatalogBody, caller: Caller = CURATOR) -> Response:
+    """Read all data that another catalog describes, and say what they are like: exact, private, kept nowhere."""
+    served = service.datasets.visible(caller, dataset)
+    catalog, _ = service.catalogs.read(served, body.catalog, more_files=caller.may_everywhere("admin"))
+    service.catalogs.require_allowed(served, catalog)
+    found: Any = service.preparation.look_at(catalog, by=caller.name)
+    return json_response(found)
+
+
+@router.put("/catalog", openapi_extra=FAULTS)
+def change(service: OfService, dataset: str, body: ChangeBody, caller: Caller = CURATOR) -> CatalogChangedDocument:
+    """Put another catalog into force: for all questions that come once this returns. The ledger stays."""
+    served = service.datasets.visible(caller, dataset)
+    number, unaccepted = service.catalogs.change(
+        served, body.catalog, body.was, by=caller.name, more_files=caller.may_everywhere("admin")
     )
-    def preview(dataset: str, body: PreviewBody, caller: Caller = curator) -> Response:
-        """Show what another catalog would change: entries, what they mean, and prices; no private row is read."""
-        served = datasets.visible(caller, dataset)
-        catalog, _ = editor.read(served, body.catalog, more_files=caller.may_everywhere("admin"))
-        before = catalog_changes.with_budget_of(served.session.catalog, served.session)
-        document: CatalogPreviewDocument = {
-            "allowed": True,
-            "refusal": None,
-            "changes": [
-                {"place": one.place, "was": one.was, "now": one.now, "refusal": one.refusal}
-                for one in catalog_changes.changes(before, catalog)
-            ],
-            "consequences": [
-                {"kind": one.kind, "about": one.about, "said": one.said}
-                for one in catalog_changes.consequences(before, catalog, monitored_tables(before))
-            ],
-            "prices": [],
-        }
-        try:
-            editor.require_allowed(served, catalog)
-        except (CatalogMismatch, CatalogError) as refusal:
-            return json_response({**document, "allowed": False, "refusal": str(refusal)})
-        with service.callers.pricing(caller):
-            session, saved = served.for_caller(caller, service.policies), service.saved.of(caller.name, dataset)
-            document["prices"] = compared(session, catalog, body.questions, saved)
-        return json_response(document)
+    text = service.catalogs.text(service.datasets.current(served))
+    return {"number": number, "state": state_of(text), "unaccepted": list(unaccepted)}
 
-    @router.post("/catalog/check", responses=described_by(CheckDocument), openapi_extra=faults)
-    def check(dataset: str, body: CatalogBody, caller: Caller = curator) -> Response:
-        """Read all data that another catalog describes, and say what they are like: exact, private, kept nowhere."""
-        served = datasets.visible(caller, dataset)
-        catalog, _ = editor.read(served, body.catalog, more_files=caller.may_everywhere("admin"))
-        editor.require_allowed(served, catalog)
-        found: Any = service.preparation.look_at(catalog, by=caller.name)
-        return json_response(found)
 
-    @router.put("/catalog", openapi_extra=faults)
-    def change(dataset: str, body: ChangeBody, caller: Caller = curator) -> CatalogChangedDocument:
-        """Put another catalog into force: for all questions that come once this returns. The ledger stays."""
-        served = datasets.visible(caller, dataset)
-        number, unaccepted = editor.change(
-            served, body.catalog, body.was, by=caller.name, more_files=caller.may_everywhere("admin")
-        )
-        text = editor.text(datasets.current(served))
-        return {"number": number, "state": state_of(text), "unaccepted": list(unaccepted)}
+@router.get("/versions", tags=["audit"], responses=described_by(VersionsDocument))
+def list_versions(service: OfService, dataset: str, caller: Caller = AUDITOR) -> Response:
+    """List the versions of the data, with their digests, and the catalogs; as secret as the ledger."""
+    served = service.datasets.visible(caller, dataset)
+    data: list[DataVersionDocument] = []
+    for entry in served.session.ledger_entries():
+        if entry.kind == "data":
+            body = entry.contents()
+            data.append(
+                {
+                    "version": body["version"],
+                    "time": entry.time,
+                    "person": body["principal"],
+                    "digests": dict(body["digests"]),
+                }
+            )
+    kept: list[CatalogVersionDocument] = [
+        {"number": one.number, "created": one.created, "person": one.person, "digest": one.digest}
+        for one in service.catalog_versions.all(dataset)
+    ]
+    newest = service.catalog_versions.newest(dataset)
+    document: VersionsDocument = {
+        "data": data[::-1],
+        "catalogs": kept[::-1],
+        "version": served.session.budget(history=False).version,
+        "number": served.number,
+        "catalog": served.session.catalog.digest,
+        "newest_in_force": newest is None or newest.digest == served.session.catalog.digest,
+    }
+    return json_response(document)
 
-    @router.get("/versions", tags=["audit"], responses=described_by(VersionsDocument))
-    def list_versions(dataset: str, caller: Caller = auditor) -> Response:
-        """List the versions of the data, with their digests, and the catalogs; as secret as the ledger."""
-        served = datasets.visible(caller, dataset)
-        data: list[DataVersionDocument] = []
-        for entry in served.session.ledger_entries():
-            if entry.kind == "data":
-                body = entry.contents()
-                data.append(
-                    {
-                        "version": body["version"],
-                        "time": entry.time,
-                        "person": body["principal"],
-                        "digests": dict(body["digests"]),
-                    }
-                )
-        kept: list[CatalogVersionDocument] = [
-            {"number": one.number, "created": one.created, "person": one.person, "digest": one.digest}
-            for one in versions.all(dataset)
-        ]
-        newest = versions.newest(dataset)
-        document: VersionsDocument = {
-            "data": data[::-1],
-            "catalogs": kept[::-1],
-            "version": served.session.budget(history=False).version,
-            "number": served.number,
-            "catalog": served.session.catalog.digest,
-            "newest_in_force": newest is None or newest.digest == served.session.catalog.digest,
-        }
-        return json_response(document)
 
-    @router.get("/versions/{number}", tags=["admin"], response_class=Response, responses={200: {"content": {TOML: {}}}})
-    def text_of_version(dataset: str, number: int, caller: Caller = curator) -> Response:
-        """Return the text of a catalog that was in force."""
-        served = datasets.visible(caller, dataset)
-        for one in versions.all(served.name):
-            if one.number == number:
-                return PlainTextResponse(one.content, media_type=TOML)
-        raise missing("catalog")
+@router.get("/versions/{number}", tags=["admin"], response_class=Response, responses={200: {"content": {TOML: {}}}})
+def text_of_version(service: OfService, dataset: str, number: int, caller: Caller = CURATOR) -> Response:
+    """Return the text of a catalog that was in force."""
+    served = service.datasets.visible(caller, dataset)
+    for one in service.catalog_versions.all(served.name):
+        if one.number == number:
+            return PlainTextResponse(one.content, media_type=TOML)
+    raise missing("catalog")
 
-    @router.post("/versions/next", responses=described_by(NextVersionDocument), openapi_extra=may_raise(DataFault))
-    def next_version(dataset: str, caller: Caller = curator) -> Response:
-        """Read the data as they are now, and say what accepting them would do: for curators alone, kept nowhere."""
-        served = datasets.visible(caller, dataset)
-        with service.store.transaction() as connection:
-            sources = [table.source for table in served.session.catalog.tables]
-            audit_log.note(connection, caller.name, "data looked at", served.name, files=sources)
-        same, refusal = editor.unaccepted(served)
-        version = served.session.budget(history=False).version
-        told = {"version": version if all(same.values()) else version + 1, "same": same, "refusal": refusal}
-        return json_response(told)
 
-    return router
+@router.post("/versions/next", responses=described_by(NextVersionDocument), openapi_extra=may_raise(DataFault))
+def next_version(service: OfService, dataset: str, caller: Caller = CURATOR) -> Response:
+    """Read the data as they are now, and say what accepting them would do: for curators alone, kept nowhere."""
+    served = service.datasets.visible(caller, dataset)
+    with service.store.transaction() as connection:
+        sources = [table.source for table in served.session.catalog.tables]
+        audit_log.note(connection, caller.name, "data looked at", served.name, files=sources)
+    same, refusal = service.catalogs.unaccepted(served)
+    version = served.session.budget(history=False).version
+    told = {"version": version if all(same.values()) else version + 1, "same": same, "refusal": refusal}
+    return json_response(told)

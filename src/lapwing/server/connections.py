@@ -5,6 +5,10 @@ need too. So there are `room` places, fewer than descriptors. When all are taken
 longest makes room for a new one: whoever holds many silent ones loses these first. A connection whose request has
 arrived is never closed for another. One that has not sent its headers in time is closed, and so is one that does not
 read its answer; `middleware` limits bodies.
+
+A subclass, as uvicorn takes a protocol of another kind (`http`) in no other way, and its settings do none of this:
+`timeout_keep_alive` begins after an answer, and not with the connection; `limit_concurrency` refuses whoever comes
+last; nothing ends an answer that nobody reads, or refuses a length that is a list.
 """
 
 import asyncio

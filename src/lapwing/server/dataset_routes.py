@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field, StrictBool
 
@@ -29,7 +29,7 @@ from lapwing.server.people import Caller
 from lapwing.server.policies import Policies
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import HTML, LINES, described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import AUDITOR, CURATOR, READER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.server.store import Store
 from lapwing.session import Session
@@ -139,196 +139,213 @@ class SeenFaults(BaseModel):
     faults: int
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router()
-    datasets, policies, store = service.datasets, service.policies, service.store
-    reader, auditor, curator = (Depends(service.callers.demand(right)) for right in ("read", "audit", "admin"))
+router: Final = new_router()
 
-    @router.post(
-        "/v1/datasets",
-        tags=["admin"],
-        status_code=201,
-        responses=described_by(DatasetDocument, status=201),
-        openapi_extra=may_raise(CatalogError, InvalidParameter, CatalogMismatch, DataFault, LedgerFault),
+
+@router.post(
+    "/v1/datasets",
+    tags=["admin"],
+    status_code=201,
+    responses=described_by(DatasetDocument, status=201),
+    openapi_extra=may_raise(CatalogError, InvalidParameter, CatalogMismatch, DataFault, LedgerFault),
+)
+def register(service: OfService, body: DatasetBody, caller: Caller = CURATOR) -> Response:
+    """Register a data set whose files lie in a folder of the service; it stays registered."""
+    served = service.registry.register(body.catalog, body.folder, by=caller.name)
+    return json_response(dataset_document(served.name, served.session.catalog), status=201)
+
+
+@router.get(
+    "/v1/datasets/{dataset}/guarantee", tags=["questions"], responses=described_by(PageDocument, BY_ACCEPT, HTML)
+)
+def guarantee(service: OfService, dataset: str, request: Request, caller: Caller = READER) -> Response:
+    """Show what is promised to the people in the data, as a page to be printed or as JSON."""
+    served = service.datasets.visible(caller, dataset)
+    inside = caller.may("audit")
+    page = served.session.guarantee(_askers(served, service.policies, inside=inside), sealed=inside)
+    headers = {"Vary": "Accept"}
+    if HTML in request.headers.get("accept", ""):
+        return HTMLResponse(as_html(page), headers=headers)
+    return json_response(as_document(page), headers)
+
+
+@router.put(
+    "/v1/datasets/{dataset}/cap",
+    tags=["admin"],
+    responses=described_by(CapDocument),
+    openapi_extra=may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataStopped),
+)
+def raise_cap(service: OfService, dataset: str, body: CapBody, caller: Caller = CURATOR) -> Response:
+    """Show what a larger budget would promise; and if that is confirmed, make it the budget, for ever."""
+    served = service.datasets.visible(caller, dataset)
+    session = served.session.acting_for(caller.name)
+    epsilon, delta = number(body.epsilon, "epsilon"), number(body.delta, "delta")
+    was = number(body.was.epsilon, "was.epsilon"), number(body.was.delta, "was.delta")
+    before_and_after = raise_document(session.raised(was=was, epsilon=epsilon, delta=delta))
+    if not body.confirmed:
+        return json_response({**before_and_after, "raised": False})
+    _note_begun(
+        service.store, caller, "budget raise begun", served.name, epsilon=written(epsilon), delta=written(delta)
     )
-    def register(body: DatasetBody, caller: Caller = curator) -> Response:
-        """Register a data set whose files lie in a folder of the service; it stays registered."""
-        served = service.registry.register(body.catalog, body.folder, by=caller.name)
-        return json_response(dataset_document(served.name, served.session.catalog), status=201)
+    # The catalogs of two raises are written in their order, whichever processes they come to.
+    with service.registry.exclusive(), service.datasets.changing:
+        session = service.datasets.current(served).session.acting_for(caller.name)
+        session.raise_budget(was=was, epsilon=epsilon, delta=delta)
+        served.settle()
+        written_or_not = _write_catalog(session)
+    with service.store.transaction() as connection:
+        figures = {"epsilon": written(epsilon), "delta": written(delta)}
+        audit_log.note(connection, caller.name, "budget raised", served.name, **figures)
+    return json_response({**before_and_after, "raised": True, "catalog": written_or_not})
 
-    @router.get(
-        "/v1/datasets/{dataset}/guarantee", tags=["questions"], responses=described_by(PageDocument, BY_ACCEPT, HTML)
-    )
-    def guarantee(dataset: str, request: Request, caller: Caller = reader) -> Response:
-        """Show what is promised to the people in the data, as a page to be printed or as JSON."""
-        served = datasets.visible(caller, dataset)
-        inside = caller.may("audit")
-        page = served.session.guarantee(_askers(served, policies, inside=inside), sealed=inside)
-        headers = {"Vary": "Accept"}
-        if HTML in request.headers.get("accept", ""):
-            return HTMLResponse(as_html(page), headers=headers)
-        return json_response(as_document(page), headers)
 
-    @router.put(
-        "/v1/datasets/{dataset}/cap",
-        tags=["admin"],
-        responses=described_by(CapDocument),
-        openapi_extra=may_raise(InvalidParameter, CatalogError, CatalogMismatch, DataStopped),
-    )
-    def raise_cap(dataset: str, body: CapBody, caller: Caller = curator) -> Response:
-        """Show what a larger budget would promise; and if that is confirmed, make it the budget, for ever."""
-        served = datasets.visible(caller, dataset)
-        session = served.session.acting_for(caller.name)
-        epsilon, delta = number(body.epsilon, "epsilon"), number(body.delta, "delta")
-        was = number(body.was.epsilon, "was.epsilon"), number(body.was.delta, "was.delta")
-        before_and_after = raise_document(session.raised(was=was, epsilon=epsilon, delta=delta))
-        if not body.confirmed:
-            return json_response({**before_and_after, "raised": False})
-        _note_begun(store, caller, "budget raise begun", served.name, epsilon=written(epsilon), delta=written(delta))
-        # The catalogs of two raises are written in their order, whichever processes they come to.
-        with service.registry.exclusive(), datasets.changing:
-            session = datasets.current(served).session.acting_for(caller.name)
-            session.raise_budget(was=was, epsilon=epsilon, delta=delta)
-            served.settle()
-            written_or_not = _write_catalog(session)
-        with store.transaction() as connection:
-            figures = {"epsilon": written(epsilon), "delta": written(delta)}
-            audit_log.note(connection, caller.name, "budget raised", served.name, **figures)
-        return json_response({**before_and_after, "raised": True, "catalog": written_or_not})
+@router.put("/v1/datasets/{dataset}/closed", tags=["admin"])
+def close(service: OfService, dataset: str, body: CloseBody, caller: Caller = CURATOR) -> Closed:
+    """Close a data set for ever: nothing is charged once this returns; what was bought stays free."""
+    served = service.datasets.visible(caller, dataset)
+    _note_begun(service.store, caller, "closing for ever begun", served.name)
+    was_open = served.session.acting_for(caller.name).close_for_ever()
+    if was_open:
+        with service.store.transaction() as connection:
+            audit_log.note(connection, caller.name, "closed for ever", served.name)
+    return Closed(closed=body.closed, was_open=was_open)
 
-    @router.put("/v1/datasets/{dataset}/closed", tags=["admin"])
-    def close(dataset: str, body: CloseBody, caller: Caller = curator) -> Closed:
-        """Close a data set for ever: nothing is charged once this returns; what was bought stays free."""
-        served = datasets.visible(caller, dataset)
-        _note_begun(store, caller, "closing for ever begun", served.name)
-        was_open = served.session.acting_for(caller.name).close_for_ever()
-        if was_open:
-            with store.transaction() as connection:
-                audit_log.note(connection, caller.name, "closed for ever", served.name)
-        return Closed(closed=body.closed, was_open=was_open)
 
-    @router.get("/v1/datasets/{dataset}/ledger", tags=["audit"], response_class=Response, responses=EXPORT)
-    def ledger(dataset: str, caller: Caller = auditor) -> StreamingResponse:
-        """Export the ledger, an entry a line, each sealed over the one before; as secret as the ledger itself."""
-        served = datasets.visible(caller, dataset)
-        lines = exporting.lines(served.session.ledger_entries())
-        first = next(lines)  # a ledger that cannot be read is told as that, and not as a short one
-        return StreamingResponse(chain([first], lines), media_type=LINES)
+@router.get("/v1/datasets/{dataset}/ledger", tags=["audit"], response_class=Response, responses=EXPORT)
+def ledger(service: OfService, dataset: str, caller: Caller = AUDITOR) -> StreamingResponse:
+    """Export the ledger, an entry a line, each sealed over the one before; as secret as the ledger itself."""
+    served = service.datasets.visible(caller, dataset)
+    lines = exporting.lines(served.session.ledger_entries())
+    first = next(lines)  # a ledger that cannot be read is told as that, and not as a short one
+    return StreamingResponse(chain([first], lines), media_type=LINES)
 
-    def access(caller: Caller, dataset: str) -> DatasetAccess:
-        """Return what a curator says of a data set, in their name."""
-        return DatasetAccess(datasets.visible(caller, dataset), policies, by=caller.name)
 
-    @router.get("/v1/datasets/{dataset}/grants", tags=["admin"])
-    def grants(dataset: str, caller: Caller = curator) -> Grants:
-        """List who may ask, and the shares of people and teams."""
-        return access(caller, dataset).grants()
+def _access(service: Service, caller: Caller, dataset: str) -> DatasetAccess:
+    """Return what a curator says of a data set, in their name."""
+    return DatasetAccess(service.datasets.visible(caller, dataset), service.policies, by=caller.name)
 
-    @router.put(
-        "/v1/datasets/{dataset}/grants/{name}",
-        tags=["admin"],
-        status_code=204,
-        openapi_extra=may_raise(InvalidParameter),
-    )
-    def grant(dataset: str, name: str, body: GrantBody, caller: Caller = curator) -> None:
-        """Let somebody ask, with a share of the budget or without one of their own."""
-        access(caller, dataset).grant(name, body.exactly(), trusted_with_time=body.trusted_with_time)
 
-    @router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)
-    def withdraw(dataset: str, name: str, caller: Caller = curator) -> None:
-        """Let somebody ask no more."""
-        access(caller, dataset).withdraw(name)
+@router.get("/v1/datasets/{dataset}/grants", tags=["admin"])
+def grants(service: OfService, dataset: str, caller: Caller = CURATOR) -> Grants:
+    """List who may ask, and the shares of people and teams."""
+    return _access(service, caller, dataset).grants()
 
-    @router.put(
-        "/v1/datasets/{dataset}/teams/{team}",
-        tags=["admin"],
-        status_code=204,
-        openapi_extra=may_raise(InvalidParameter),
-    )
-    def give_team(dataset: str, team: str, body: ShareBody, caller: Caller = curator) -> None:
-        """Give a team a share of the budget, or with null take it away."""
-        access(caller, dataset).give_team(team, body.exactly())
 
-    @router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
-    def policy(dataset: str, caller: Caller = curator) -> PolicyDocument:
-        """Say how the budget is shared out."""
-        return access(caller, dataset).policy()
+@router.put(
+    "/v1/datasets/{dataset}/grants/{name}",
+    tags=["admin"],
+    status_code=204,
+    openapi_extra=may_raise(InvalidParameter),
+)
+def grant(service: OfService, dataset: str, name: str, body: GrantBody, caller: Caller = CURATOR) -> None:
+    """Let somebody ask, with a share of the budget or without one of their own."""
+    _access(service, caller, dataset).grant(name, body.exactly(), trusted_with_time=body.trusted_with_time)
 
-    @router.put("/v1/datasets/{dataset}/policy", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
-    def set_policy(dataset: str, body: PolicyBody, caller: Caller = curator) -> PolicyDocument:
-        """Say whether allowances share or split the budget, and the most that one question may cost."""
-        changed = access(caller, dataset)
-        most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
-        least = None if body.least_share is None else number(body.least_share, "least_share")
-        return changed.set_policy(body.division, most, least)
 
-    @router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
-    def stop(dataset: str, body: StopBody, caller: Caller = curator) -> PolicyDocument:
-        """Stop the data set: nothing is charged once this returns; or let it go on."""
-        return access(caller, dataset).stop(stopped=body.stopped)
+@router.delete("/v1/datasets/{dataset}/grants/{name}", tags=["admin"], status_code=204)
+def withdraw(service: OfService, dataset: str, name: str, caller: Caller = CURATOR) -> None:
+    """Let somebody ask no more."""
+    _access(service, caller, dataset).withdraw(name)
 
-    @router.post(
-        "/v1/datasets/{dataset}/accept",
-        tags=["admin"],
-        openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch),
-    )
-    def accept(dataset: str, caller: Caller = curator) -> Version:
-        """Make the data as they are now the current version; spending stays."""
-        served = datasets.visible(caller, dataset)
-        _note_begun(store, caller, "acceptance of data begun", served.name)
-        version = served.session.acting_for(caller.name).accept_data()
-        with store.transaction() as connection:
-            audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
-        return Version(version=version)
 
-    @router.post(
-        "/v1/datasets/{dataset}/refresh",
-        tags=["admin"],
-        openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch, InvalidParameter),
-    )
-    def refresh(dataset: str, body: RefreshBody, caller: Caller = curator) -> Version:
-        """Fetch what the sources hold now, and make it the current version; spending stays."""
-        served = datasets.visible(caller, dataset)
-        _note_begun(store, caller, "refresh of data begun", served.name, whole=body.whole)
-        version = refreshing.refresh(served.session.acting_for(caller.name), whole=body.whole)
-        with store.transaction() as connection:
-            audit_log.note(connection, caller.name, "data refreshed", served.name, version=version)
-        return Version(version=version)
+@router.put(
+    "/v1/datasets/{dataset}/teams/{team}",
+    tags=["admin"],
+    status_code=204,
+    openapi_extra=may_raise(InvalidParameter),
+)
+def give_team(service: OfService, dataset: str, team: str, body: ShareBody, caller: Caller = CURATOR) -> None:
+    """Give a team a share of the budget, or with null take it away."""
+    _access(service, caller, dataset).give_team(team, body.exactly())
 
-    @router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))
-    def faults(dataset: str, request: Request, page: PageOf, caller: Caller = curator) -> Response:
-        """List the questions that failed after their charge, since the curator last looked."""
-        served = datasets.visible(caller, dataset)
-        faults = page.start(served.session.faults(), lambda fault: fault.sequence)
-        shown, headers = cut(request, page.limit, faults, lambda fault: fault.sequence)
-        return json_response([fault_document(fault) for fault in shown], headers)
 
-    @router.post("/v1/datasets/{dataset}/resume", tags=["admin"])
-    def resume(dataset: str, caller: Caller = curator) -> SeenFaults:
-        """Say that the faults were looked at; nothing is refunded."""
-        served = datasets.visible(caller, dataset)
-        _note_begun(store, caller, "look at faults begun", served.name)
-        count = served.session.acting_for(caller.name).resume()
-        with store.transaction() as connection:
-            audit_log.note(connection, caller.name, "faults looked at", served.name, faults=count)
-        return SeenFaults(faults=count)
+@router.get("/v1/datasets/{dataset}/policy", tags=["admin"])
+def policy(service: OfService, dataset: str, caller: Caller = CURATOR) -> PolicyDocument:
+    """Say how the budget is shared out."""
+    return _access(service, caller, dataset).policy()
 
-    @router.get("/v1/audit", tags=["audit"], response_class=Response, responses={200: {"content": {LINES: {}}}})
-    def audit(request: Request, caller: Caller = auditor, limit: MostLines = None, after: After = 0) -> Response:
-        """Export the audit log: a JSON document a line, each sealed over the one before; all of it unless limited."""
-        with store.reading() as connection:  # which others wait for: no longer than it takes to read
-            lines = list(audit_log.lines(connection, after, None if limit is None else limit + 1))
-        shown, headers = cut(request, limit or len(lines), lines, lambda line: line["sequence"])
-        return Response("".join(json.dumps(line) + "\n" for line in shown), media_type=LINES, headers=headers)
 
-    @router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
-    def show_metrics(caller: Caller = auditor) -> PlainTextResponse:
-        """Show counts of requests and questions, budgets, queue and processes, in the text form of Prometheus."""
-        service.gauges.look()
-        return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
+@router.put("/v1/datasets/{dataset}/policy", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+def set_policy(service: OfService, dataset: str, body: PolicyBody, caller: Caller = CURATOR) -> PolicyDocument:
+    """Say whether allowances share or split the budget, and the most that one question may cost."""
+    changed = _access(service, caller, dataset)
+    most = None if body.most_epsilon is None else number(body.most_epsilon, "most_epsilon")
+    least = None if body.least_share is None else number(body.least_share, "least_share")
+    return changed.set_policy(body.division, most, least)
 
-    return router
+
+@router.put("/v1/datasets/{dataset}/stop", tags=["admin"])
+def stop(service: OfService, dataset: str, body: StopBody, caller: Caller = CURATOR) -> PolicyDocument:
+    """Stop the data set: nothing is charged once this returns; or let it go on."""
+    return _access(service, caller, dataset).stop(stopped=body.stopped)
+
+
+@router.post(
+    "/v1/datasets/{dataset}/accept",
+    tags=["admin"],
+    openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch),
+)
+def accept(service: OfService, dataset: str, caller: Caller = CURATOR) -> Version:
+    """Make the data as they are now the current version; spending stays."""
+    served = service.datasets.visible(caller, dataset)
+    _note_begun(service.store, caller, "acceptance of data begun", served.name)
+    version = served.session.acting_for(caller.name).accept_data()
+    with service.store.transaction() as connection:
+        audit_log.note(connection, caller.name, "data accepted", served.name, version=version)
+    return Version(version=version)
+
+
+@router.post(
+    "/v1/datasets/{dataset}/refresh",
+    tags=["admin"],
+    openapi_extra=may_raise(DataFault, DataStopped, CatalogMismatch, InvalidParameter),
+)
+def refresh(service: OfService, dataset: str, body: RefreshBody, caller: Caller = CURATOR) -> Version:
+    """Fetch what the sources hold now, and make it the current version; spending stays."""
+    served = service.datasets.visible(caller, dataset)
+    _note_begun(service.store, caller, "refresh of data begun", served.name, whole=body.whole)
+    version = refreshing.refresh(served.session.acting_for(caller.name), whole=body.whole)
+    with service.store.transaction() as connection:
+        audit_log.note(connection, caller.name, "data refreshed", served.name, version=version)
+    return Version(version=version)
+
+
+@router.get("/v1/datasets/{dataset}/faults", tags=["admin"], responses=described_by(list[FaultDocument]))
+def faults(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = CURATOR) -> Response:
+    """List the questions that failed after their charge, since the curator last looked."""
+    served = service.datasets.visible(caller, dataset)
+    faults = page.start(served.session.faults(), lambda fault: fault.sequence)
+    shown, headers = cut(request, page.limit, faults, lambda fault: fault.sequence)
+    return json_response([fault_document(fault) for fault in shown], headers)
+
+
+@router.post("/v1/datasets/{dataset}/resume", tags=["admin"])
+def resume(service: OfService, dataset: str, caller: Caller = CURATOR) -> SeenFaults:
+    """Say that the faults were looked at; nothing is refunded."""
+    served = service.datasets.visible(caller, dataset)
+    _note_begun(service.store, caller, "look at faults begun", served.name)
+    count = served.session.acting_for(caller.name).resume()
+    with service.store.transaction() as connection:
+        audit_log.note(connection, caller.name, "faults looked at", served.name, faults=count)
+    return SeenFaults(faults=count)
+
+
+@router.get("/v1/audit", tags=["audit"], response_class=Response, responses={200: {"content": {LINES: {}}}})
+def audit(
+    service: OfService, request: Request, caller: Caller = AUDITOR, limit: MostLines = None, after: After = 0
+) -> Response:
+    """Export the audit log: a JSON document a line, each sealed over the one before; all of it unless limited."""
+    with service.store.reading() as connection:  # which others wait for: no longer than it takes to read
+        lines = list(audit_log.lines(connection, after, None if limit is None else limit + 1))
+    shown, headers = cut(request, limit or len(lines), lines, lambda line: line["sequence"])
+    return Response("".join(json.dumps(line) + "\n" for line in shown), media_type=LINES, headers=headers)
+
+
+@router.get("/metrics", tags=["audit"], response_class=PlainTextResponse)
+def show_metrics(service: OfService, caller: Caller = AUDITOR) -> PlainTextResponse:
+    """Show counts of requests and questions, budgets, queue and processes, in the text form of Prometheus."""
+    service.gauges.look()
+    return PlainTextResponse(service.metrics.text(), media_type=metrics.MEDIA_TYPE)
 
 
 def _note_begun(store: Store, caller: Caller, act: str, dataset: str, **details: object) -> None:

@@ -6,11 +6,11 @@ is what the document says, so page and document cannot disagree.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from lapwing import __version__
@@ -80,8 +80,11 @@ lapwing budget</pre>
 """
 
 
-def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
-    """Return the routes that take no token."""
+def routes(description: Callable[[], Mapping[str, Any]], service: Service, address: str) -> APIRouter:
+    """Return the routes that take no token.
+
+    Args: description: returns that of all requests, as OpenAPI; address: at which callers find the service.
+    """
     router = new_router(dependencies=[Depends(require_known_parameters)])
     home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
 
@@ -91,11 +94,11 @@ def routes(app: FastAPI, service: Service, address: str) -> APIRouter:
 
     @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     def requests() -> HTMLResponse:
-        return HTMLResponse(_page("Lapwing: all requests", "\n".join(request_reference(app.openapi(), address))))
+        return HTMLResponse(_page("Lapwing: all requests", "\n".join(request_reference(description(), address))))
 
     @router.get("/openapi.json", include_in_schema=False)
     def described() -> JSONResponse:
-        return JSONResponse(app.openapi())
+        return JSONResponse(description())
 
     @router.get("/style.css", include_in_schema=False)
     def style() -> Response:

@@ -7,7 +7,7 @@ within the same grants, at the same deadlines, and stands in the same ledger.
 from fractions import Fraction
 from typing import Annotated, Final, final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictInt
 
@@ -33,7 +33,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import MAY_ASK, After, Key, Limit, allowance_view, hung_up
 from lapwing.server.responses import described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
 
 _UPWARDS: Final = 1 + Fraction(1, 10**12)
@@ -150,96 +150,106 @@ class HoldoutQuestions:
         }
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["holdouts"])
-    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
-    questions, store = HoldoutQuestions(service), service.holdouts
+router: Final = new_router(prefix="/v1", tags=["holdouts"])
 
-    def visible(caller: Caller, holdout: str) -> tuple[Holdout, ServedDataset]:
-        """Return a holdout that somebody may see, and its data set."""
-        held = store.find(holdout)
-        if not (held.person == caller.name or caller.at(held.dataset).may("audit")):
-            raise missing("holdout")
-        return held, service.datasets.visible(caller, held.dataset)
 
-    def own(caller: Caller, holdout: str) -> tuple[Holdout, ServedDataset]:
-        """Return a holdout of one's own: nobody asks that of another, as its count is a promise to its owner."""
-        held, served = visible(caller, holdout)
-        if held.person != caller.name:
-            raise errors.NotAuthorised("A holdout is asked by whoever made it; make one of your own.")
-        return held, served
+def _visible(service: Service, caller: Caller, holdout: str) -> tuple[Holdout, ServedDataset]:
+    """Return a holdout that somebody may see, and its data set."""
+    held = service.holdouts.find(holdout)
+    if not (held.person == caller.name or caller.at(held.dataset).may("audit")):
+        raise missing("holdout")
+    return held, service.datasets.visible(caller, held.dataset)
 
-    @router.post(
-        "/datasets/{dataset}/holdouts",
-        status_code=201,
-        responses=described_by(HoldoutDocument, status=201),
-        openapi_extra=may_raise(errors.InvalidParameter, errors.BudgetExhausted),
+
+def _own(service: Service, caller: Caller, holdout: str) -> tuple[Holdout, ServedDataset]:
+    """Return a holdout of one's own: nobody asks that of another, as its count is a promise to its owner."""
+    held, served = _visible(service, caller, holdout)
+    if held.person != caller.name:
+        raise errors.NotAuthorised("A holdout is asked by whoever made it; make one of your own.")
+    return held, served
+
+
+@router.post(
+    "/datasets/{dataset}/holdouts",
+    status_code=201,
+    responses=described_by(HoldoutDocument, status=201),
+    openapi_extra=may_raise(errors.InvalidParameter, errors.BudgetExhausted),
+)
+def make(service: OfService, dataset: str, body: HoldoutBody, caller: Caller = ASKER) -> Response:
+    """Make a holdout of so many questions, out of what is left of the budget. It is free, and reserves nothing."""
+    served = service.datasets.visible(caller, dataset)
+    with service.callers.pricing(caller):
+        held = HoldoutQuestions(service).make(caller, served, body)
+    return json_response(_document(held), {"Location": f"/v1/holdouts/{held.id}"}, status=201)
+
+
+@router.get("/datasets/{dataset}/holdouts", responses=described_by(list[HoldoutDocument]))
+def list_own(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = READER) -> Response:
+    """List one's own holdouts of a data set, the newest first."""
+    served = service.datasets.visible(caller, dataset)
+    found = service.holdouts.of(caller.name, served.name, page.most, **page.beginning)
+    shown, headers = cut(request, page.limit, found, lambda held: held.id)
+    return json_response([_document(held) for held in shown], headers)
+
+
+@router.get("/holdouts/{holdout}", responses=described_by(HoldoutDocument))
+def show(service: OfService, holdout: str, caller: Caller = READER) -> Response:
+    """Say what a holdout promises, and how many questions are left."""
+    return json_response(_document(_visible(service, caller, holdout)[0]))
+
+
+@router.get("/holdouts/{holdout}/answers", responses=described_by(list[HoldoutAnswerDocument]))
+def answers(
+    service: OfService, holdout: str, request: Request, caller: Caller = READER, limit: Limit = MOST, after: After = 0
+) -> Response:
+    """List what a holdout answered, in order: those after a `question`, a page; free."""
+    held, _ = _visible(service, caller, holdout)
+    shown, headers = cut(
+        request, limit, service.holdouts.answers(held, limit + 1, after), lambda answer: answer["question"]
     )
-    def make(dataset: str, body: HoldoutBody, caller: Caller = asker) -> Response:
-        """Make a holdout of so many questions, out of what is left of the budget. It is free, and reserves nothing."""
-        served = service.datasets.visible(caller, dataset)
-        with service.callers.pricing(caller):
-            held = questions.make(caller, served, body)
-        return json_response(_document(held), {"Location": f"/v1/holdouts/{held.id}"}, status=201)
+    return json_response(shown, headers)
 
-    @router.get("/datasets/{dataset}/holdouts", responses=described_by(list[HoldoutDocument]))
-    def list_own(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
-        """List one's own holdouts of a data set, the newest first."""
-        served = service.datasets.visible(caller, dataset)
-        found = store.of(caller.name, served.name, page.most, **page.beginning)
-        shown, headers = cut(request, page.limit, found, lambda held: held.id)
-        return json_response([_document(held) for held in shown], headers)
 
-    @router.get("/holdouts/{holdout}", responses=described_by(HoldoutDocument))
-    def show(holdout: str, caller: Caller = reader) -> Response:
-        """Say what a holdout promises, and how many questions are left."""
-        return json_response(_document(visible(caller, holdout)[0]))
-
-    @router.get("/holdouts/{holdout}/answers", responses=described_by(list[HoldoutAnswerDocument]))
-    def answers(
-        holdout: str, request: Request, caller: Caller = reader, limit: Limit = MOST, after: After = 0
-    ) -> Response:
-        """List what a holdout answered, in order: those after a `question`, a page; free."""
-        held, _ = visible(caller, holdout)
-        shown, headers = cut(request, limit, store.answers(held, limit + 1, after), lambda answer: answer["question"])
-        return json_response(shown, headers)
-
-    @router.post("/holdouts/{holdout}/query", responses=described_by(HoldoutAnswerDocument), openapi_extra=MAY_ASK)
-    async def ask(
-        holdout: str, body: HoldoutQuestionBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
-    ) -> Response:
-        """Answer a question about the population, and charge it. The same request with its key again is free."""
-        held, served = await run_in_threadpool(own, caller, holdout)
-        key = held.sealed_key(credentials.new_name() if idempotency_key is None else idempotency_key)
-        known = await run_in_threadpool(store.answer_of, held, key)
-        if known is not None:
-            if known["sql"] != body.sql:
-                raise errors.KeyConflict(
-                    "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
-                )
-            return json_response(known)
-        priced, measure = await run_in_threadpool(questions.priced, caller, served, held, body)
-        counts = not await run_in_threadpool(service.answers.knows, caller.name, key)
-        if counts:
-            await run_in_threadpool(store.count, held)
-        try:
-            (record,) = await service.executor.ask(caller, served, priced, key, lambda: hung_up(request))
-        except LapwingError as error:
-            if counts and (was_charged(error) is False or isinstance(error, NOT_ASKED)):
-                await run_in_threadpool(store.give_back, held)
-            raise
-        if counts and record.document["stored"]:
-            counts = False
-            await run_in_threadpool(store.give_back, held)
-        told, counted = await run_in_threadpool(
-            lambda: store.keep(held, key, questions.told(held, body, measure, record), counted=counts)
+@router.post("/holdouts/{holdout}/query", responses=described_by(HoldoutAnswerDocument), openapi_extra=MAY_ASK)
+async def ask(
+    service: OfService,
+    holdout: str,
+    body: HoldoutQuestionBody,
+    request: Request,
+    caller: Caller = ASKER,
+    idempotency_key: Key = None,
+) -> Response:
+    """Answer a question about the population, and charge it. The same request with its key again is free."""
+    held, served = await run_in_threadpool(_own, service, caller, holdout)
+    key = held.sealed_key(credentials.new_name() if idempotency_key is None else idempotency_key)
+    known = await run_in_threadpool(service.holdouts.answer_of, held, key)
+    if known is not None:
+        if known["sql"] != body.sql:
+            raise errors.KeyConflict(
+                "This Idempotency-Key was sent with another request. Nothing was charged. Send a new key."
+            )
+        return json_response(known)
+    priced, measure = await run_in_threadpool(HoldoutQuestions(service).priced, caller, served, held, body)
+    counts = not await run_in_threadpool(service.answers.knows, caller.name, key)
+    if counts:
+        await run_in_threadpool(service.holdouts.count, held)
+    try:
+        (record,) = await service.executor.ask(caller, served, priced, key, lambda: hung_up(request))
+    except LapwingError as error:
+        if counts and (was_charged(error) is False or isinstance(error, NOT_ASKED)):
+            await run_in_threadpool(service.holdouts.give_back, held)
+        raise
+    if counts and record.document["stored"]:
+        counts = False
+        await run_in_threadpool(service.holdouts.give_back, held)
+    told, counted = await run_in_threadpool(
+        lambda: service.holdouts.keep(
+            held, key, HoldoutQuestions(service).told(held, body, measure, record), counted=counts
         )
-        if counts and not counted:  # another request of the same key was quicker, and counted it too
-            await run_in_threadpool(store.give_back, held)
-        return json_response(told)
-
-    return router
+    )
+    if counts and not counted:  # another request of the same key was quicker, and counted it too
+        await run_in_threadpool(service.holdouts.give_back, held)
+    return json_response(told)
 
 
 def _document(held: Holdout) -> HoldoutDocument:

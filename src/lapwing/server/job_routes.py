@@ -1,8 +1,8 @@
 """Routes of questions that wait in the queue: to put them there, to see what becomes of them, to cancel them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter, KeyConflict, NotAuthorised, QueryRefused
@@ -13,7 +13,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import Problem, may_raise
 from lapwing.server.question_routes import Key
 from lapwing.server.responses import described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
 
 Everybody = Annotated[bool, Query(description="Also those of others; takes the right `audit`.")]
@@ -34,68 +34,73 @@ class QueuedQuestion(TypedDict):
     problem: Problem | None
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["questions"])
-    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+router: Final = new_router(prefix="/v1", tags=["questions"])
 
-    def document(job: Job) -> QueuedQuestion:
-        return {
-            "id": job.id,
-            "person": job.person,
-            "dataset": job.dataset,
-            "created": job.created,
-            "request": job.request,
-            "status": job.status,
-            "stopping": job.stopping,
-            "ahead": service.job_runner.ahead(job),
-            "answer": job.answer,
-            "problem": job.problem,
-        }
 
-    def visible(caller: Caller, query: str) -> Job:
-        """Return a question that somebody may see."""
-        job = service.jobs.find(query)
-        if not (job.person == caller.name or caller.at(job.dataset).may("audit")):
-            raise missing("question")
-        return job
+def _document(service: Service, job: Job) -> QueuedQuestion:
+    return {
+        "id": job.id,
+        "person": job.person,
+        "dataset": job.dataset,
+        "created": job.created,
+        "request": job.request,
+        "status": job.status,
+        "stopping": job.stopping,
+        "ahead": service.job_runner.ahead(job),
+        "answer": job.answer,
+        "problem": job.problem,
+    }
 
-    @router.post(
-        "/datasets/{dataset}/queries",
-        status_code=202,
-        responses=described_by(QueuedQuestion, status=202),
-        openapi_extra=may_raise(KeyConflict, InvalidParameter, QueryRefused),
-    )
-    def submit(dataset: str, body: QueryBody, caller: Caller = asker, idempotency_key: Key = None) -> Response:
-        """Let a question wait in the queue; it is charged when its turn comes. A wrong one is refused at once."""
-        served = service.datasets.visible(caller, dataset)
-        with service.callers.pricing(caller):
-            served.for_caller(caller, service.policies).explain(
-                body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
-            )
-        job = service.job_runner.submit(caller, served, body, idempotency_key)
-        return json_response(document(job), {"Location": f"/v1/queries/{job.id}"}, status=202)
 
-    @router.get("/queries", responses=described_by(list[QueuedQuestion]))
-    def list_queued(request: Request, page: PageOf, caller: Caller = reader, everybody: Everybody = False) -> Response:
-        """List one's own queued questions, the newest first."""
-        if everybody and not caller.may("audit"):
-            raise NotAuthorised("To see the questions of others takes the right `audit`.")
-        jobs = service.jobs.of(None if everybody else caller.name, page.most, **page.beginning)
-        shown, headers = cut(request, page.limit, jobs, lambda job: job.id)
-        return json_response([document(job) for job in shown], headers)
+def _visible(service: Service, caller: Caller, query: str) -> Job:
+    """Return a question that somebody may see."""
+    job = service.jobs.find(query)
+    if not (job.person == caller.name or caller.at(job.dataset).may("audit")):
+        raise missing("question")
+    return job
 
-    @router.get("/queries/{query}", responses=described_by(QueuedQuestion))
-    def status(query: str, caller: Caller = reader) -> Response:
-        """Say what became of a queued question: where it is, its answer's id, or its problem."""
-        return json_response(document(visible(caller, query)))
 
-    @router.delete("/queries/{query}", responses=described_by(QueuedQuestion))
-    def cancel(query: str, caller: Caller = reader) -> Response:
-        """Cancel a queued question: what waits is dropped, uncharged; what runs is stopped, and stays charged."""
-        job = visible(caller, query)
-        if not caller.at(job.dataset).may("admin" if job.person != caller.name else "ask"):
-            raise NotAuthorised("One's own questions are cancelled with the right `ask`, those of others with `admin`.")
-        return json_response(document(service.job_runner.cancel(query, by=caller.name)))
+@router.post(
+    "/datasets/{dataset}/queries",
+    status_code=202,
+    responses=described_by(QueuedQuestion, status=202),
+    openapi_extra=may_raise(KeyConflict, InvalidParameter, QueryRefused),
+)
+def submit(
+    service: OfService, dataset: str, body: QueryBody, caller: Caller = ASKER, idempotency_key: Key = None
+) -> Response:
+    """Let a question wait in the queue; it is charged when its turn comes. A wrong one is refused at once."""
+    served = service.datasets.visible(caller, dataset)
+    with service.callers.pricing(caller):
+        served.for_caller(caller, service.policies).explain(
+            body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
+        )
+    job = service.job_runner.submit(caller, served, body, idempotency_key)
+    return json_response(_document(service, job), {"Location": f"/v1/queries/{job.id}"}, status=202)
 
-    return router
+
+@router.get("/queries", responses=described_by(list[QueuedQuestion]))
+def list_queued(
+    service: OfService, request: Request, page: PageOf, caller: Caller = READER, everybody: Everybody = False
+) -> Response:
+    """List one's own queued questions, the newest first."""
+    if everybody and not caller.may("audit"):
+        raise NotAuthorised("To see the questions of others takes the right `audit`.")
+    jobs = service.jobs.of(None if everybody else caller.name, page.most, **page.beginning)
+    shown, headers = cut(request, page.limit, jobs, lambda job: job.id)
+    return json_response([_document(service, job) for job in shown], headers)
+
+
+@router.get("/queries/{query}", responses=described_by(QueuedQuestion))
+def status(service: OfService, query: str, caller: Caller = READER) -> Response:
+    """Say what became of a queued question: where it is, its answer's id, or its problem."""
+    return json_response(_document(service, _visible(service, caller, query)))
+
+
+@router.delete("/queries/{query}", responses=described_by(QueuedQuestion))
+def cancel(service: OfService, query: str, caller: Caller = READER) -> Response:
+    """Cancel a queued question: what waits is dropped, uncharged; what runs is stopped, and stays charged."""
+    job = _visible(service, caller, query)
+    if not caller.at(job.dataset).may("admin" if job.person != caller.name else "ask"):
+        raise NotAuthorised("One's own questions are cancelled with the right `ask`, those of others with `admin`.")
+    return json_response(_document(service, service.job_runner.cancel(query, by=caller.name)))

@@ -5,6 +5,7 @@ environment variable `FOLDER` before they start. So any of them can add up the c
 """
 
 import os
+from collections.abc import Mapping
 from typing import Final, Literal, final, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
@@ -14,9 +15,76 @@ FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"  # the name that prometheus-client lo
 Restarted = Literal["engine", "questions"]
 """A process in which an engine runs, or the one that asks queries at deadlines."""
 RESTARTED: Final[tuple[Restarted, ...]] = get_args(Restarted)
+Mode = Literal["livesum", "livemin", "livemax", "livemostrecent"]
 MEDIA_TYPE: Final = "text/plain; version=0.0.4"
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when something was first asked is nobody's business
+
+
+COUNTERS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
+    "requests": ("lapwing_requests_total", "Requests by route and status.", ("method", "route", "status")),
+    "questions": ("lapwing_questions_total", "Questions by outcome.", ("dataset", "outcome")),
+    "failed_logins": ("lapwing_failed_logins_total", "Logins with a wrong name or password.", ()),
+    "delayed": ("lapwing_delayed_total", "Answers that left later than they should.", ("dataset",)),
+    "restarts": (
+        "lapwing_restarts_total",
+        "How often a process was started in the place of another, by which.",
+        ("process",),
+    ),
+}
+"""Of each count its name and what it is of, for Prometheus, and its labels."""
+GAUGES: Final[Mapping[str, tuple[str, str, tuple[str, ...], Mode]]] = {
+    "waiting": ("lapwing_questions_waiting", "Questions that wait.", (), "livesum"),
+    "running": ("lapwing_questions_running", "Questions under way.", (), "livesum"),
+    "budget": (
+        "lapwing_budget_remaining",
+        "The part of the budget that is left, from 0 to 1.",
+        ("dataset",),
+        "livemostrecent",
+    ),
+    "delta_keys": (
+        "lapwing_delta_keys_remaining",
+        "The part of the delta for private keys that is left, from 0 to 1; of budgets that have some.",
+        ("dataset",),
+        "livemostrecent",
+    ),
+    "ledger_wait": (
+        "lapwing_ledger_wait_seconds",
+        "Seconds until the ledger could be held, lately, by the process that waited the longest.",
+        ("dataset",),
+        "livemax",
+    ),
+    "ready": ("lapwing_dataset_ready", "Whether new queries of a data set can be charged.", ("dataset",), "livemin"),
+    "stopped": (
+        "lapwing_dataset_stopped",
+        "Whether failed queries, or a curator, have stopped a data set.",
+        ("dataset",),
+        "livemax",
+    ),
+    "faults": (
+        "lapwing_dataset_faults",
+        "Charged queries that failed since the curator last looked.",
+        ("dataset",),
+        "livemax",
+    ),
+    "late": (
+        "lapwing_dataset_late",
+        "How often answers were late since the curator last looked.",
+        ("dataset",),
+        "livemax",
+    ),
+    "free": (
+        "lapwing_ledger_free_bytes",
+        "Bytes that are left on the disk of a ledger, or of its mark.",
+        ("dataset",),
+        "livemin",
+    ),
+    "service_ready": ("lapwing_ready", "Whether the service can answer, as /readyz says.", (), "livemin"),
+    "tasks_failing": ("lapwing_background_tasks_failing", "Background tasks whose last round failed.", (), "livesum"),
+    "build": ("lapwing_build_info", "Which build runs; always 1.", ("version", "build"), "livemax"),
+    "processes": ("lapwing_processes", "Processes that answer.", (), "livesum"),
+}
+"""And of each gauge how those of several processes become one."""
 
 
 @final
@@ -25,176 +93,77 @@ class Metrics:
 
     def __init__(self, *, answering: bool = True) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "lapwing_requests_total",
-            "Requests by route and status.",
-            ("method", "route", "status"),
-            registry=self._registry,
-        )
-        self._questions = Counter(
-            "lapwing_questions_total", "Questions by outcome.", ("dataset", "outcome"), registry=self._registry
-        )
-
-        self._failed_logins = Counter(
-            "lapwing_failed_logins_total", "Logins with a wrong name or password.", registry=self._registry
-        )
-
-        self._waiting = Gauge(
-            "lapwing_questions_waiting", "Questions that wait.", registry=self._registry, multiprocess_mode="livesum"
-        )
-        self._running = Gauge(
-            "lapwing_questions_running", "Questions under way.", registry=self._registry, multiprocess_mode="livesum"
-        )
-        self._budget = Gauge(
-            "lapwing_budget_remaining",
-            "The part of the budget that is left, from 0 to 1.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemostrecent",
-        )
-        self._delta_keys = Gauge(
-            "lapwing_delta_keys_remaining",
-            "The part of the delta for private keys that is left, from 0 to 1; of budgets that have some.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemostrecent",
-        )
-        self._ledger_wait = Gauge(
-            "lapwing_ledger_wait_seconds",
-            "Seconds until the ledger could be held, lately, by the process that waited the longest.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
-        self._ready = Gauge(
-            "lapwing_dataset_ready",
-            "Whether new queries of a data set can be charged.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemin",
-        )
-        self._stopped = Gauge(
-            "lapwing_dataset_stopped",
-            "Whether failed queries, or a curator, have stopped a data set.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
-        self._faults = Gauge(
-            "lapwing_dataset_faults",
-            "Charged queries that failed since the curator last looked.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
-        self._late = Gauge(
-            "lapwing_dataset_late",
-            "How often answers were late since the curator last looked.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
-        self._delayed = Counter(
-            "lapwing_delayed_total", "Answers that left later than they should.", ("dataset",), registry=self._registry
-        )
-        self._restarts = Counter(
-            "lapwing_restarts_total",
-            "How often a process was started in the place of another, by which.",
-            ("process",),
-            registry=self._registry,
-        )
+        self._counters = {
+            key: Counter(name, about, labels, registry=self._registry)
+            for key, (name, about, labels) in COUNTERS.items()
+        }
+        self._gauges = {
+            key: Gauge(name, about, labels, registry=self._registry, multiprocess_mode=mode)
+            for key, (name, about, labels, mode) in GAUGES.items()
+        }
         for process in RESTARTED:
-            self._restarts.labels(process)  # shown from the start, as 0
-        self._free = Gauge(
-            "lapwing_ledger_free_bytes",
-            "Bytes that are left on the disk of a ledger, or of its mark.",
-            ("dataset",),
-            registry=self._registry,
-            multiprocess_mode="livemin",
-        )
-        self._service_ready = Gauge(
-            "lapwing_ready",
-            "Whether the service can answer, as /readyz says.",
-            registry=self._registry,
-            multiprocess_mode="livemin",
-        )
-        self._tasks_failing = Gauge(
-            "lapwing_background_tasks_failing",
-            "Background tasks whose last round failed.",
-            registry=self._registry,
-            multiprocess_mode="livesum",
-        )
-        self._build = Gauge(
-            "lapwing_build_info",
-            "Which build runs; always 1.",
-            ("version", "build"),
-            registry=self._registry,
-            multiprocess_mode="livemax",
-        )
-        self._processes = Gauge(
-            "lapwing_processes", "Processes that answer.", registry=self._registry, multiprocess_mode="livesum"
-        )
-        self._processes.set(int(answering))
+            self._counters["restarts"].labels(process)  # shown from the start, as 0
+        self._gauges["processes"].set(int(answering))
 
     def set_build(self, version: str, build: str) -> None:
         """Say which build runs."""
-        self._build.labels(version, build).set(1)
+        self._gauges["build"].labels(version, build).set(1)
 
     def set_ready(self, *, ready: bool) -> None:
         """Say whether the service can answer."""
-        self._service_ready.set(int(ready))
+        self._gauges["service_ready"].set(int(ready))
 
     def set_standing(
         self, dataset: str, *, ready: bool, stopped: bool, faults: int, late: int, free: int | None
     ) -> None:
         """Say how a data set stands (`readiness.Standing`)."""
-        self._ready.labels(dataset).set(int(ready))
-        self._stopped.labels(dataset).set(int(stopped))
-        self._faults.labels(dataset).set(faults)
-        self._late.labels(dataset).set(late)
+        self._gauges["ready"].labels(dataset).set(int(ready))
+        self._gauges["stopped"].labels(dataset).set(int(stopped))
+        self._gauges["faults"].labels(dataset).set(faults)
+        self._gauges["late"].labels(dataset).set(late)
         if free is not None:
-            self._free.labels(dataset).set(free)
+            self._gauges["free"].labels(dataset).set(free)
 
     def set_tasks_failing(self, number: int) -> None:
         """Say how many background tasks of this process fail."""
-        self._tasks_failing.set(number)
+        self._gauges["tasks_failing"].set(number)
 
     def set_queue(self, waiting: int, running: int) -> None:
         """Say how many questions of this process wait and are under way."""
-        self._waiting.set(waiting)
-        self._running.set(running)
+        self._gauges["waiting"].set(waiting)
+        self._gauges["running"].set(running)
 
     def set_budget(self, dataset: str, remaining: float) -> None:
         """Say which part of a budget is left."""
-        self._budget.labels(dataset).set(remaining)
+        self._gauges["budget"].labels(dataset).set(remaining)
 
     def set_delta_keys(self, dataset: str, remaining: float) -> None:
         """Say which part of the delta for private keys is left."""
-        self._delta_keys.labels(dataset).set(remaining)
+        self._gauges["delta_keys"].labels(dataset).set(remaining)
 
     def set_ledger_wait(self, dataset: str, seconds: float) -> None:
         """Say how long this process has waited for a ledger."""
-        self._ledger_wait.labels(dataset).set(seconds)
+        self._gauges["ledger_wait"].labels(dataset).set(seconds)
 
     def count_failed_login(self) -> None:
         """Count a login with a wrong name or password."""
-        self._failed_logins.inc()
+        self._counters["failed_logins"].inc()
 
     def count_request(self, method: str, route: str, status: int) -> None:
         """Count a request."""
-        self._requests.labels(method, route, str(status)).inc()
+        self._counters["requests"].labels(method, route, str(status)).inc()
 
     def count_question(self, dataset: str, outcome: str) -> None:
         """Count a question by what its asker was told: charged, stored, repeated, left or an error's code."""
-        self._questions.labels(dataset, outcome).inc()
+        self._counters["questions"].labels(dataset, outcome).inc()
 
     def count_delayed(self, dataset: str) -> None:
         """Count an answer that left later than it should."""
-        self._delayed.labels(dataset).inc()
+        self._counters["delayed"].labels(dataset).inc()
 
     def count_restart(self, process: Restarted) -> None:
         """Count a process that was started in the place of another."""
-        self._restarts.labels(process).inc()
+        self._counters["restarts"].labels(process).inc()
 
     def text(self) -> str:
         """Return all counts, of all workers, in the text form of Prometheus."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Annotated, Any, Final, final
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 from pydantic_core import to_json
@@ -26,7 +26,7 @@ from lapwing.server.bodies import Body
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import LINES, described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import CURATOR, READER, OfService, new_router
 from lapwing.server.service import Service
 
 EVENT_STREAM: Final = "text/event-stream"
@@ -135,132 +135,142 @@ class AlertRequest(Body):
         )
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1/datasets/{dataset}/monitors", tags=["monitors"])
-    reader, curator = Depends(service.callers.demand("read")), Depends(service.callers.demand("admin"))
-    streams = [0]
+router: Final = new_router(prefix="/v1/datasets/{dataset}/monitors", tags=["monitors"])
+_STREAMS_READ: Final = [0]
+"""How many streams this process sends, of `STREAMS`."""
 
-    @contextmanager
-    def opened(caller: Caller, dataset: str, monitor: str) -> Iterator[Monitor]:
-        """Open a monitor of a data set that somebody may see."""
-        catalog = service.datasets.visible(caller, dataset).session.catalog
-        if monitor not in list_monitors(catalog):
-            raise missing("monitor")
-        with open_monitor(catalog, monitor) as found:
-            yield found
 
-    @router.get("", responses=described_by(list[MonitorDocument]))
-    def list_all(dataset: str, caller: Caller = reader) -> Response:
-        """List the monitors of a data set; not those whose table is another one since the catalog was changed."""
-        catalog = service.datasets.visible(caller, dataset).session.catalog
-        documents = []
-        for name in list_monitors(catalog):
-            with suppress(CatalogMismatch), open_monitor(catalog, name) as found:
-                documents.append(_document(found))
-        return json_response(documents)
+@contextmanager
+def _opened(service: Service, caller: Caller, dataset: str, monitor: str) -> Iterator[Monitor]:
+    """Open a monitor of a data set that somebody may see."""
+    catalog = service.datasets.visible(caller, dataset).session.catalog
+    if monitor not in list_monitors(catalog):
+        raise missing("monitor")
+    with open_monitor(catalog, monitor) as found:
+        yield found
 
-    @router.get("/{monitor}", responses=described_by(MonitorDocument))
-    def show(dataset: str, monitor: str, caller: Caller = reader) -> Response:
-        """Show what a monitor asks and promises, and how it stands."""
-        with opened(caller, dataset, monitor) as found:
-            return json_response(_document(found))
 
-    @router.get(
-        "/{monitor}/ticks",
-        responses=described_by(
-            list[TickDocument], "Ticks, as JSON or as a stream, by the Accept header.", EVENT_STREAM
-        ),
-        openapi_extra=may_raise(TooManyRequests),
-    )
-    async def ticks(
-        request: Request,
-        dataset: str,
-        monitor: str,
-        caller: Caller = reader,
-        after: After = 0,
-        limit: Most = 100,
-        consistent: Consistent = False,
-    ) -> Response:
-        """List what was released, in order; with `Accept: text/event-stream`, as it is released."""
-        if request.headers.get("accept", "") != EVENT_STREAM:
-            return await asyncio.to_thread(listed, caller, dataset, monitor, after, limit, consistent)
-        last = request.headers.get("last-event-id", "")
-        after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else after
-        await asyncio.to_thread(require_there, caller, dataset, monitor)
-        if streams[0] >= STREAMS:
-            raise TooManyRequests(f"{STREAMS} streams are read already; ask for ticks without a stream, or later.")
+@router.get("", responses=described_by(list[MonitorDocument]))
+def list_all(service: OfService, dataset: str, caller: Caller = READER) -> Response:
+    """List the monitors of a data set; not those whose table is another one since the catalog was changed."""
+    catalog = service.datasets.visible(caller, dataset).session.catalog
+    documents = []
+    for name in list_monitors(catalog):
+        with suppress(CatalogMismatch), open_monitor(catalog, name) as found:
+            documents.append(_document(found))
+    return json_response(documents)
 
-        async def stream() -> AsyncIterator[bytes]:
-            streams[0] += 1
-            try:
-                async for part in _streamed(lambda: opened(caller, dataset, monitor), after, consistent=consistent):
-                    yield part
-            finally:
-                streams[0] -= 1
 
-        return StreamingResponse(stream(), media_type=EVENT_STREAM)
+@router.get("/{monitor}", responses=described_by(MonitorDocument))
+def show(service: OfService, dataset: str, monitor: str, caller: Caller = READER) -> Response:
+    """Show what a monitor asks and promises, and how it stands."""
+    with _opened(service, caller, dataset, monitor) as found:
+        return json_response(_document(found))
 
-    def listed(caller: Caller, dataset: str, monitor: str, after: int, limit: int, consistent: bool) -> Response:
-        with opened(caller, dataset, monitor) as found:
-            shown = [
-                _tick(tick, consistent=consistent) for tick, _ in zip(found.ticks(after), range(limit), strict=False)
-            ]
-        return json_response(shown)
 
-    def require_there(caller: Caller, dataset: str, monitor: str) -> None:
-        with opened(caller, dataset, monitor):
-            pass
+@router.get(
+    "/{monitor}/ticks",
+    responses=described_by(list[TickDocument], "Ticks, as JSON or as a stream, by the Accept header.", EVENT_STREAM),
+    openapi_extra=may_raise(TooManyRequests),
+)
+async def ticks(
+    service: OfService,
+    request: Request,
+    dataset: str,
+    monitor: str,
+    caller: Caller = READER,
+    after: After = 0,
+    limit: Most = 100,
+    consistent: Consistent = False,
+) -> Response:
+    """List what was released, in order; with `Accept: text/event-stream`, as it is released."""
+    if request.headers.get("accept", "") != EVENT_STREAM:
+        return await asyncio.to_thread(_listed, service, caller, dataset, monitor, after, limit, consistent)
+    last = request.headers.get("last-event-id", "")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else after
+    await asyncio.to_thread(_require_there, service, caller, dataset, monitor)
+    if _STREAMS_READ[0] >= STREAMS:
+        raise TooManyRequests(f"{STREAMS} streams are read already; ask for ticks without a stream, or later.")
 
-    @router.post(
-        "/{monitor}/events",
-        responses=described_by(Taken),
-        openapi_extra={**EVENTS, **may_raise(InvalidParameter)},
-    )
-    async def send(request: Request, dataset: str, monitor: str, caller: Caller = curator) -> Taken:
-        """Take events, a JSON object a line, each with an `id`; one that came before of the same unit counts once."""
-        body = await request.body()
+    async def stream() -> AsyncIterator[bytes]:
+        _STREAMS_READ[0] += 1
+        try:
+            async for part in _streamed(
+                lambda: _opened(service, caller, dataset, monitor), after, consistent=consistent
+            ):
+                yield part
+        finally:
+            _STREAMS_READ[0] -= 1
 
-        def sent() -> Taken:
-            with opened(caller, dataset, monitor) as found:
-                return {"events": found.send(_events(body)).events}
+    return StreamingResponse(stream(), media_type=EVENT_STREAM)
 
-        return await asyncio.to_thread(sent)
 
-    @router.get("/{monitor}/alerts", responses=described_by(list[AlertDocument]))
-    def alerts(dataset: str, monitor: str, caller: Caller = reader) -> Response:
-        """List when something is said; who may not change alerts sees no webhooks."""
-        with opened(caller, dataset, monitor) as found:
-            return json_response([_alert(alert, webhook=caller.may("admin")) for alert in found.alerts()])
+def _listed(
+    service: Service, caller: Caller, dataset: str, monitor: str, after: int, limit: int, consistent: bool
+) -> Response:
+    with _opened(service, caller, dataset, monitor) as found:
+        shown = [_tick(tick, consistent=consistent) for tick, _ in zip(found.ticks(after), range(limit), strict=False)]
+    return json_response(shown)
 
-    @router.put(
-        "/{monitor}/alerts/{alert}",
-        responses=described_by(AlertDocument),
-        openapi_extra=may_raise(InvalidParameter, QueryRefused),
-    )
-    def alert(dataset: str, monitor: str, alert: str, wanted: AlertRequest, caller: Caller = curator) -> Response:
-        """Say something from now on when a number passes a threshold: free, as the number is released anyway."""
-        made = wanted.alert(alert)
-        with opened(caller, dataset, monitor) as found:
-            found.add_alert(made)
-        return json_response(_alert(made, webhook=True))
 
-    @router.delete("/{monitor}/alerts/{alert}", status_code=204)
-    def remove(dataset: str, monitor: str, alert: str, caller: Caller = curator) -> None:
-        """Say nothing more, and forget what was said."""
-        with opened(caller, dataset, monitor) as found:
-            if not found.remove_alert(alert):
-                raise missing("alert")
+def _require_there(service: Service, caller: Caller, dataset: str, monitor: str) -> None:
+    with _opened(service, caller, dataset, monitor):
+        pass
 
-    @router.get("/{monitor}/alarms", responses=described_by(list[AlarmDocument]))
-    def alarms(dataset: str, monitor: str, caller: Caller = reader, after: After = 0, limit: Most = 100) -> Response:
-        """List when alerts began and ended, by ticks."""
-        with opened(caller, dataset, monitor) as found:
-            return json_response(
-                [alarm.to_record() for alarm, _ in zip(found.alarms(after), range(limit), strict=False)]
-            )
 
-    return router
+@router.post(
+    "/{monitor}/events",
+    responses=described_by(Taken),
+    openapi_extra={**EVENTS, **may_raise(InvalidParameter)},
+)
+async def send(service: OfService, request: Request, dataset: str, monitor: str, caller: Caller = CURATOR) -> Taken:
+    """Take events, a JSON object a line, each with an `id`; one that came before of the same unit counts once."""
+    body = await request.body()
+
+    def sent() -> Taken:
+        with _opened(service, caller, dataset, monitor) as found:
+            return {"events": found.send(_events(body)).events}
+
+    return await asyncio.to_thread(sent)
+
+
+@router.get("/{monitor}/alerts", responses=described_by(list[AlertDocument]))
+def alerts(service: OfService, dataset: str, monitor: str, caller: Caller = READER) -> Response:
+    """List when something is said; who may not change alerts sees no webhooks."""
+    with _opened(service, caller, dataset, monitor) as found:
+        return json_response([_alert(alert, webhook=caller.may("admin")) for alert in found.alerts()])
+
+
+@router.put(
+    "/{monitor}/alerts/{alert}",
+    responses=described_by(AlertDocument),
+    openapi_extra=may_raise(InvalidParameter, QueryRefused),
+)
+def alert(
+    service: OfService, dataset: str, monitor: str, alert: str, wanted: AlertRequest, caller: Caller = CURATOR
+) -> Response:
+    """Say something from now on when a number passes a threshold: free, as the number is released anyway."""
+    made = wanted.alert(alert)
+    with _opened(service, caller, dataset, monitor) as found:
+        found.add_alert(made)
+    return json_response(_alert(made, webhook=True))
+
+
+@router.delete("/{monitor}/alerts/{alert}", status_code=204)
+def remove(service: OfService, dataset: str, monitor: str, alert: str, caller: Caller = CURATOR) -> None:
+    """Say nothing more, and forget what was said."""
+    with _opened(service, caller, dataset, monitor) as found:
+        if not found.remove_alert(alert):
+            raise missing("alert")
+
+
+@router.get("/{monitor}/alarms", responses=described_by(list[AlarmDocument]))
+def alarms(
+    service: OfService, dataset: str, monitor: str, caller: Caller = READER, after: After = 0, limit: Most = 100
+) -> Response:
+    """List when alerts began and ended, by ticks."""
+    with _opened(service, caller, dataset, monitor) as found:
+        return json_response([alarm.to_record() for alarm, _ in zip(found.alarms(after), range(limit), strict=False)])
 
 
 def _alert(alert: Alert, *, webhook: bool) -> AlertDocument:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.people_document import (
@@ -23,7 +23,7 @@ from lapwing.server.directory import issued, token_document
 from lapwing.server.listing import Page, PageOf, cut, require_known_parameters
 from lapwing.server.people import DAY, LONGEST_LABEL, RIGHTS, Caller, Person
 from lapwing.server.problems import may_raise
-from lapwing.server.routing import new_router
+from lapwing.server.routing import ANYBODY, CURATOR, OfService, new_router
 from lapwing.server.service import Service
 
 HOUR: Final = 3600
@@ -112,158 +112,179 @@ class Me(BaseModel):
     datasets: dict[str, DatasetRole]
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1")
-    people, callers, failed_logins = service.people, service.callers, service.failed_logins
-    factors = people.second_factors
-    anybody = Depends(callers.caller)
-    curator = Depends(callers.demand("admin"))
+router: Final = new_router(prefix="/v1")
 
-    @router.post(
-        "/login",
-        tags=["people"],
-        dependencies=[Depends(require_known_parameters)],
-        openapi_extra=may_raise(NotAuthorised, SecondFactorNeeded, InvalidParameter, TooManyRequests),
+
+@router.post(
+    "/login",
+    tags=["people"],
+    dependencies=[Depends(require_known_parameters)],
+    openapi_extra=may_raise(NotAuthorised, SecondFactorNeeded, InvalidParameter, TooManyRequests),
+)
+def login(service: OfService, body: LoginBody, request: Request) -> IssuedToken:
+    """Get a token for a name and a password, and a code if one has a second factor."""
+    service.callers.stranger(request)
+    try:
+        seconds = body.hours * HOUR
+        return issued(*service.people.login(body.name, body.password, body.scopes, body.label, seconds, body.code))
+    except NotAuthorised:
+        service.failed_logins.note(body.name, address_of(request))
+        raise
+
+
+@router.get("/me", tags=["people"])
+def me(caller: Caller = ANYBODY) -> Me:
+    """Say who one is, and what one may do."""
+    rights = [right for right in RIGHTS if caller.may(right)]
+    there = dict(caller.datasets)
+    return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there)
+
+
+@router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
+def change_password(service: OfService, body: PasswordBody, request: Request, caller: Caller = ANYBODY) -> None:
+    """Change one's own password; all of one's tokens end."""
+    _prove(service, request, caller, body.password)
+    service.people.change(caller.name, password=body.new_password, by=caller.name)
+
+
+def _prove(service: Service, request: Request, caller: Caller, password: str, code: str | None = None) -> None:
+    """Let go on who knows the password, whatever token they have; and with a code who has the second factor."""
+    service.callers.stranger(request)
+    try:
+        service.people.require_password(caller.name, password)
+        if code is not None:
+            service.people.second_factors.require(caller.name, code)
+    except NotAuthorised:
+        service.failed_logins.note(caller.name, address_of(request), by=caller.name)
+        raise
+
+
+@router.get("/me/second-factor", tags=["people"])
+def second_factor(service: OfService, caller: Caller = ANYBODY) -> SecondFactorDocument:
+    """Say whether one has a second factor, since when, and how many recovery codes are left."""
+    known = service.people.second_factors.of(caller.name)
+    return {"on": known.on, "since": known.since, "recovery_codes_left": known.recovery_codes_left}
+
+
+@router.post("/me/second-factor", tags=["people"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+def begin_second_factor(
+    service: OfService, body: ProofBody, request: Request, caller: Caller = ANYBODY
+) -> NewSecondFactor:
+    """Get a secret for one's authenticator app; nothing is asked for until a code of it was confirmed."""
+    _prove(service, request, caller, body.password)
+    secret = service.people.second_factors.begin(caller.name)
+    return {"secret": secret, "address": one_time_codes.address_of(caller.name, secret)}
+
+
+@router.post("/me/second-factor/confirm", tags=["people"], openapi_extra=may_raise(InvalidParameter))
+def confirm_second_factor(
+    service: OfService, body: CodeBody, request: Request, caller: Caller = ANYBODY
+) -> RecoveryCodes:
+    """Switch the second factor on, by a code that the app shows now; returns the recovery codes, this once."""
+    service.callers.stranger(request)
+    return {"recovery_codes": service.people.second_factors.confirm(caller.name, body.code)}
+
+
+@router.post("/me/second-factor/recovery-codes", tags=["people"], openapi_extra=may_raise(InvalidParameter))
+def make_recovery_codes(
+    service: OfService, body: ProofsBody, request: Request, caller: Caller = ANYBODY
+) -> RecoveryCodes:
+    """Get new recovery codes, in the place of all old ones; shown this once."""
+    _prove(service, request, caller, body.password, body.code)
+    return {"recovery_codes": service.people.second_factors.renew(caller.name)}
+
+
+@router.post("/me/second-factor/remove", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
+def remove_own_second_factor(service: OfService, body: ProofsBody, request: Request, caller: Caller = ANYBODY) -> None:
+    """Switch one's second factor off."""
+    _prove(service, request, caller, body.password, body.code)
+    service.people.second_factors.remove(caller.name, by=caller.name)
+
+
+def _tokens_of(service: Service, name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
+    """Return somebody's tokens, a page of them."""
+    tokens = service.people.tokens(name, page.most, **page.beginning)
+    shown, headers = cut(request, page.limit, tokens, lambda token: token.id)
+    response.headers.update(headers)
+    return [token_document(token) for token in shown]
+
+
+@router.get("/me/tokens", tags=["people"])
+def own_tokens(
+    service: OfService, request: Request, response: Response, page: PageOf, caller: Caller = ANYBODY
+) -> list[TokenDocument]:
+    """List one's own tokens, the newest first; the tokens themselves are kept by nobody."""
+    return _tokens_of(service, caller.name, page, request, response)
+
+
+@router.delete("/me/tokens/{token}", tags=["people"], status_code=204)
+def end_own_token(service: OfService, token: str, caller: Caller = ANYBODY) -> None:
+    """End one of one's own tokens; with a token of fewer rights than one has, that token alone."""
+    if token != caller.token and not caller.is_whole:
+        raise NotAuthorised("A token with fewer rights than its owner ends no token but itself.")
+    service.people.revoke(token, of=caller.name, by=caller.name)
+
+
+@router.get("/people", tags=["admin"])
+def everybody(
+    service: OfService, request: Request, response: Response, page: PageOf, caller: Caller = CURATOR
+) -> list[Person]:
+    """List everybody, by name."""
+    shown, headers = cut(
+        request, page.limit, service.people.listed(page.most, **page.beginning), lambda person: person.name
     )
-    def login(body: LoginBody, request: Request) -> IssuedToken:
-        """Get a token for a name and a password, and a code if one has a second factor."""
-        callers.stranger(request)
-        try:
-            seconds = body.hours * HOUR
-            return issued(*people.login(body.name, body.password, body.scopes, body.label, seconds, body.code))
-        except NotAuthorised:
-            failed_logins.note(body.name, address_of(request))
-            raise
+    response.headers.update(headers)
+    return list(shown)
 
-    @router.get("/me", tags=["people"])
-    def me(caller: Caller = anybody) -> Me:
-        """Say who one is, and what one may do."""
-        rights = [right for right in RIGHTS if caller.may(right)]
-        there = dict(caller.datasets)
-        return Me(name=caller.name, role=caller.role, rights=rights, token=caller.token, datasets=there)
 
-    @router.post("/me/password", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter))
-    def change_password(body: PasswordBody, request: Request, caller: Caller = anybody) -> None:
-        """Change one's own password; all of one's tokens end."""
-        prove(request, caller, body.password)
-        people.change(caller.name, password=body.new_password, by=caller.name)
+@router.post("/people", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+def add(service: OfService, body: PersonBody, caller: Caller = CURATOR) -> Person:
+    """Add somebody. The name is theirs for ever, as the ledger keeps it."""
+    return service.people.add(body.name, body.role, body.password, team=body.team, by=caller.name)
 
-    def prove(request: Request, caller: Caller, password: str, code: str | None = None) -> None:
-        """Let go on who knows the password, whatever token they have; and with a code who has the second factor."""
-        callers.stranger(request)
-        try:
-            people.require_password(caller.name, password)
-            if code is not None:
-                factors.require(caller.name, code)
-        except NotAuthorised:
-            failed_logins.note(caller.name, address_of(request), by=caller.name)
-            raise
 
-    @router.get("/me/second-factor", tags=["people"])
-    def second_factor(caller: Caller = anybody) -> SecondFactorDocument:
-        """Say whether one has a second factor, since when, and how many recovery codes are left."""
-        known = factors.of(caller.name)
-        return {"on": known.on, "since": known.since, "recovery_codes_left": known.recovery_codes_left}
+@router.patch("/people/{name}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+def change(service: OfService, name: str, body: PersonChangeBody, caller: Caller = CURATOR) -> Person:
+    """Change somebody's role, password or team, or close or open them."""
+    return service.people.change(name, by=caller.name, **body.model_dump())
 
-    @router.post("/me/second-factor", tags=["people"], status_code=201, openapi_extra=may_raise(InvalidParameter))
-    def begin_second_factor(body: ProofBody, request: Request, caller: Caller = anybody) -> NewSecondFactor:
-        """Get a secret for one's authenticator app; nothing is asked for until a code of it was confirmed."""
-        prove(request, caller, body.password)
-        secret = factors.begin(caller.name)
-        return {"secret": secret, "address": one_time_codes.address_of(caller.name, secret)}
 
-    @router.post("/me/second-factor/confirm", tags=["people"], openapi_extra=may_raise(InvalidParameter))
-    def confirm_second_factor(body: CodeBody, request: Request, caller: Caller = anybody) -> RecoveryCodes:
-        """Switch the second factor on, by a code that the app shows now; returns the recovery codes, this once."""
-        callers.stranger(request)
-        return {"recovery_codes": factors.confirm(caller.name, body.code)}
+@router.delete(
+    "/people/{name}/second-factor", tags=["admin"], status_code=204, openapi_extra=may_raise(InvalidParameter)
+)
+def remove_second_factor(service: OfService, name: str, caller: Caller = CURATOR) -> None:
+    """Switch somebody's second factor off, who has lost the app and the recovery codes."""
+    service.people.remove_second_factor(name, by=caller.name)
 
-    @router.post("/me/second-factor/recovery-codes", tags=["people"], openapi_extra=may_raise(InvalidParameter))
-    def make_recovery_codes(body: ProofsBody, request: Request, caller: Caller = anybody) -> RecoveryCodes:
-        """Get new recovery codes, in the place of all old ones; shown this once."""
-        prove(request, caller, body.password, body.code)
-        return {"recovery_codes": factors.renew(caller.name)}
 
-    @router.post(
-        "/me/second-factor/remove", tags=["people"], status_code=204, openapi_extra=may_raise(InvalidParameter)
-    )
-    def remove_own_second_factor(body: ProofsBody, request: Request, caller: Caller = anybody) -> None:
-        """Switch one's second factor off."""
-        prove(request, caller, body.password, body.code)
-        factors.remove(caller.name, by=caller.name)
+@router.put("/people/{name}/datasets/{of}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
+def give_role(service: OfService, name: str, of: str, body: DatasetRoleBody, caller: Caller = CURATOR) -> Person:
+    """Make somebody the curator or the auditor of a data set, and of no other by that."""
+    return service.people.give_role(name, service.datasets.visible(caller, of).name, body.role, by=caller.name)
 
-    def listed(name: str, page: Page, request: Request, response: Response) -> list[TokenDocument]:
-        """Return somebody's tokens, a page of them."""
-        tokens = people.tokens(name, page.most, **page.beginning)
-        shown, headers = cut(request, page.limit, tokens, lambda token: token.id)
-        response.headers.update(headers)
-        return [token_document(token) for token in shown]
 
-    @router.get("/me/tokens", tags=["people"])
-    def own_tokens(request: Request, response: Response, page: PageOf, caller: Caller = anybody) -> list[TokenDocument]:
-        """List one's own tokens, the newest first; the tokens themselves are kept by nobody."""
-        return listed(caller.name, page, request, response)
+@router.delete("/people/{name}/datasets/{of}", tags=["admin"])
+def take_role(service: OfService, name: str, of: str, caller: Caller = CURATOR) -> Person:
+    """Let somebody look after a data set no more."""
+    return service.people.give_role(name, of, None, by=caller.name)
 
-    @router.delete("/me/tokens/{token}", tags=["people"], status_code=204)
-    def end_own_token(token: str, caller: Caller = anybody) -> None:
-        """End one of one's own tokens; with a token of fewer rights than one has, that token alone."""
-        if token != caller.token and not caller.is_whole:
-            raise NotAuthorised("A token with fewer rights than its owner ends no token but itself.")
-        people.revoke(token, of=caller.name, by=caller.name)
 
-    @router.get("/people", tags=["admin"])
-    def everybody(request: Request, response: Response, page: PageOf, caller: Caller = curator) -> list[Person]:
-        """List everybody, by name."""
-        shown, headers = cut(
-            request, page.limit, people.listed(page.most, **page.beginning), lambda person: person.name
-        )
-        response.headers.update(headers)
-        return list(shown)
+@router.get("/people/{name}/tokens", tags=["admin"])
+def tokens(
+    service: OfService, name: str, request: Request, response: Response, page: PageOf, caller: Caller = CURATOR
+) -> list[TokenDocument]:
+    """List somebody's tokens, the newest first."""
+    return _tokens_of(service, name, page, request, response)
 
-    @router.post("/people", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
-    def add(body: PersonBody, caller: Caller = curator) -> Person:
-        """Add somebody. The name is theirs for ever, as the ledger keeps it."""
-        return people.add(body.name, body.role, body.password, team=body.team, by=caller.name)
 
-    @router.patch("/people/{name}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
-    def change(name: str, body: PersonChangeBody, caller: Caller = curator) -> Person:
-        """Change somebody's role, password or team, or close or open them."""
-        return people.change(name, by=caller.name, **body.model_dump())
+@router.post("/people/{name}/tokens", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
+def make_token(service: OfService, name: str, body: TokenBody, caller: Caller = CURATOR) -> IssuedToken:
+    """Make a token for somebody. It is shown once."""
+    seconds = body.days * DAY
+    return issued(*service.people.issue(name, label=body.label, scopes=body.scopes, seconds=seconds, by=caller.name))
 
-    @router.delete(
-        "/people/{name}/second-factor", tags=["admin"], status_code=204, openapi_extra=may_raise(InvalidParameter)
-    )
-    def remove_second_factor(name: str, caller: Caller = curator) -> None:
-        """Switch somebody's second factor off, who has lost the app and the recovery codes."""
-        people.remove_second_factor(name, by=caller.name)
 
-    @router.put("/people/{name}/datasets/{of}", tags=["admin"], openapi_extra=may_raise(InvalidParameter))
-    def give_role(name: str, of: str, body: DatasetRoleBody, caller: Caller = curator) -> Person:
-        """Make somebody the curator or the auditor of a data set, and of no other by that."""
-        return people.give_role(name, service.datasets.visible(caller, of).name, body.role, by=caller.name)
-
-    @router.delete("/people/{name}/datasets/{of}", tags=["admin"])
-    def take_role(name: str, of: str, caller: Caller = curator) -> Person:
-        """Let somebody look after a data set no more."""
-        return people.give_role(name, of, None, by=caller.name)
-
-    @router.get("/people/{name}/tokens", tags=["admin"])
-    def tokens(
-        name: str, request: Request, response: Response, page: PageOf, caller: Caller = curator
-    ) -> list[TokenDocument]:
-        """List somebody's tokens, the newest first."""
-        return listed(name, page, request, response)
-
-    @router.post("/people/{name}/tokens", tags=["admin"], status_code=201, openapi_extra=may_raise(InvalidParameter))
-    def make_token(name: str, body: TokenBody, caller: Caller = curator) -> IssuedToken:
-        """Make a token for somebody. It is shown once."""
-        seconds = body.days * DAY
-        return issued(*people.issue(name, label=body.label, scopes=body.scopes, seconds=seconds, by=caller.name))
-
-    @router.delete("/people/{name}/tokens/{token}", tags=["admin"], status_code=204)
-    def end_token(name: str, token: str, caller: Caller = curator) -> None:
-        """End somebody's token."""
-        people.revoke(token, of=name, by=caller.name)
-
-    return router
+@router.delete("/people/{name}/tokens/{token}", tags=["admin"], status_code=204)
+def end_token(service: OfService, name: str, token: str, caller: Caller = CURATOR) -> None:
+    """End somebody's token."""
+    service.people.revoke(token, of=name, by=caller.name)

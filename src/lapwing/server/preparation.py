@@ -9,7 +9,7 @@ memory and time that a question may; the audit log says who looked at which data
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, final
@@ -34,6 +34,24 @@ from lapwing.server.registration import SUFFIX, DatasetRegistry, path_inside
 from lapwing.server.store import Store
 
 MOST_FILES: Final = 1000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What a curator says of a file in public, as `catalog.draft` takes it; `name` is that of the data set."""
+
+    name: str | None
+    privacy_unit: str
+    epsilon: Fraction
+    delta: Fraction
+    max_rows_per_unit: int | None
+    people: int | None
+    types: Mapping[str, str]
+    bounds: Mapping[str, tuple[str, str]]
+    values: Mapping[str, Sequence[str]]
+    others: Mapping[str, str]
+    reading: Mapping[str, Mapping[str, object]]
 
 
 @final
@@ -68,23 +86,7 @@ class DatasetPreparation:
             "columns": [_column(column.name, column.type, column.stored_as) for column in columns],
         }
 
-    def drafted(
-        self,
-        folder: str | None,
-        file: str,
-        *,
-        name: str | None,
-        privacy_unit: str,
-        epsilon: Fraction,
-        delta: Fraction,
-        max_rows_per_unit: int | None,
-        people: int | None,
-        types: Mapping[str, str],
-        bounds: Mapping[str, tuple[str, str]],
-        values: Mapping[str, Sequence[str]],
-        others: Mapping[str, str],
-        reading: Mapping[str, Mapping[str, object]],
-    ) -> CatalogDraft:
+    def drafted(self, folder: str | None, file: str, stated: Stated) -> CatalogDraft:
         """Return a draft of a catalog, with notes on what to look at.
 
         Raises: InvalidParameter, CatalogError, DataFault.
@@ -92,19 +94,21 @@ class DatasetPreparation:
         path, base = self._path(folder, file), self._registry.base(folder)
         made = draft(
             path,
-            privacy_unit=privacy_unit,
-            epsilon=epsilon,
-            delta=delta,
-            max_rows_per_unit=max_rows_per_unit,
-            people=people,
-            types=types if holds_no_types(path) else None,
-            bounds=bounds,
-            values=values,
-            others=others,
-            reading=reading,
+            privacy_unit=stated.privacy_unit,
+            epsilon=stated.epsilon,
+            delta=stated.delta,
+            max_rows_per_unit=stated.max_rows_per_unit,
+            people=stated.people,
+            types=stated.types if holds_no_types(path) else None,
+            bounds=stated.bounds,
+            values=stated.values,
+            others=stated.others,
+            reading=stated.reading,
             folder=base,
         )
-        catalog = made.catalog if name is None else replace(made.catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
+        catalog, name = made.catalog, stated.name
+        if name is not None:
+            catalog = replace(catalog, name=name, ledger=f"sqlite:{name}.lapwing.db")
         return {"catalog": dumps(catalog), "notes": list(made.notes)}
 
     def checked(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> CheckDocument:

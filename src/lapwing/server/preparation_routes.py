@@ -1,8 +1,8 @@
 """Routes of curators before a data set is registered: files, columns, a draft of a catalog, and what data are like."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Response
 from pydantic import Field, StrictBool, StrictFloat, StrictInt
 
 from lapwing.documents.preparation_document import CatalogDraft, CheckDocument, DataFileDocument, FileColumnsDocument
@@ -10,10 +10,10 @@ from lapwing.errors import CatalogError, DataFault, InvalidParameter, TooManyReq
 from lapwing.server.bodies import Amount, Body, Text, number
 from lapwing.server.dataset_routes import DatasetBody
 from lapwing.server.people import Caller
+from lapwing.server.preparation import Stated
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import described_by, json_response
-from lapwing.server.routing import new_router
-from lapwing.server.service import Service
+from lapwing.server.routing import CURATOR, OfService, new_router
 
 Path = Annotated[Text, Field(max_length=4096)]
 Word = Annotated[Text, Field(max_length=1000)]
@@ -65,50 +65,47 @@ class DraftBody(FileBody):
     reading: Annotated[dict[Word, ReadingBody], Field(default_factory=dict)]
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["admin"])
-    preparation = service.preparation
-    curator = Depends(service.callers.demand("admin"))
-    faults = may_raise(InvalidParameter, CatalogError, DataFault)
+FAULTS: Final = may_raise(InvalidParameter, CatalogError, DataFault)
+router: Final = new_router(prefix="/v1", tags=["admin"])
 
-    @router.get("/files")
-    def files(caller: Caller = curator) -> list[DataFileDocument]:
-        """List the files in the folders of the service, of which a data set can be registered."""
-        return preparation.files()
 
-    @router.post("/files/columns", openapi_extra=faults)
-    def columns(body: FileBody, caller: Caller = curator) -> FileColumnsDocument:
-        """List the columns of a file, with their types as it declares them, or as its first rows look."""
-        return preparation.columns(body.folder, body.file)
+@router.get("/files")
+def files(service: OfService, caller: Caller = CURATOR) -> list[DataFileDocument]:
+    """List the files in the folders of the service, of which a data set can be registered."""
+    return service.preparation.files()
 
-    @router.post("/catalogs/draft", openapi_extra=faults)
-    def draft(body: DraftBody, caller: Caller = curator) -> CatalogDraft:
-        """Draft a catalog of one file from the names and types in it, and what the curator says."""
-        return preparation.drafted(
-            body.folder,
-            body.file,
-            name=body.name,
-            privacy_unit=body.privacy_unit,
-            epsilon=number(body.epsilon, "epsilon"),
-            delta=number(body.delta, "delta"),
-            max_rows_per_unit=body.max_rows_per_unit,
-            people=body.people,
-            types=body.types,
-            bounds={name: (ends[0], ends[1]) for name, ends in body.bounds.items()},
-            values=body.values,
-            others=body.other,
-            reading={name: reading.options() for name, reading in body.reading.items()},
-        )
 
-    @router.post(
-        "/catalogs/check",
-        responses=described_by(CheckDocument),
-        openapi_extra=may_raise(InvalidParameter, CatalogError, DataFault, TooManyRequests),
+@router.post("/files/columns", openapi_extra=FAULTS)
+def columns(service: OfService, body: FileBody, caller: Caller = CURATOR) -> FileColumnsDocument:
+    """List the columns of a file, with their types as it declares them, or as its first rows look."""
+    return service.preparation.columns(body.folder, body.file)
+
+
+@router.post("/catalogs/draft", openapi_extra=FAULTS)
+def draft(service: OfService, body: DraftBody, caller: Caller = CURATOR) -> CatalogDraft:
+    """Draft a catalog of one file from the names and types in it, and what the curator says."""
+    stated = Stated(
+        name=body.name,
+        privacy_unit=body.privacy_unit,
+        epsilon=number(body.epsilon, "epsilon"),
+        delta=number(body.delta, "delta"),
+        max_rows_per_unit=body.max_rows_per_unit,
+        people=body.people,
+        types=body.types,
+        bounds={name: (ends[0], ends[1]) for name, ends in body.bounds.items()},
+        values=body.values,
+        others=body.other,
+        reading={name: reading.options() for name, reading in body.reading.items()},
     )
-    def check(body: DatasetBody, caller: Caller = curator) -> Response:
-        """Read all data that a catalog describes, and say what they are like: exact figures, private, kept nowhere."""
-        found: Any = preparation.checked(body.catalog, body.folder, by=caller.name)
-        return json_response(found)
+    return service.preparation.drafted(body.folder, body.file, stated)
 
-    return router
+
+@router.post(
+    "/catalogs/check",
+    responses=described_by(CheckDocument),
+    openapi_extra=may_raise(InvalidParameter, CatalogError, DataFault, TooManyRequests),
+)
+def check(service: OfService, body: DatasetBody, caller: Caller = CURATOR) -> Response:
+    """Read all data that a catalog describes, and say what they are like: exact figures, private, kept nowhere."""
+    found: Any = service.preparation.checked(body.catalog, body.folder, by=caller.name)
+    return json_response(found)

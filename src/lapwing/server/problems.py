@@ -5,7 +5,7 @@ else that goes wrong the log gets the kind and the place, never the message: tha
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NotRequired
 
 from fastapi import FastAPI, Request
@@ -178,8 +178,11 @@ def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
     return response(problem_of(error, status), headers)
 
 
-def install(app: FastAPI) -> None:
-    """Make every error of an application a problem document."""
+def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:
+    """Make every error of an application a problem document.
+
+    Args: description: returns that of all requests, as OpenAPI.
+    """
 
     @app.exception_handler(errors.LapwingError)
     async def refused(request: Request, error: errors.LapwingError) -> JSONResponse:
@@ -196,7 +199,7 @@ def install(app: FastAPI) -> None:
         code = FROM_HTTP.get(error.status_code, "invalid_request")
         headers = dict(error.headers or {})
         if error.status_code == 405:  # FastAPI names the methods of one route of the path
-            headers["Allow"] = ", ".join(_allowed(app, request.url.path)) or headers.get("Allow", "")
+            headers["Allow"] = ", ".join(_allowed(description(), request.url.path)) or headers.get("Allow", "")
         return response(problem(code, error.status_code, _plainly(error, headers.get("Allow"))), headers)
 
     @app.exception_handler(Exception)
@@ -205,9 +208,9 @@ def install(app: FastAPI) -> None:
         return response(internal())
 
 
-def _allowed(app: FastAPI, path: str) -> list[str]:
+def _allowed(description: Mapping[str, Any], path: str) -> list[str]:
     """Return the methods that a path allows, by the description of all requests."""
-    described = app.openapi()["paths"].items()
+    described = description["paths"].items()
     matching = (methods for template, methods in described if re.fullmatch(re.sub(r"{[^}]*}", "[^/]+", template), path))
     return sorted({method.upper() for methods in matching for method in methods})
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from typing_extensions import TypedDict
 
@@ -28,7 +28,7 @@ from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.responses import ARROW, described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
 from lapwing.session import Session
 
@@ -125,185 +125,208 @@ class BoughtAnswer(TypedDict):
     team: NotRequired[str | None]
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["questions"])
-    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
+router: Final = new_router(prefix="/v1", tags=["questions"])
 
-    def pricing(caller: Caller, served: ServedDataset) -> Session:
-        """Return a session that says what a charge would be refused with, late answers among it."""
-        return served.for_caller(caller, service.policies, timed=service.executor.holds_answers)
 
-    async def visible(caller: Caller, dataset: str) -> ServedDataset:
-        """Return a data set that somebody may see.
+def _pricing(service: Service, caller: Caller, served: ServedDataset) -> Session:
+    """Return a session that says what a charge would be refused with, late answers among it."""
+    return served.for_caller(caller, service.policies, timed=service.executor.holds_answers)
 
-        At once if that takes no more than a look at a file. Else in a thread, so that nobody else waits: for a database
-        over a network, or until a data set is open that is being registered.
-        """
-        served = service.datasets.known(caller, dataset) if service.people.near else None
-        if served is not None:
-            return served
-        return await run_in_threadpool(service.datasets.visible, caller, dataset)
 
-    async def answer_record(caller: Caller, answer: str) -> tuple[ServedDataset, AnswerRecord]:
-        """Return an answer that somebody may see, and its data set."""
-        record = await run_in_threadpool(service.answers.find, answer)  # it may be long
-        own = record is not None and (record.person == caller.name or caller.at(record.dataset).may("audit"))
-        if record is None or not (own or await run_in_threadpool(service.saved.may_open, answer, caller.name)):
-            raise missing("answer")
-        served = await visible(caller, record.dataset)
-        if record.dropped:
-            raise dropped()
-        return served, record
+async def _visible(service: Service, caller: Caller, dataset: str) -> ServedDataset:
+    """Return a data set that somebody may see.
 
-    @router.get("/datasets")
-    def list_datasets(request: Request, response: Response, page: PageOf, caller: Caller = reader) -> list[DatasetName]:
-        """List the data sets that one may see."""
-        visible = page.start(service.datasets.all_visible(caller), lambda served: served.name)
-        shown, headers = cut(request, page.limit, visible, lambda served: served.name)
-        response.headers.update(headers)
-        return [{"name": served.name} for served in shown]
+    At once if that takes no more than a look at a file. Else in a thread, so that nobody else waits: for a database
+    over a network, or until a data set is open that is being registered.
+    """
+    served = service.datasets.known(caller, dataset) if service.people.near else None
+    if served is not None:
+        return served
+    return await run_in_threadpool(service.datasets.visible, caller, dataset)
 
-    @router.get("/readiness")
-    def readiness(caller: Caller = reader) -> list[DatasetStanding]:
-        """Say which of the data sets that one may see take new queries, and why others do not."""
-        service.readiness.is_ready()
-        found, visible = service.readiness.standings(), service.datasets.all_visible(caller)
-        known = [(served.name, found[served.name]) for served in visible if served.name in found]
-        return [
-            {"name": name, "ready": one.reason is None, "reason": one.reason, "faults": one.faults, "late": one.late}
-            for name, one in known
-        ]
 
-    @router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
-    def describe(dataset: str, caller: Caller = reader) -> Response:
-        """Say what is public about a data set."""
-        served = service.datasets.visible(caller, dataset)
-        return json_response(session_document(served.name, served.session.catalog, served.session.public_tables))
+async def _answer_record(service: Service, caller: Caller, answer: str) -> tuple[ServedDataset, AnswerRecord]:
+    """Return an answer that somebody may see, and its data set."""
+    record = await run_in_threadpool(service.answers.find, answer)  # it may be long
+    own = record is not None and (record.person == caller.name or caller.at(record.dataset).may("audit"))
+    if record is None or not (own or await run_in_threadpool(service.saved.may_open, answer, caller.name)):
+        raise missing("answer")
+    served = await _visible(service, caller, record.dataset)
+    if record.dropped:
+        raise dropped()
+    return served, record
 
-    @router.post(
-        "/datasets/{dataset}/explain",
-        responses=described_by(PreviewDocument),
-        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter, errors.AnswerFault),
-    )
-    def explain(dataset: str, body: ExplainBody, caller: Caller = reader) -> Response:
-        """Price a question, and say what is left for the caller: free, and no row is read."""
-        served = service.datasets.visible(caller, dataset)
-        with service.callers.pricing(caller):
-            preview = pricing(caller, served).explain(
-                body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
-            )
-            deadline = None if preview.stored else service.executor.deadline_of(caller, served, body)
-        document = preview_document(preview, served.session.catalog.budget.neighbouring)
-        return json_response(document if deadline is None else {**document, "deadline": deadline})
 
-    @router.post(
-        "/datasets/{dataset}/query", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_ASK
-    )
-    async def query(
-        dataset: str, body: QueryBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
-    ) -> Response:
-        """Answer a question and charge it; the same question again is free."""
-        return await answered(service, caller, await visible(caller, dataset), body, idempotency_key, request)
+@router.get("/datasets")
+def list_datasets(
+    service: OfService, request: Request, response: Response, page: PageOf, caller: Caller = READER
+) -> list[DatasetName]:
+    """List the data sets that one may see."""
+    visible = page.start(service.datasets.all_visible(caller), lambda served: served.name)
+    shown, headers = cut(request, page.limit, visible, lambda served: served.name)
+    response.headers.update(headers)
+    return [{"name": served.name} for served in shown]
 
-    @router.post("/datasets/{dataset}/batch", responses=described_by(KeptAnswers), openapi_extra=MAY_ASK)
-    async def batch(
-        dataset: str, body: BatchBody, request: Request, caller: Caller = asker, idempotency_key: Key = None
-    ) -> Response:
-        """Answer several questions at one price: all are charged, or none."""
-        served = await visible(caller, dataset)
-        records = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
-        return json_response({"answers": [answer_document(record) for record in records]})
 
-    @router.post(
-        "/datasets/{dataset}/batch/explain",
-        responses=described_by(BatchPreviewDocument),
-        openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter),
-    )
-    def explain_batch(dataset: str, body: BatchBody, caller: Caller = reader) -> Response:
-        """Price several questions together, as a batch of them would be charged: free, and no row is read."""
-        served = service.datasets.visible(caller, dataset)
-        with service.callers.pricing(caller):
-            document = explain_together(pricing(caller, served), body)
-        return json_response(document)
+@router.get("/readiness")
+def readiness(service: OfService, caller: Caller = READER) -> list[DatasetStanding]:
+    """Say which of the data sets that one may see take new queries, and why others do not."""
+    service.readiness.is_ready()
+    found, visible = service.readiness.standings(), service.datasets.all_visible(caller)
+    known = [(served.name, found[served.name]) for served in visible if served.name in found]
+    return [
+        {"name": name, "ready": one.reason is None, "reason": one.reason, "faults": one.faults, "late": one.late}
+        for name, one in known
+    ]
 
-    @router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
-    def list_answers(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
-        """List one's own answers, the newest first."""
-        served = service.datasets.visible(caller, dataset)
-        answers = service.answers.of(caller.name, served.name, page.most, **page.beginning)
-        return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
 
-    @router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)
-    async def reopen(
-        answer: str,
-        request: Request,
-        caller: Caller = reader,
-        confidence: Confidence = None,
-        of: Of = "data",
-        sampling: SamplingText = None,
-    ) -> Response:
-        """Open an answer again, as it was shown, or with intervals of another confidence or of the population; free."""
-        if sampling is not None and of == "data":
-            raise errors.InvalidParameter("sampling says how a population was drawn from; give of=population with it.")
-        drawn = None if of == "data" else Drawn(sampling=None if sampling is None else read_sampling(sampling))
-        served, record = await answer_record(caller, answer)
-        if confidence is not None or drawn is not None:
-            level = _confidence(str(record.document["confidence"]) if confidence is None else confidence)
-            record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request), drawn)
-        return answer_response(record, request)
+@router.get("/datasets/{dataset}", responses=described_by(DatasetDocument))
+def describe(service: OfService, dataset: str, caller: Caller = READER) -> Response:
+    """Say what is public about a data set."""
+    served = service.datasets.visible(caller, dataset)
+    return json_response(session_document(served.name, served.session.catalog, served.session.public_tables))
 
-    @router.get("/answers/{answer}/request", responses=described_by(BoughtAnswer), openapi_extra=MAY_READ)
-    async def asked(answer: str, caller: Caller = reader) -> Response:
-        """Say what request bought an answer."""
-        _, record = await answer_record(caller, answer)
-        team = await run_in_threadpool(service.saved.team_of_answer, record.id)
-        known = {"id": record.id, "created": record.created, "request": record.request}
-        return json_response({**known, "person": record.person, "team": team})
 
-    @router.get(
-        "/answers/{answer}/consistent",
-        responses=described_by(KeptConsistentAnswer, BY_ACCEPT, ARROW),
-        openapi_extra=MAY_REOPEN,
-    )
-    async def consistent(answer: str, request: Request, caller: Caller = reader) -> Response:
-        """Return the rows of an answer with numbers that can be true together; free."""
-        served, record = await answer_record(caller, answer)
-        view = await service.executor.made_consistent(caller, served, record, lambda: hung_up(request))
-        return answer_response(view, request)
+@router.post(
+    "/datasets/{dataset}/explain",
+    responses=described_by(PreviewDocument),
+    openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter, errors.AnswerFault),
+)
+def explain(service: OfService, dataset: str, body: ExplainBody, caller: Caller = READER) -> Response:
+    """Price a question, and say what is left for the caller: free, and no row is read."""
+    served = service.datasets.visible(caller, dataset)
+    with service.callers.pricing(caller):
+        preview = _pricing(service, caller, served).explain(
+            body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
+        )
+        deadline = None if preview.stored else service.executor.deadline_of(caller, served, body)
+    document = preview_document(preview, served.session.catalog.budget.neighbouring)
+    return json_response(document if deadline is None else {**document, "deadline": deadline})
 
-    @router.get("/datasets/{dataset}/budget", responses=described_by(AccountDocument))
-    def budget(dataset: str, caller: Caller = reader) -> Response:
-        """Say what is granted, spent and left, and what of it the caller may use."""
-        served = service.datasets.visible(caller, dataset)
-        view = served.session.budget(history=False)
-        limits = service.policies.limits(served.name, caller.name, served.session.price)
-        allowances = tuple(allowance_view(allowance, view) for allowance in limits.allowances)
-        # Of others the caller may know the total alone.
-        spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
-        own = replace(view, spending=spending, allowances=allowances)
-        return json_response(account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped)))
 
-    @router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
-    def history(
-        dataset: str,
-        request: Request,
-        caller: Caller = reader,
-        limit: Limit = MOST,
-        after: After = 0,
-        newest: Newest = False,
-    ) -> Response:
-        """List one's own charges, to auditors and curators everybody's, in order: those after a `sequence`, a page."""
-        served = service.datasets.visible(caller, dataset)
-        whose = None if caller.may("audit") else caller.name
-        if newest:
-            rows = served.session.history(most=-limit, principal=whose)
-            return json_response([history_document(row) for row in rows])
-        rows = served.session.history(after=after, most=limit + 1, principal=whose)
-        shown, headers = cut(request, limit, rows, lambda row: row.sequence)
-        return json_response([history_document(row) for row in shown], headers)
+@router.post("/datasets/{dataset}/query", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_ASK)
+async def query(
+    service: OfService,
+    dataset: str,
+    body: QueryBody,
+    request: Request,
+    caller: Caller = ASKER,
+    idempotency_key: Key = None,
+) -> Response:
+    """Answer a question and charge it; the same question again is free."""
+    return await answered(service, caller, await _visible(service, caller, dataset), body, idempotency_key, request)
 
-    return router
+
+@router.post("/datasets/{dataset}/batch", responses=described_by(KeptAnswers), openapi_extra=MAY_ASK)
+async def batch(
+    service: OfService,
+    dataset: str,
+    body: BatchBody,
+    request: Request,
+    caller: Caller = ASKER,
+    idempotency_key: Key = None,
+) -> Response:
+    """Answer several questions at one price: all are charged, or none."""
+    served = await _visible(service, caller, dataset)
+    records = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
+    return json_response({"answers": [answer_document(record) for record in records]})
+
+
+@router.post(
+    "/datasets/{dataset}/batch/explain",
+    responses=described_by(BatchPreviewDocument),
+    openapi_extra=may_raise(errors.QueryRefused, errors.InvalidParameter),
+)
+def explain_batch(service: OfService, dataset: str, body: BatchBody, caller: Caller = READER) -> Response:
+    """Price several questions together, as a batch of them would be charged: free, and no row is read."""
+    served = service.datasets.visible(caller, dataset)
+    with service.callers.pricing(caller):
+        document = explain_together(_pricing(service, caller, served), body)
+    return json_response(document)
+
+
+@router.get("/datasets/{dataset}/answers", responses=described_by(list[BoughtAnswer]))
+def list_answers(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = READER) -> Response:
+    """List one's own answers, the newest first."""
+    served = service.datasets.visible(caller, dataset)
+    answers = service.answers.of(caller.name, served.name, page.most, **page.beginning)
+    return json_response(*cut(request, page.limit, answers, lambda bought: bought["id"]))
+
+
+@router.get("/answers/{answer}", responses=described_by(KeptAnswer, BY_ACCEPT, ARROW), openapi_extra=MAY_REOPEN)
+async def reopen(
+    service: OfService,
+    answer: str,
+    request: Request,
+    caller: Caller = READER,
+    confidence: Confidence = None,
+    of: Of = "data",
+    sampling: SamplingText = None,
+) -> Response:
+    """Open an answer again, as it was shown, or with intervals of another confidence or of the population; free."""
+    if sampling is not None and of == "data":
+        raise errors.InvalidParameter("sampling says how a population was drawn from; give of=population with it.")
+    drawn = None if of == "data" else Drawn(sampling=None if sampling is None else read_sampling(sampling))
+    served, record = await _answer_record(service, caller, answer)
+    if confidence is not None or drawn is not None:
+        level = _confidence(str(record.document["confidence"]) if confidence is None else confidence)
+        record = await service.executor.reopen(caller, served, record, level, lambda: hung_up(request), drawn)
+    return answer_response(record, request)
+
+
+@router.get("/answers/{answer}/request", responses=described_by(BoughtAnswer), openapi_extra=MAY_READ)
+async def asked(service: OfService, answer: str, caller: Caller = READER) -> Response:
+    """Say what request bought an answer."""
+    _, record = await _answer_record(service, caller, answer)
+    team = await run_in_threadpool(service.saved.team_of_answer, record.id)
+    known = {"id": record.id, "created": record.created, "request": record.request}
+    return json_response({**known, "person": record.person, "team": team})
+
+
+@router.get(
+    "/answers/{answer}/consistent",
+    responses=described_by(KeptConsistentAnswer, BY_ACCEPT, ARROW),
+    openapi_extra=MAY_REOPEN,
+)
+async def consistent(service: OfService, answer: str, request: Request, caller: Caller = READER) -> Response:
+    """Return the rows of an answer with numbers that can be true together; free."""
+    served, record = await _answer_record(service, caller, answer)
+    view = await service.executor.made_consistent(caller, served, record, lambda: hung_up(request))
+    return answer_response(view, request)
+
+
+@router.get("/datasets/{dataset}/budget", responses=described_by(AccountDocument))
+def budget(service: OfService, dataset: str, caller: Caller = READER) -> Response:
+    """Say what is granted, spent and left, and what of it the caller may use."""
+    served = service.datasets.visible(caller, dataset)
+    view = served.session.budget(history=False)
+    limits = service.policies.limits(served.name, caller.name, served.session.price)
+    allowances = tuple(allowance_view(allowance, view) for allowance in limits.allowances)
+    # Of others the caller may know the total alone.
+    spending = {name: spent for name, spent in view.spending.items() if caller.may("audit") or name == caller.name}
+    own = replace(view, spending=spending, allowances=allowances)
+    return json_response(account_document(replace(own, most=limits.most, stopped_by_curator=limits.stopped)))
+
+
+@router.get("/datasets/{dataset}/history", responses=described_by(list[ChargeDocument]))
+def history(
+    service: OfService,
+    dataset: str,
+    request: Request,
+    caller: Caller = READER,
+    limit: Limit = MOST,
+    after: After = 0,
+    newest: Newest = False,
+) -> Response:
+    """List one's own charges, to auditors and curators everybody's, in order: those after a `sequence`, a page."""
+    served = service.datasets.visible(caller, dataset)
+    whose = None if caller.may("audit") else caller.name
+    if newest:
+        rows = served.session.history(most=-limit, principal=whose)
+        return json_response([history_document(row) for row in rows])
+    rows = served.session.history(after=after, most=limit + 1, principal=whose)
+    shown, headers = cut(request, limit, rows, lambda row: row.sequence)
+    return json_response([history_document(row) for row in shown], headers)
 
 
 async def answered(

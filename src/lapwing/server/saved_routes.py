@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final, NotRequired
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 from pydantic import Field, StrictBool
 from typing_extensions import TypedDict
 
@@ -13,7 +13,7 @@ from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import BoughtAnswer
 from lapwing.server.responses import described_by, json_response
-from lapwing.server.routing import new_router
+from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.saved import SavedItem
 from lapwing.server.service import Service
 
@@ -87,87 +87,88 @@ class SharedDocument(TypedDict):
     team: str | None
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the routes."""
-    router = new_router(prefix="/v1", tags=["saved"])
-    reader, asker = Depends(service.callers.demand("read")), Depends(service.callers.demand("ask"))
-    saved = service.saved
+router: Final = new_router(prefix="/v1", tags=["saved"])
 
-    def visible(caller: Caller, id_: str) -> SavedItem:
-        item = saved.find(id_, caller.name)
-        service.datasets.visible(caller, item.dataset)
-        return item
 
-    def share_tiles(caller: Caller, content: dict[str, Any], *, shared: bool) -> None:
-        """Share one's own answers that a shared dashboard shows, as nobody else could see them there."""
-        for tile in content.get("tiles", []) if shared else []:
-            record = service.answers.find(tile["answer"]) if "answer" in tile else None
-            if record is not None and record.person == caller.name:
-                saved.share_answer(record.id, caller.name, shared=True)
+def _visible(service: Service, caller: Caller, id_: str) -> SavedItem:
+    item = service.saved.find(id_, caller.name)
+    service.datasets.visible(caller, item.dataset)
+    return item
 
-    @router.post(
-        "/datasets/{dataset}/saved",
-        status_code=201,
-        responses=described_by(SavedDocument, status=201),
-        openapi_extra=may_raise(InvalidParameter),
-    )
-    def add(dataset: str, body: SavedBody, caller: Caller = asker) -> Response:
-        """Save a question or a dashboard; with `shared`, for one's team, which may open the dashboard's answers too."""
-        served, content = service.datasets.visible(caller, dataset), body.content()
-        item = saved.add(caller.name, served.name, body.title, content, shared=body.shared)
-        share_tiles(caller, content, shared=body.shared)
-        return json_response(_document(item), {"Location": f"/v1/saved/{item.id}"}, status=201)
 
-    @router.get("/datasets/{dataset}/saved", responses=described_by(list[SavedDocument]))
-    def list_saved(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
-        """List what one has saved of a data set, and what one's team shares, by title."""
-        served = service.datasets.visible(caller, dataset)
-        items = page.start(saved.of(caller.name, served.name), lambda item: item.id)
-        shown, headers = cut(request, page.limit, items, lambda item: item.id)
-        return json_response([_document(item) for item in shown], headers)
+def _share_tiles(service: Service, caller: Caller, content: dict[str, Any], *, shared: bool) -> None:
+    """Share one's own answers that a shared dashboard shows, as nobody else could see them there."""
+    for tile in content.get("tiles", []) if shared else []:
+        record = service.answers.find(tile["answer"]) if "answer" in tile else None
+        if record is not None and record.person == caller.name:
+            service.saved.share_answer(record.id, caller.name, shared=True)
 
-    @router.get("/saved/{saved_id}", responses=described_by(SavedDocument))
-    def show(saved_id: str, caller: Caller = reader) -> Response:
-        """Show a saved question or a dashboard: one's own, or one that one's team shares."""
-        return json_response(_document(visible(caller, saved_id)))
 
-    @router.put("/saved/{saved_id}", responses=described_by(SavedDocument), openapi_extra=may_raise(InvalidParameter))
-    def change(saved_id: str, body: SavedBody, caller: Caller = asker) -> Response:
-        """Change what one has saved."""
-        visible(caller, saved_id)
-        content = body.content()
-        item = saved.change(saved_id, caller.name, body.title, content, shared=body.shared)
-        share_tiles(caller, content, shared=body.shared)
-        return json_response(_document(item))
+@router.post(
+    "/datasets/{dataset}/saved",
+    status_code=201,
+    responses=described_by(SavedDocument, status=201),
+    openapi_extra=may_raise(InvalidParameter),
+)
+def add(service: OfService, dataset: str, body: SavedBody, caller: Caller = ASKER) -> Response:
+    """Save a question or a dashboard; with `shared`, for one's team, which may open the dashboard's answers too."""
+    served, content = service.datasets.visible(caller, dataset), body.content()
+    item = service.saved.add(caller.name, served.name, body.title, content, shared=body.shared)
+    _share_tiles(service, caller, content, shared=body.shared)
+    return json_response(_document(item), {"Location": f"/v1/saved/{item.id}"}, status=201)
 
-    @router.delete("/saved/{saved_id}", status_code=204)
-    def remove(saved_id: str, caller: Caller = asker) -> None:
-        """Remove what one has saved; answers stay, and stay shared."""
-        visible(caller, saved_id)
-        saved.remove(saved_id, caller.name)
 
-    @router.get("/datasets/{dataset}/shared", responses=described_by(list[BoughtAnswer]))
-    def list_shared(dataset: str, request: Request, page: PageOf, caller: Caller = reader) -> Response:
-        """List the answers that one's team shares, the newest first."""
-        served = service.datasets.visible(caller, dataset)
-        answers = saved.answers_of_team(caller.name, served.name, service.answers.kept_since)
-        found = page.start(answers, lambda bought: bought["id"])
-        return json_response(*cut(request, page.limit, found, lambda bought: bought["id"]))
+@router.get("/datasets/{dataset}/saved", responses=described_by(list[SavedDocument]))
+def list_saved(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = READER) -> Response:
+    """List what one has saved of a data set, and what one's team shares, by title."""
+    served = service.datasets.visible(caller, dataset)
+    items = page.start(service.saved.of(caller.name, served.name), lambda item: item.id)
+    shown, headers = cut(request, page.limit, items, lambda item: item.id)
+    return json_response([_document(item) for item in shown], headers)
 
-    @router.put(
-        "/answers/{answer}/team", responses=described_by(SharedDocument), openapi_extra=may_raise(InvalidParameter)
-    )
-    def share(answer: str, body: SharedBody, caller: Caller = asker) -> Response:
-        """Let one's team open an answer of one's own, or no longer."""
-        record = service.answers.find(answer)
-        if record is None or record.person != caller.name:
-            raise missing("answer of yours")
-        service.datasets.visible(caller, record.dataset)
-        team = saved.share_answer(answer, caller.name, shared=body.shared)
-        document: SharedDocument = {"answer": answer, "team": team}
-        return json_response(document)
 
-    return router
+@router.get("/saved/{saved_id}", responses=described_by(SavedDocument))
+def show(service: OfService, saved_id: str, caller: Caller = READER) -> Response:
+    """Show a saved question or a dashboard: one's own, or one that one's team shares."""
+    return json_response(_document(_visible(service, caller, saved_id)))
+
+
+@router.put("/saved/{saved_id}", responses=described_by(SavedDocument), openapi_extra=may_raise(InvalidParameter))
+def change(service: OfService, saved_id: str, body: SavedBody, caller: Caller = ASKER) -> Response:
+    """Change what one has saved."""
+    _visible(service, caller, saved_id)
+    content = body.content()
+    item = service.saved.change(saved_id, caller.name, body.title, content, shared=body.shared)
+    _share_tiles(service, caller, content, shared=body.shared)
+    return json_response(_document(item))
+
+
+@router.delete("/saved/{saved_id}", status_code=204)
+def remove(service: OfService, saved_id: str, caller: Caller = ASKER) -> None:
+    """Remove what one has saved; answers stay, and stay shared."""
+    _visible(service, caller, saved_id)
+    service.saved.remove(saved_id, caller.name)
+
+
+@router.get("/datasets/{dataset}/shared", responses=described_by(list[BoughtAnswer]))
+def list_shared(service: OfService, dataset: str, request: Request, page: PageOf, caller: Caller = READER) -> Response:
+    """List the answers that one's team shares, the newest first."""
+    served = service.datasets.visible(caller, dataset)
+    answers = service.saved.answers_of_team(caller.name, served.name, service.answers.kept_since)
+    found = page.start(answers, lambda bought: bought["id"])
+    return json_response(*cut(request, page.limit, found, lambda bought: bought["id"]))
+
+
+@router.put("/answers/{answer}/team", responses=described_by(SharedDocument), openapi_extra=may_raise(InvalidParameter))
+def share(service: OfService, answer: str, body: SharedBody, caller: Caller = ASKER) -> Response:
+    """Let one's team open an answer of one's own, or no longer."""
+    record = service.answers.find(answer)
+    if record is None or record.person != caller.name:
+        raise missing("answer of yours")
+    service.datasets.visible(caller, record.dataset)
+    team = service.saved.share_answer(answer, caller.name, shared=body.shared)
+    document: SharedDocument = {"answer": answer, "team": team}
+    return json_response(document)
 
 
 def _document(item: SavedItem) -> SavedDocument:

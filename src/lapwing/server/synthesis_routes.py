@@ -6,7 +6,7 @@ bought before. What was bought is in the ledger, so that a request that was brok
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictInt
 
@@ -17,8 +17,7 @@ from lapwing.server.people import Caller
 from lapwing.server.problems import may_raise
 from lapwing.server.question_routes import hung_up
 from lapwing.server.responses import ARROW, described_by, json_response
-from lapwing.server.routing import new_router
-from lapwing.server.service import Service
+from lapwing.server.routing import ASKER, OfService, new_router
 
 MOST_ROWS: Final = 1_000_000
 MOST_CELLS: Final = 2_000_000
@@ -42,39 +41,37 @@ class SynthesisBody(Body):
     label: Label = "synthesize rows"
 
 
-def routes(service: Service) -> APIRouter:
-    """Return the route."""
-    router = new_router(prefix="/v1", tags=["questions"])
-    asker = Depends(service.callers.demand("ask"))
+router: Final = new_router(prefix="/v1", tags=["questions"])
 
-    @router.post(
-        "/datasets/{dataset}/synthesize",
-        responses=described_by(SynthesisDocument, ABOUT, ARROW),
-        openapi_extra=may_raise(
-            errors.QueryRefused,
-            errors.InvalidParameter,
-            errors.BudgetExhausted,
-            errors.AllowanceExhausted,
-            errors.DataChanged,
-            errors.DataStopped,
-            errors.DataFault,
-            errors.EngineFault,
-            errors.Interrupted,
-        ),
-    )
-    async def synthesize(dataset: str, body: SynthesisBody, request: Request, caller: Caller = asker) -> Response:
-        """Measure tables with noise and draw rows that nobody has; the same again is free."""
-        served = await run_in_threadpool(service.datasets.visible, caller, dataset)
-        options = body.model_dump(exclude={"columns", "epsilon"})
-        epsilon, wants_rows = number(body.epsilon, "epsilon"), ARROW in request.headers.get("accept", "")
 
-        def work() -> Response:
-            from lapwing.synthesis.documents import arrow_of, document_of  # here: few services need it
+@router.post(
+    "/datasets/{dataset}/synthesize",
+    responses=described_by(SynthesisDocument, ABOUT, ARROW),
+    openapi_extra=may_raise(
+        errors.QueryRefused,
+        errors.InvalidParameter,
+        errors.BudgetExhausted,
+        errors.AllowanceExhausted,
+        errors.DataChanged,
+        errors.DataStopped,
+        errors.DataFault,
+        errors.EngineFault,
+        errors.Interrupted,
+    ),
+)
+async def synthesize(
+    service: OfService, dataset: str, body: SynthesisBody, request: Request, caller: Caller = ASKER
+) -> Response:
+    """Measure tables with noise and draw rows that nobody has; the same again is free."""
+    served = await run_in_threadpool(service.datasets.visible, caller, dataset)
+    options = body.model_dump(exclude={"columns", "epsilon"})
+    epsilon, wants_rows = number(body.epsilon, "epsilon"), ARROW in request.headers.get("accept", "")
 
-            session = served.for_caller(caller, service.policies)
-            made = session.synthesize(body.columns, epsilon=epsilon, **options)
-            return Response(arrow_of(made), media_type=ARROW) if wants_rows else json_response(document_of(made))
+    def work() -> Response:
+        from lapwing.synthesis.documents import arrow_of, document_of  # here: few services need it
 
-        return await service.executor.carry_out(caller, work, lambda: hung_up(request))
+        session = served.for_caller(caller, service.policies)
+        made = session.synthesize(body.columns, epsilon=epsilon, **options)
+        return Response(arrow_of(made), media_type=ARROW) if wants_rows else json_response(document_of(made))
 
-    return router
+    return await service.executor.carry_out(caller, work, lambda: hung_up(request))
