@@ -50,7 +50,7 @@ FIGURES: Mapping[str, Figure] = {
     "circles": Figure(what="Rooms of the package in circles, or between two", once=4, most=0),
     "query loose": Figure(what="Loose files of `query`", once=39, most=0),
     "query rooms": Figure(what="Rooms of `query`", once=45, most=13),
-    "query arrows": Figure(what="Arrows between rooms of `query`", once=189, most=49),
+    "query arrows": Figure(what="Arrows between rooms of `query`", once=189, most=50),
     "query circles": Figure(what="Rooms of `query` in circles, or between two", once=10, most=0),
     "attempts": Figure(what="`except QueryRefused` in `query`", once=36, most=37),
     "compared texts": Figure(what="Places that compare the words of a message", once=9, most=0),
@@ -60,7 +60,7 @@ FIGURES: Mapping[str, Figure] = {
     "dialect": Figure(what="`Args:` whose names stand in one line with it", once=746, most=820),
     "patches": Figure(what="`monkeypatch.setattr` in tests", once=1023, most=1150),
     "private patches": Figure(what="Patches of private names in tests", once=263, most=290),
-    "files": Figure(what="Files of the walk", once=49, most=49),
+    "files": Figure(what="Files of the walk", once=50, most=49),
     "returns": Figure(what="Returns of the walk", once=55, most=58),
 }
 
