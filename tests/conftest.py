@@ -32,6 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no case of a long test where only the others run: a third of all cases, in every process of a run."""
+    if collector.config.option.markexpr != effort.SHORT_RUN:
+        return None
+    marks = getattr(obj, "pytestmark", [])
+    return [] if isinstance(marks, list) and any(mark.name == "long" for mark in marks) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Take every property test into the long run: it tries other examples there, and more."""
     if not effort.is_long():

@@ -245,6 +245,7 @@ def test_a_query_that_nothing_cancels_is_found(cluster: Cluster, monkeypatch: py
     hasty.close()
 
 
+@pytest.mark.long  # another JVM takes as long as half of the tests of this room
 def test_an_application_that_ends_costs_one_answer_and_is_begun_anew(cluster: Cluster, catalog: Catalog) -> None:
     """The system kills a JVM where memory is short: what is asked next is asked of another, and finds nothing gone."""
     question = bind(SECOND, catalog).question
@@ -264,9 +265,19 @@ def test_an_application_that_ends_costs_one_answer_and_is_begun_anew(cluster: Cl
     assert cluster.rows("SELECT 1") == [(1,)]
 
 
-def test_an_application_that_was_stopped_is_begun_anew(cluster: Cluster) -> None:
-    cluster._session.sparkContext._jsc.stop()
+def test_an_application_that_was_stopped_costs_one_answer_and_is_begun_anew(cluster: Cluster, catalog: Catalog) -> None:
+    """What is asked next is asked of another application in the same JVM, and finds nothing gone."""
+    question = bind(SECOND, catalog).question
+    with spark.engine(catalog) as engine:
+        before = spark.found(spark.run(engine, question))
+        cluster._session.sparkContext._jsc.stop()
+        with pytest.raises(EngineFault) as failed:
+            spark.run(engine, question)
+        assert str(failed.value) == FAILED
+        engine.prepare(question)
+        assert spark.found(spark.run(engine, question)) == before
     assert cluster.renew()
+    assert not cluster.renew()
     assert cluster.rows("SELECT 1") == [(1,)]
 
 

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 SEED: Final = int(os.environ.get("LAPWING_SEED", "0"))
 """What the random questions of the long run begin with."""
 SHORT, LONG = "short", "long"
+SHORT_RUN: Final = "not long"
+"""The marks that the short run asks for (`pyproject.toml`)."""
 MORE: Final = 10
 """How many times the examples of the short run the long run tries, of a property that has a number of its own."""
 EXAMPLES: Final = 30
