@@ -14,7 +14,7 @@ from lapwing.machine import scratch
 LIVING = """
 import sys
 from pathlib import Path
-from lapwing import scratch
+from lapwing.machine import scratch
 folder = scratch.fresh(Path(sys.argv[1]), "lapwing-spill-")
 (folder.path / "rows").write_text("private")
 print(folder.path, flush=True)
