@@ -41,11 +41,12 @@ class AllowanceView:
 class BudgetView:
     """What a data set may lose, has lost and can still lose, in the ledger's measure.
 
-    Guarantee: (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`.
-        What is spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this
-        total had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a
-        pure ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys
-        took, `delta_keys_spent` of the `delta_keys` kept for them.
+    Guarantee:
+        (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`. What is
+        spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this total
+        had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a pure
+        ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys took,
+        `delta_keys_spent` of the `delta_keys` kept for them.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`). So do
     answers of a service that were `late`, as many as that, and from `late_at` on (`ledger.events`).
@@ -119,7 +120,8 @@ class BudgetView:
     def fits(self, loss: Loss, parts: Sequence[str] | None = None, delta: Fraction = Fraction(0)) -> int:
         """Return how many more questions of this price, about these parts or all, budget and allowances hold.
 
-        Args: delta: what one takes of `delta_keys`.
+        Args:
+            delta: What one takes of `delta_keys`.
         """
         if self.most is not None and loss.amount > self.most.amount:
             return 0

@@ -2,14 +2,15 @@
 
 The ledger stays, whatever the catalog says: spending belongs to the people in the data.
 
-Guarantee: if all that was released by the old catalog keeps to the ledger's cap, then so does all that is released by
-the old and the new one together, towards the same people.
-Proof. Neighbours are two histories of the data that differ in one privacy unit, whose rows are added to, or removed
-from, every version of every protected table (under `replace_one`: replaced). A charge of loss ℓ says that its release
-is ℓ-private for all such neighbours, and the ledger's filter adds up losses of mechanisms that are chosen one after
-another in any way that depends on releases; by which catalog a mechanism was made is a part of that choice. So the sum
-holds if every mechanism, by either catalog, is private for *the same* neighbours. These follow from four things, and
-whatever changes one of them is refused here:
+Guarantee:
+    If all that was released by the old catalog keeps to the ledger's cap, then so does all that is released by the old
+    and the new one together, towards the same people. Proof. Neighbours are two histories of the data that differ in
+    one privacy unit, whose rows are added to, or removed from, every version of every protected table (under
+    `replace_one`: replaced). A charge of loss ℓ says that its release is ℓ-private for all such neighbours, and the
+    ledger's filter adds up losses of mechanisms that are chosen one after another in any way that depends on releases;
+    by which catalog a mechanism was made is a part of that choice. So the sum holds if every mechanism, by either
+    catalog, is private for *the same* neighbours. These follow from four things, and whatever changes one of them is
+    refused here:
 
 1. which rows are one unit's: `privacy_unit`, `unit_day`, `unit`, links, and the types by which the values are compared
    that name units and lead along links ('01' and '1' are one person as integers and two as texts);
@@ -78,8 +79,11 @@ _PROTECTED_NOW: Final = "it was public until now, which no budget takes back; re
 class Change:
     """One entry of a catalog that another one has otherwise.
 
-    Args: place: like `tables.visits.columns.age.upper`; was, now: as TOML writes them, None for none; refusal: why it
-        cannot be under the ledger, None if it can.
+    Args:
+        place: Like `tables.visits.columns.age.upper`.
+        was: As TOML writes them, None for none.
+        now: As TOML writes them, None for none.
+        refusal: Why it cannot be under the ledger, None if it can.
     """
 
     place: str
@@ -93,9 +97,11 @@ class Change:
 class Consequence:
     """What a change means for those who ask, or for the curator.
 
-    Args: kind: `repeats` (answers bought before are not found for the same question any more), `gone`, `accept` (new
-        data have to be accepted first), `monitor` (one that cannot go on), `public`, `parts` or `deadline`; about: a
-        table or a monitor; said: in words.
+    Args:
+        kind: `repeats` (answers bought before are not found for the same question any more), `gone`, `accept` (new data
+            have to be accepted first), `monitor` (one that cannot go on), `public`, `parts` or `deadline`.
+        about: A table or a monitor.
+        said: In words.
     """
 
     kind: str
@@ -122,7 +128,8 @@ def changes(before: Catalog, after: Catalog) -> tuple[Change, ...]:
 def require_changeable(before: Catalog, after: Catalog) -> None:
     """Refuse a catalog by which other neighbours would be protected than by the one before.
 
-    Raises: CatalogMismatch, naming every place.
+    Raises:
+        CatalogMismatch: Naming every place.
     """
     refused = [one for one in changes(before, after) if one.refusal is not None]
     if refused:
@@ -133,7 +140,8 @@ def require_changeable(before: Catalog, after: Catalog) -> None:
 def require_same_neighbours(earlier: Catalog, after: Catalog) -> None:
     """Refuse a catalog by which other neighbours would be protected than by one that was in force at any time.
 
-    Raises: CatalogMismatch, naming every place.
+    Raises:
+        CatalogMismatch: Naming every place.
     """
     told = "; ".join(f"{'.'.join(map(spelling.key, place))}: {reason}" for place, reason in _refusals(earlier, after))
     if told:
@@ -146,7 +154,8 @@ def require_same_neighbours(earlier: Catalog, after: Catalog) -> None:
 def consequences(before: Catalog, after: Catalog, monitored: Mapping[str, str] = _NONE) -> tuple[Consequence, ...]:
     """Return what it means that one catalog takes the place of another.
 
-    Args: monitored: the table that each monitor is about (`lapwing.monitors.monitor.monitored_tables`).
+    Args:
+        monitored: The table that each monitor is about (`lapwing.monitors.monitor.monitored_tables`).
     """
     found: list[Consequence] = []
     old, new = _protected(before), _protected(after)
@@ -202,7 +211,8 @@ def priced_by(session: Session, catalog: Catalog) -> Session:
 def require_by_ledger(session: Session, catalog: Catalog) -> None:
     """Refuse a catalog that the ledger of a session would not be opened by; nothing is written.
 
-    Raises: CatalogMismatch.
+    Raises:
+        CatalogMismatch: If the catalog contradicts the ledger.
     """
     state, name = session._state(), catalog.ledger
     require_same(registration(catalog), state.registration, name, state.earlier)
@@ -215,10 +225,17 @@ def require_by_ledger(session: Session, catalog: Catalog) -> None:
 def opened_by(session: Session, catalog: Catalog, *, read: bool = True) -> tuple[Session, tuple[str, ...]]:
     """Open another catalog of a session's data set, on the ledger that it holds, once all is as it has to be.
 
-    Args: read: whether the data are read first, as they would be to be accepted, so that nothing is served by a catalog
-        that they do not fit; not if somebody has done that.
-    Returns: the session, and the tables whose data are not those of the current version and have to be accepted.
-    Raises: CatalogMismatch, CatalogError, DataFault; nothing is changed then.
+    Args:
+        read: Whether the data are read first, as they would be to be accepted, so that nothing is served by a catalog
+            that they do not fit; not if somebody has done that.
+
+    Returns:
+        The session, and the tables whose data are not those of the current version and have to be accepted.
+
+    Raises:
+        CatalogMismatch: If the catalog contradicts the ledger.
+        CatalogError: If the catalog says what cannot be meant.
+        DataFault: If the data cannot be read. nothing is changed then.
     """
     require_changeable(session.catalog, catalog)
     require_by_ledger(session, catalog)

@@ -50,7 +50,8 @@ def with_margins(values: Sequence[Cell], low: "NDArray[Any]", high: "NDArray[Any
 def noisy(value: Cell, low: float, high: float, places: int | None = None) -> tuple[str, str]:
     """Return a released value and its ±: the farther end of its interval, rounded up after the value was rounded.
 
-    Args: places: decimal places; enough for two digits of the ± unless given.
+    Args:
+        places: Decimal places; enough for two digits of the ± unless given.
 
     >>> noisy(1234, 1199.0, 1269.0), noisy(2.9134, 2.4822, 3.3446)
     (('1,234', '±35'), ('2.91', '±0.44'))

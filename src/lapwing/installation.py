@@ -41,7 +41,8 @@ def foreign(folder: str) -> list[str]:
 def require_own_package() -> None:
     """Refuse to go on where `lapwing/__init__.py` is not Lapwing's.
 
-    Raises: SystemExit with the reason and the remedy.
+    Raises:
+        SystemExit: With the reason and the remedy.
     """
     if getattr(sys.modules["lapwing"], "DISTRIBUTION", None) != DISTRIBUTION:
         whose = ", ".join(foreign(_BESIDE)) or "an installer"

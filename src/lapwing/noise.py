@@ -58,10 +58,15 @@ def discrete_laplace(scale: Number, size: Size) -> IntArray: ...
 def discrete_laplace(scale: Number, size: Size | None = None) -> int | IntArray:
     """Draw exact discrete Laplace noise, P(x) ∝ e^(−|x|/scale) on the integers.
 
-    Guarantee: added to integers of L1 sensitivity d, it is PureDP(epsilon = d / scale).
+    Guarantee:
+        Added to integers of L1 sensitivity d, it is PureDP(epsilon = d / scale).
 
-    Args: scale, from 2^-30 to 2^80; size.
-    Returns: an int, or an array of int64 up to scale 2^50 and of Python integers beyond.
+    Args:
+        scale: From 2^-30 to 2^80.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64 up to scale 2^50 and of Python integers beyond.
     """
     exact = _read(scale, "scale", _LEAST, _MOST, _SCALES)
     return _draw_integers(lambda count: samplers.discrete_laplace(exact, count, SYSTEM), size)
@@ -74,10 +79,15 @@ def geometric(scale: Number, size: Size) -> IntArray: ...
 def geometric(scale: Number, size: Size | None = None) -> int | IntArray:
     """Draw exact geometric numbers, P(m) = (1 − q)·q^m for m ≥ 0, q = e^(−1/scale): one-sided noise.
 
-    Guarantee: none by itself. It never lowers what it is added to, and that alone rules data sets out.
+    Guarantee:
+        None by itself. It never lowers what it is added to, and that alone rules data sets out.
 
-    Args: scale, from 2^-30 to 2^80; size.
-    Returns: an int, or an array of int64 up to scale 2^50 and of Python integers beyond.
+    Args:
+        scale: From 2^-30 to 2^80.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64 up to scale 2^50 and of Python integers beyond.
     """
     exact = _read(scale, "scale", _LEAST, _MOST, _SCALES)
     return _draw_integers(lambda count: samplers.geometric(exact, count, SYSTEM), size)
@@ -94,11 +104,17 @@ def rounded_gaussian(
 ) -> int | IntArray:
     """Draw exact rounded Gaussian noise, round(N(0, σ²)).
 
-    Guarantee: added to integers of L2 sensitivity d, it is GaussianDP(mu = d / sigma): rounding a Gaussian mechanism's
-        output is post-processing.
+    Guarantee:
+        Added to integers of L2 sensitivity d, it is GaussianDP(mu = d / sigma): rounding a Gaussian mechanism's output
+        is post-processing.
 
-    Args: either sigma, from 2^-30 to 2^80, or variance = σ², from 2^-60 to 2^160; size.
-    Returns: an int, or an array of int64 up to σ = 2^50 and of Python integers beyond.
+    Args:
+        sigma: From 2^-30 to 2^80; give this or `variance`.
+        variance: σ², from 2^-60 to 2^160.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64 up to σ = 2^50 and of Python integers beyond.
     """
     exact = _variance(sigma, variance)
     return _draw_integers(lambda count: samplers.rounded_gaussian(exact, count, SYSTEM), size)
@@ -115,11 +131,17 @@ def discrete_gaussian(
 ) -> int | IntArray:
     """Draw exact discrete Gaussian noise, P(x) ∝ e^(−x²/2σ²) on the integers.
 
-    Guarantee: added to integers of L2 sensitivity d, it is ZeroConcentratedDP(rho = d² / 2σ²) (Canonne, Kamath and
-        Steinke 2020). It is not GaussianDP(d / sigma); rounded_gaussian is.
+    Guarantee:
+        Added to integers of L2 sensitivity d, it is ZeroConcentratedDP(rho = d² / 2σ²) (Canonne, Kamath and Steinke
+        2020). It is not GaussianDP(d / sigma); rounded_gaussian is.
 
-    Args: either sigma, from 2^-30 to 2^80, or variance, the σ² of the formula, from 2^-60 to 2^160; size.
-    Returns: an int, or an array of int64 up to σ = 2^50 and of Python integers beyond.
+    Args:
+        sigma: From 2^-30 to 2^80; give this or `variance`.
+        variance: The σ² of the formula, from 2^-60 to 2^160.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64 up to σ = 2^50 and of Python integers beyond.
     """
     exact = _variance(sigma, variance)
     return _draw_integers(lambda count: samplers.discrete_gaussian(exact, count, SYSTEM), size)
@@ -132,8 +154,12 @@ def uniform_integers(bound: int, size: Size) -> IntArray: ...
 def uniform_integers(bound: int, size: Size | None = None) -> int | IntArray:
     """Draw integers that are uniform on 0 … bound − 1.
 
-    Args: bound, a whole number from 1 to 2^4096; size.
-    Returns: an int, or an array of int64 for a bound up to 2^63 and of Python integers beyond.
+    Args:
+        bound: A whole number from 1 to 2^4096.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64 for a bound up to 2^63 and of Python integers beyond.
     """
     if not _is_whole(bound) or not 1 <= bound <= 1 << _MOST_BITS:
         raise InvalidParameter(f"bound is {_shown(bound)}; it must be a whole number from 1 to 2^{_MOST_BITS}.")
@@ -147,8 +173,12 @@ def categorical(weights: Sequence[int] | IntArray, size: Size) -> NDArray[np.int
 def categorical(weights: Sequence[int] | IntArray, size: Size | None = None) -> int | NDArray[np.int64]:
     """Draw indices with P(i) = weights[i] / (sum of the weights).
 
-    Args: weights, whole numbers from 0 to 2^4096, not all 0; size.
-    Returns: an int, or an array of int64.
+    Args:
+        weights: Whole numbers from 0 to 2^4096, not all 0.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        An int, or an array of int64.
     """
     if not _is_list(weights):
         raise InvalidParameter(f"weights is a {type(weights).__name__}; it must be a list of whole numbers.")
@@ -166,8 +196,12 @@ def bernoulli(probability: Number, size: Size) -> NDArray[np.bool_]: ...
 def bernoulli(probability: Number, size: Size | None = None) -> bool | NDArray[np.bool_]:
     """Flip coins that are True with a rational probability.
 
-    Args: probability, from 0 to 1; size.
-    Returns: a bool, or an array of them.
+    Args:
+        probability: From 0 to 1.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        A bool, or an array of them.
     """
     exact = _read(probability, "probability", Fraction(0), Fraction(1), "0 to 1")
     draws = _draw(lambda count: samplers.bernoulli(exact, count, SYSTEM), size)
@@ -181,8 +215,12 @@ def bernoulli_exp(exponent: Number, size: Size) -> NDArray[np.bool_]: ...
 def bernoulli_exp(exponent: Number, size: Size | None = None) -> bool | NDArray[np.bool_]:
     """Flip coins that are True with probability e^(−exponent).
 
-    Args: exponent, from 0 to 2^80; size.
-    Returns: a bool, or an array of them.
+    Args:
+        exponent: From 0 to 2^80.
+        size: The shape of an array of draws; one number unless given.
+
+    Returns:
+        A bool, or an array of them.
     """
     exact = _read(exponent, "exponent", Fraction(0), _MOST, "0 to 2^80")
     draws = _draw(lambda count: samplers.bernoulli_exp(exact, count, SYSTEM), size)

@@ -54,7 +54,14 @@ def connect(
         token: by which the server knows who asks.
         dataset: which of its data sets; needed if one may see several.
 
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault; of a server NotAuthorised, NotFound, ServiceFault.
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        DataFault: If the data cannot be read.
+        LedgerFault: If the ledger cannot be trusted or written.
+        NotAuthorised: Of a server.
+        NotFound: Of a server.
+        ServiceFault: Of a server.
     """
     remote = isinstance(catalog, str) and catalog.startswith(("http://", "https://"))
     if token is not None and remote:
@@ -111,7 +118,8 @@ def protect(
             `postgresql://reader@db.example.org/clinic#public.visits`: it is fetched the first time, and by
             `refresh_data` from then on; catalog and ledger are in the current folder.
         privacy_unit: the column that says whose row it is, or "row".
-        epsilon, delta: the budget of everything ever asked; delta = 0 for pure differential privacy.
+        epsilon: the budget of everything ever asked; delta = 0 for pure differential privacy.
+        delta: As `epsilon`.
         max_rows_per_unit: rows of a unit beyond it do not exist for any question.
         types: of columns of a CSV file, which holds none, or of a source: `integer`, `float`, `boolean`, `string`,
             `date`, `timestamp`, or `decimal:0.01` with its step. A column without one is text: no row is read to guess
@@ -120,8 +128,10 @@ def protect(
             out for a file that is protected already stays as its catalog has it; so do types.
         measure: what the ledger adds up: "gdp" unless given, "pure" without a delta. questions: instead, about how many
             are planned: takes the measure in which so many counts are most accurate; "pure" then has no delta.
-        delimiter, quote, encoding: how a CSV file is written, where its name and its first line do not say it right:
+        delimiter: how a CSV file is written, where its name and its first line do not say it right:
             such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
+        quote: As `delimiter`.
+        encoding: As `delimiter`.
         where: of the rows of a source, those that the table has, by public conditions: column → a list of values, or a
             pair (least, greatest), of which one may be None. The source leaves out the others.
         cluster: the master of Spark, like spark://host:7077 or local[*], that answers where Parquet files are, and that
@@ -133,9 +143,10 @@ def protect(
             how its numbers are written. All of these are applied before bounds (`catalog.reading`).
         codebook: a file that says all of this of columns (`catalog.codebook`); a parameter goes before it.
 
-    Raises: DataFault for a file with such values otherwise: `lapwing data check` says which they are. CatalogMismatch
-        if the file, or another of the same stem, is already protected with another unit, epsilon, delta or measure;
-        nothing is changed then. Types, bounds and domains may change: the ledger stays.
+    Raises:
+        DataFault: For a file with such values otherwise: `lapwing data check` says which they are.
+        CatalogMismatch: If the file, or another of the same stem, is already protected with another unit, epsilon,
+            delta or measure; nothing is changed then. Types, bounds and domains may change: the ledger stays.
     """
     # Here: they load Arrow, which no session needs.
     from lapwing.catalog.codebook import Codebook, combined, read_codebook

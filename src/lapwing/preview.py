@@ -26,11 +26,14 @@ class MeasurePreview:
 class SelectionPreview:
     """How the private keys of an answer are chosen.
 
-    Args: keys: whose values are chosen; price_share: what the choice takes of the price; delta: of the delta for keys.
-        scale: the mechanism's noise, in weights of which those of one unit have length 1, None where it flips coins;
-        threshold: the weight that a key needs with its noise, in the same unit, None likewise.
-        fewest_units: how many units, each with no other key, make a key appear with 95 % probability, and most_units,
-        how many if each holds `keys_per_unit` keys, the most there can be; None beyond billions.
+    Args:
+        keys: Whose values are chosen.
+        price_share: What the choice takes of the price.
+        delta: Of the delta for keys.
+        scale: The mechanism's noise, in weights of which those of one unit have length 1, None where it flips coins.
+        threshold: The weight that a key needs with its noise, in the same unit, None likewise.
+        fewest_units: How many units, each with no other key, make a key appear with 95 % probability, and most_units,
+            how many if each holds `keys_per_unit` keys, the most there can be; None beyond billions.
     """
 
     keys: tuple[str, ...]
@@ -72,8 +75,11 @@ class PartPreview:
 class LedgerPreview:
     """What a question of the same epsilon would get from a fresh ledger of another kind, with the same budget.
 
-    Args: measure: "pure" or "gdp"; delta: of its budget; half_widths: of each noisy number, in order; fits: how many
-        such questions it holds in all.
+    Args:
+        measure: "pure" or "gdp".
+        delta: Of its budget.
+        half_widths: Of each noisy number, in order.
+        fits: How many such questions it holds in all.
     """
 
     measure: str

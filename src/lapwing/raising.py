@@ -21,7 +21,8 @@ from lapwing.release.account import principal, registration
 def previewed(path: Path, epsilon: Fraction, delta: Fraction | None) -> Raise:
     """Return what raising the budget of a catalog's data set would change.
 
-    Args: delta: as it is, if None.
+    Args:
+        delta: As it is, if None.
     """
     catalog = load(path)
     aim = replace(catalog.budget, epsilon=epsilon, delta=catalog.budget.delta if delta is None else delta)
@@ -35,7 +36,9 @@ def previewed(path: Path, epsilon: Fraction, delta: Fraction | None) -> Raise:
 def raise_budget(path: Path, seen: Raise) -> Catalog:
     """Raise the budget of a catalog's data set from what was seen to what was seen; return the catalog as it is then.
 
-    Raises: CatalogMismatch if it was raised meanwhile; CatalogError if the ledger has it and the file does not.
+    Raises:
+        CatalogMismatch: If it was raised meanwhile.
+        CatalogError: If the ledger has it and the file does not.
     """
     catalog = load(path)
     before, after = seen.before, seen.after

@@ -20,11 +20,17 @@ def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: 
     public ones there are no versions, and whoever opens the catalog from then on has the new ones. Spending stays with
     the people.
 
-    Args: catalog: the path of a catalog, or one that was read. unreadable: "null" accepts values that are not of their
-        declared type, which count as NULL or are rounded.
-    Guarantee: nothing is charged; on any error the version before stays the current one, and answers.
-    Raises: DataFault for a source that does not deliver, or rows that are not accepted: `lapwing data check` says which
-        values they are. InvalidParameter if no table comes from a source.
+    Args:
+        catalog: The path of a catalog, or one that was read.
+        unreadable: "null" accepts values that are not of their declared type, which count as NULL or are rounded.
+
+    Guarantee:
+        Nothing is charged; on any error the version before stays the current one, and answers.
+
+    Raises:
+        DataFault: For a source that does not deliver, or rows that are not accepted: `lapwing data check` says which
+            values they are.
+        InvalidParameter: If no table comes from a source.
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     if described.engine != SPARK:  # which reads files where they are

@@ -106,9 +106,16 @@ class Session:
                 of the budget's delta_keys.
             label: what the history calls the question, or what it was asked for; one line.
 
-        Guarantee: the loss is charged durably before any row is read; the budget is never exceeded.
-        Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged);
-            EngineFault (charged).
+        Guarantee:
+            The loss is charged durably before any row is read; the budget is never exceeded.
+
+        Raises:
+            QueryRefused: If the question is not understood or not allowed. Nothing is charged.
+            InvalidParameter: If a value is not allowed. Nothing is charged.
+            BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+            DataChanged: If the data are another version. Nothing is charged.
+            DataStopped: If the data set is stopped. Nothing is charged.
+            EngineFault: If the question fails after its charge. It is charged.
         """
         self._require_open()
         if self.catalog.graphs and (of := self._of_graph(question, parameters, label, epsilon, error, delta, options)):
@@ -123,8 +130,16 @@ class Session:
 
         One row, of which `first` is its place, 1 for the first question, or None if there is none.
 
-        Args: questions: each SELECT one aggregate FROM … [WHERE …]; threshold: of all, or one of each; epsilon: of all.
-        Guarantee, Raises: as `sql`.
+        Args:
+            questions: Each SELECT one aggregate FROM … [WHERE …].
+            threshold: Of all, or one of each.
+            epsilon: Of all.
+
+        Guarantee:
+            As `sql`.
+
+        Raises:
+            LapwingError: As `sql`.
         """
         from lapwing.query.text.first_above import first_above_text
 
@@ -171,8 +186,12 @@ class Session:
             epsilon: the price of all together; every number of every answer gets the same part of it.
             delta: for all private keys together; label: of each of them in the history; as in `sql`.
 
-        Guarantee, Raises: as `sql`. What is charged for all of them is charged in one transaction, before any row is
-            read; parts of the price add up to at most the price.
+        Guarantee:
+            As `sql`.
+
+        Raises:
+            LapwingError: As `sql`. What is charged for all of them is charged in one transaction, before any row is
+                read; parts of the price add up to at most the price.
         """
         self._require_open()
         requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
@@ -205,7 +224,8 @@ class Session:
     ) -> Request:
         """Return a question with its plan and its price, remembered if the same was asked before.
 
-        Args: answered: whether it is to be answered, and not only priced.
+        Args:
+            answered: Whether it is to be answered, and not only priced.
         """
         catalog, text = self.catalog, question
         if options or not isinstance(text, str):
@@ -276,14 +296,21 @@ class Session:
         return self._ledger.history(after=after, most=most, principal=principal)
 
     def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
-        """Return what the data set promises, as a page to be printed; free. Args: as `lapwing.guarantee.page_of`."""
+        """Return what the data set promises, as a page to be printed; free.
+
+        The arguments are those of `lapwing.guarantee.page_of`.
+        """
         from lapwing.guarantee import page_of
 
         self._require_open()
         return page_of(self.catalog, self._state(), self._ledger.number_of_charges(), asking, sealed=sealed)
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
-        """Return what a larger budget would promise, beside what is promised now; free. Raises: as `raise_budget`."""
+        """Return what a larger budget would promise, beside what is promised now; free.
+
+        Raises:
+            LapwingError: As `raise_budget`.
+        """
         from lapwing.guarantee.raise_preview import expected_preview, figures
 
         self._require_open()
@@ -292,7 +319,10 @@ class Session:
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
         """Make the budget larger, for everybody and for ever. The curator's act; see `BudgetView.raised`.
 
-        Args, Raises: as `lapwing.guarantee.raise_preview.raise_now`. The catalog's file stays as it is.
+        The arguments are those of `lapwing.guarantee.raise_preview.raise_now`.
+
+        Raises:
+            LapwingError: As `lapwing.guarantee.raise_preview.raise_now`. The catalog's file stays as it is.
         """
         from lapwing.guarantee.raise_preview import raise_now
 
@@ -304,7 +334,13 @@ class Session:
 
         The curator's act: that what is released afterwards loses no more is up to whoever does it.
 
-        Args, Raises: as `lapwing.release.spending.spend`. Guarantee: charged durably, before it returns.
+        The arguments are those of `lapwing.release.spending.spend`.
+
+        Raises:
+            LapwingError: As `lapwing.release.spending.spend`.
+
+        Guarantee:
+            Charged durably, before it returns.
         """
         from lapwing.release.spending import spend
 
@@ -314,7 +350,14 @@ class Session:
     def reserve(self, parts: "Sequence[Listed]", why: str, *, delta: Number = 0) -> "Reservation":
         """Charge a list of mechanisms before its first use, as for training; return what counts its uses.
 
-        The curator's act. Args, Guarantee, Raises: as `lapwing.release.reserving.reserve`.
+        The curator's act.
+        The arguments are those of `lapwing.release.reserving.reserve`.
+
+        Guarantee:
+            As `lapwing.release.reserving.reserve`.
+
+        Raises:
+            LapwingError: As `lapwing.release.reserving.reserve`.
         """
         from lapwing.release.reserving import reserve
 
@@ -350,8 +393,11 @@ class Session:
 
         Spending stays: it belongs to the people in the data, not to a version of them.
 
-        Args: unreadable: "null" accepts values that are not of their declared type, which count as NULL or are rounded.
-        Raises: DataFault for data that cannot be read, or hold such values without that.
+        Args:
+            unreadable: "null" accepts values that are not of their declared type, which count as NULL or are rounded.
+
+        Raises:
+            DataFault: For data that cannot be read, or hold such values without that.
         """
         self._require_open()
         accepted = digests(self.catalog, self._engine, unreadable=unreadable)

@@ -182,8 +182,11 @@ class Answer:
         of the error probability, and the ends follow by interval arithmetic (wider than they need be, but for means).
         What bounding removed is not covered. Ends are doubles, of whole numbers int64; of dates datetime64 in days, of
         timestamps in microseconds (or NaT). Columns of ends have none.
-        Args: confidence: between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells. of: data, or
-            population, to cover the draw of the people too (`answer.population`); sampling: how many, or "poisson".
+
+        Args:
+            confidence: Between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
+            of: Data, or population, to cover the draw of the people too (`answer.population`).
+            sampling: How many, or "poisson".
         """
         level = probability(confidence, "confidence")
         if of != "data" or sampling is not None:
@@ -234,7 +237,8 @@ class Answer:
     def plot(self, column: str | None = None, *, confidence: Number = CONFIDENCE) -> "Plot":
         """Return a bar chart with intervals of one noisy column of numbers: the first, unless named.
 
-        Raises: InvalidParameter if there is no such noisy column.
+        Raises:
+            InvalidParameter: If there is no such noisy column.
         """
         from lapwing.answer.chart import bars_of  # here: few answers are drawn
 

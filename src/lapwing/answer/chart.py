@@ -34,8 +34,12 @@ def bars(
 ) -> Plot:
     """Return a bar chart of one noisy column of numbers: the first, unless named.
 
-    Args: intervals: the ends of each noisy column of numbers; keys: the columns that are keys.
-    Raises: InvalidParameter if there is no such noisy column.
+    Args:
+        intervals: The ends of each noisy column of numbers.
+        keys: The columns that are keys.
+
+    Raises:
+        InvalidParameter: If there is no such noisy column.
     """
     chosen = column if column is not None else next(iter(intervals), None)
     if chosen is None or chosen not in intervals:

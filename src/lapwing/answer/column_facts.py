@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class MeasureFacts:
     """The noise of one released number, in its own unit.
 
-    Args: scale: the mechanism's parameter; half_width: of its 95 % interval in every cell, for a distribution how far
-        the rank of any one value may be off; price_share: the part of the
-        price that it took, None where the answer does not know it (it was bought before).
+    Args:
+        scale: The mechanism's parameter.
+        half_width: Of its 95 % interval in every cell, for a distribution how far the rank of any one value may be off.
+        price_share: The part of the price that it took, None where the answer does not know it (it was bought before).
     """
 
     measure: str
@@ -45,8 +46,10 @@ class MeasureFacts:
 class ColumnFacts:
     """What is public about one column.
 
-    Args: measures: the released numbers it rests on, none for a key; half_width: of the 95 % interval where it is the
-        same in every cell, else None; price_share: of its measures, which other columns may share.
+    Args:
+        measures: The released numbers it rests on, none for a key.
+        half_width: Of the 95 % interval where it is the same in every cell, else None.
+        price_share: Of its measures, which other columns may share.
     """
 
     name: str
@@ -64,7 +67,8 @@ def facts(
 ) -> tuple[ColumnFacts, ...]:
     """Describe every column of an answer.
 
-    Args: sources: the answers that it is made of, if it is.
+    Args:
+        sources: The answers that it is made of, if it is.
     """
     if plan.composition is not None:
         from lapwing.answer.composing import composed_facts  # here: few answers are made of others

@@ -31,7 +31,8 @@ _NONE: Final = np.zeros(0, dtype=np.int64)
 def composed_rows(composition: Composition, answers: "Sequence[Answer]") -> NoisyCells:
     """Return the rows that a composition makes of its sources' answers, in the order of the first, then the second.
 
-    Raises: QueryRefused if there are too many, which is known beforehand only where all keys are public.
+    Raises:
+        QueryRefused: If there are too many, which is known beforehand only where all keys are public.
     """
     if composition.public:
         return _public(composition.public)

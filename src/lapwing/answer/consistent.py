@@ -100,8 +100,12 @@ def adjusted(
 ) -> tuple[Mapping[Measure, IntArray], tuple[Measure, ...]]:
     """Return released integers moved to where they can be true together, and the measures that moved.
 
-    Args: measures: a number a cell of the question, of all its cells; deviations: their noise's standard deviations.
-    Raises: InvalidParameter for an answer that is made of others.
+    Args:
+        measures: A number a cell of the question, of all its cells.
+        deviations: Their noise's standard deviations.
+
+    Raises:
+        InvalidParameter: For an answer that is made of others.
     """
     if not question.measures and not question.keys:
         reason = "An answer that is made of others has no consistent view"

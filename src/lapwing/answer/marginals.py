@@ -37,9 +37,11 @@ Floats = NDArray[np.float64]
 class Tied:
     """Sets that are margins of one table.
 
-    Args: open: their keys that are not exhaustive; largest: sets that hold all others, each with the one before it that
-        has all keys which it shares with those before (None for the first), and these keys; others: the rest, each with
-        a larger set of which it is a margin.
+    Args:
+        open: Their keys that are not exhaustive.
+        largest: Sets that hold all others, each with the one before it that has all keys which it shares with those
+            before (None for the first), and these keys.
+        others: The rest, each with a larger set of which it is a margin.
     """
 
     open: Axes
@@ -63,8 +65,10 @@ class Tied:
 class MarginTables:
     """The grouping sets of a question.
 
-    Args: sizes: the number of values of each key; sets: the keys of each set, by their places; exhaustive: the places
-        of exhaustive keys.
+    Args:
+        sizes: The number of values of each key.
+        sets: The keys of each set, by their places.
+        exhaustive: The places of exhaustive keys.
     """
 
     sizes: tuple[int, ...]

@@ -90,8 +90,11 @@ def population_intervals(
 ) -> dict[str, tuple[EndArray, EndArray]]:
     """Return the ends of the intervals of every noisy column for the population, NaN where none follows.
 
-    Args: sampling: how many people were drawn: so many, or "poisson"; None if nothing is known of that.
-    Raises: InvalidParameter for another `of` or `sampling`.
+    Args:
+        sampling: How many people were drawn: so many, or "poisson"; None if nothing is known of that.
+
+    Raises:
+        InvalidParameter: For another `of` or `sampling`.
     """
     if of not in ("data", "population"):
         raise InvalidParameter(f"of is {of!r:.40}; it must be data or population.")
@@ -149,7 +152,10 @@ def _ends(
 class _Drawn:
     """What is known of the noise and of the draw, for one column.
 
-    Args: chance: that the draw of one leaf may miss with; most_rows: K; variances: by what they are of and over.
+    Args:
+        chance: That the draw of one leaf may miss with.
+        most_rows: K.
+        variances: By what they are of and over.
     """
 
     rows: NoisyCells

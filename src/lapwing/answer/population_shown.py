@@ -42,7 +42,8 @@ class AnswerOfSample(Protocol):
 class PopulationShown:
     """What `AnswerShown` asks of an answer, with intervals for the population.
 
-    Args: sampling: as `Answer.interval` takes it.
+    Args:
+        sampling: As `Answer.interval` takes it.
     """
 
     def __init__(self, answer: AnswerOfSample, sampling: Sampling) -> None:
@@ -79,7 +80,8 @@ class PopulationShown:
 def read_sampling(text: str) -> Sampling:
     """Return what a text says of how many were drawn: a whole number, or poisson.
 
-    Raises: InvalidParameter for anything else.
+    Raises:
+        InvalidParameter: For anything else.
     """
     if text == POISSON:
         return text

@@ -21,7 +21,8 @@ def write_budget(catalog: Catalog, budget: Budget) -> None:
 
     The new text is read first, and must give the same catalog but for the budget.
 
-    Raises: CatalogError, with what to write by hand, if the file has another form than that it could be done.
+    Raises:
+        CatalogError: With what to write by hand, if the file has another form than that it could be done.
     """
     path = catalog.file
     figures = f"epsilon = {spelling.number(budget.epsilon)} and delta = {spelling.number(budget.delta)}"

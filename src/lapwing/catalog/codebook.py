@@ -49,7 +49,8 @@ _HIGHEST: Final = 10_000_000
 class Codebook:
     """What a codebook says, as `draft` takes it: of each column by name.
 
-    Args: reading: the options of `catalog.reading`.
+    Args:
+        reading: The options of `catalog.reading`.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +64,8 @@ class Codebook:
 def read_codebook(file: Path) -> Codebook:
     """Read a codebook.
 
-    Raises: CatalogError, with file, column and key.
+    Raises:
+        CatalogError: With file, column and key.
     """
     if file.suffix.casefold() not in KINDS:
         refuse(file.name, f"is no codebook; give a file whose name ends in {', '.join(KINDS)}")

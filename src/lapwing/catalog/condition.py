@@ -39,8 +39,11 @@ GREATEST: Final = 2**63 - 1
 class Condition:
     """What the value of a column has to be.
 
-    Args: column: its name. values: those that it may have. lower, upper: instead, the least and the greatest; either
-        may be left out.
+    Args:
+        column: Its name.
+        values: Those that it may have.
+        lower: Instead, the least and the greatest; either may be left out.
+        upper: As `lower`.
     """
 
     column: str

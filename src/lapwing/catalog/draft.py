@@ -79,28 +79,32 @@ def draft(
 ) -> Draft:
     """Draft a catalog of one table from the names in a source, and the types that Parquet declares.
 
-    Args: source: the file, or a pattern; the table is named after it, the ledger is `<stem>.lapwing.db` beside the
+    Args:
+        source: The file, or a pattern; the table is named after it, the ledger is `<stem>.lapwing.db` beside the
             catalog. With `offered` an address, whose table both are named after.
-        offered: the columns that a source behind an address has. where: of its rows, those that the table has: column
-            → a list of values, or a pair (least, greatest), of which one may be None.
-        types: column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
+        offered: The columns that a source behind an address has.
+        where: Of its rows, those that the table has: column → a list of values, or a pair (least, greatest), of which
+            one may be None.
+        types: Column → type, for a CSV file, which has none: as in a catalog, or `decimal:0.01` with its step. A column
             that is not named is text.
-        bounds: column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
-        max_rows_per_unit: required unless the privacy unit is "row".
-        rows_at_most: how many rows there may be in all, if that is said.
-        max_length: column → the most bytes of a text, 256 unless given.
-        people: a public figure of how many privacy units there are; it only judges delta and is not stored.
-        folder: where the catalog will be written; the folder of the file unless given.
+        bounds: Column → (lower, upper); `values`: column → public keys. A text is read as the column's type.
+        max_rows_per_unit: Required unless the privacy unit is "row".
+        rows_at_most: How many rows there may be in all, if that is said.
+        max_length: Column → the most bytes of a text, 256 unless given.
+        people: A public figure of how many privacy units there are; it only judges delta and is not stored.
+        folder: Where the catalog will be written; the folder of the file unless given.
         unreadable: "null" to accept values that are not of their type, as `Table.unreadable`.
-        public_tables: what everybody knows, as `public_draft` drafts it.
-        text: how a CSV file is written; as its name says, unless given.
-        cluster: the master of Spark that answers where the files are; DuckDB does here, unless given.
-        others: column → the key that stands for all texts that are not listed.
-        reading: column → how its stored values are read (`catalog.reading`), as options by name; `missing` of the
+        public_tables: What everybody knows, as `public_draft` drafts it.
+        text: How a CSV file is written; as its name says, unless given.
+        cluster: The master of Spark that answers where the files are; DuckDB does here, unless given.
+        others: Column → the key that stands for all texts that are not listed.
+        reading: Column → how its stored values are read (`catalog.reading`), as options by name; `missing` of the
             column "*" is that of every column.
 
-    Raises: CatalogError or InvalidParameter for what contradicts itself or makes no sense; DataFault if the file is
-        missing or unreadable.
+    Raises:
+        CatalogError: For what contradicts itself or makes no sense.
+        InvalidParameter: For what contradicts itself or makes no sense.
+        DataFault: If the file is missing or unreadable.
     """
     budget = _budget(epsilon, delta, delta_keys, measure, neighbouring)
     address, source = (str(source), Path(name_of(str(source)))) if offered is not None else (None, Path(source))
@@ -255,9 +259,12 @@ def drafted_column(
 ) -> Column:
     """Return a column of a catalog, of a type that it can have.
 
-    Args: reading: options of `catalog.reading`, by name.
+    Args:
+        reading: Options of `catalog.reading`, by name.
 
-    Raises: CatalogError or InvalidParameter for bounds, values or a length that are none of this type.
+    Raises:
+        CatalogError: For bounds, values or a length that are none of this type.
+        InvalidParameter: For bounds, values or a length that are none of this type.
     """
     name = column.name
     if column.untyped and bounds is not None:

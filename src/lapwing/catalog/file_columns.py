@@ -50,7 +50,9 @@ from lapwing.errors import CatalogError, DataFault
 class FileColumn:
     """A column as a file or its curator declares it; `type` is None if the catalog has no such type.
 
-    Args: stored_as: the file's own name for its type. untyped: whether it is text because nobody said what it is.
+    Args:
+        stored_as: The file's own name for its type.
+        untyped: Whether it is text because nobody said what it is.
     """
 
     name: str
@@ -63,12 +65,17 @@ class FileColumn:
 def read_columns(source: Path, types: Mapping[str, str], text: TextFormat | None = None) -> tuple[FileColumn, ...]:
     """Return the columns of a source: of its files, which must all have the same, and of the folders that they lie in.
 
-    Args: types: of columns of a CSV file, of JSON lines and of folders, as `type_of` reads them; the others are text.
-        text: how it is written.
-    Guarantee: a function of Parquet files' schemas, of the first lines of CSV files and of `types`, which alone name
-        the columns of JSON lines; and of the folders' names before their `=`.
-    Raises: DataFault if a file is missing, unreadable, or of another kind. CatalogError, starting with `types`, for
-        types that cannot be meant.
+    Args:
+        types: Of columns of a CSV file, of JSON lines and of folders, as `type_of` reads them; the others are text.
+        text: How it is written.
+
+    Guarantee:
+        A function of Parquet files' schemas, of the first lines of CSV files and of `types`, which alone name the
+        columns of JSON lines; and of the folders' names before their `=`.
+
+    Raises:
+        DataFault: If a file is missing, unreadable, or of another kind.
+        CatalogError: Starting with `types`, for types that cannot be meant.
     """
     files = _files_of(source)
     own = _own_columns(files[0], types, text)
@@ -201,7 +208,8 @@ _ARROW_TYPES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 def type_of(text: str) -> tuple[str, Fraction | None]:
     """Read a type: one of the catalog's, and for a number its step too, as in `decimal:0.01`.
 
-    Raises: CatalogError, without a place.
+    Raises:
+        CatalogError: Without a place.
     """
     kind, colon, step = text.partition(":")
     if kind not in TYPES:
@@ -245,7 +253,9 @@ def found_text(
 ) -> TextFormat | None:
     """Return how a CSV file is written: as given, and else as its first line says; None if its name says the same.
 
-    Raises: DataFault if the file is missing or unreadable. CatalogError for an encoding that is not known.
+    Raises:
+        DataFault: If the file is missing or unreadable.
+        CatalogError: For an encoding that is not known.
     """
     encoding = encoding and (encoding_named(encoding) or encoding)
     given = {"delimiter": delimiter, "quote": quote, "encoding": encoding}
@@ -268,9 +278,12 @@ def guessed_types(source: Path, text: TextFormat | None = None) -> dict[str, str
 
     Of JSON lines their names too.
 
-    Guarantee: none. One person's row may decide what is guessed. So of a file of protected rows it is shown to the
-        curator, who judges it by what the columns are for and says the types; nothing else may use it.
-    Raises: DataFault if the file is missing or unreadable.
+    Guarantee:
+        None. One person's row may decide what is guessed. So of a file of protected rows it is shown to the curator,
+        who judges it by what the columns are for and says the types; nothing else may use it.
+
+    Raises:
+        DataFault: If the file is missing or unreadable.
     """
     (first, *_) = _files_of(source)
     keys = guessed_partitions(source) if _folder_keys(source) else {}

@@ -39,19 +39,22 @@ MOST_EDGES: Final = 20_000_000
 class Graph:
     """Nodes, edges, and whether a node or an edge is protected.
 
-    Args: name: as questions call it.
-        nodes: one table, or two if every edge leads from a node of the first to one of the second. Each says by its
+    Args:
+        name: As questions call it.
+        nodes: One table, or two if every edge leads from a node of the first to one of the second. Each says by its
             privacy unit which node a row is, and has one row of it.
-        edges: a table each row of which stands alone; `rows_at_most` says how many rows it has at most.
-        ends: the columns of `edges` that hold the two nodes.
-        directed: whether an edge leads from the first end to the second.
+        edges: A table each row of which stands alone; `rows_at_most` says how many rows it has at most.
+        ends: The columns of `edges` that hold the two nodes.
+        directed: Whether an edge leads from the first end to the second.
         privacy: "node" or "edge".
-        degree_at_most: the most edges of any node, a public figure; no version of the data in which one has more is
+        degree_at_most: The most edges of any node, a public figure; no version of the data in which one has more is
             accepted.
-        budget, ledger: of a graph with edge privacy; None with node privacy.
-        public_nodes: whether the nodes and what is said of them are public: with edge privacy only.
+        budget: Of a graph with edge privacy; None with node privacy.
+        ledger: Of a graph with edge privacy; None with node privacy.
+        public_nodes: Whether the nodes and what is said of them are public: with edge privacy only.
 
-    Raises: CatalogError, starting with `graphs.<name>.<key>`.
+    Raises:
+        CatalogError: Starting with `graphs.<name>.<key>`.
     """
 
     name: str
@@ -219,7 +222,8 @@ def _check_account(graph: Graph) -> None:
 def check_graphs(graphs: tuple[Graph, ...], tables: tuple[Table, ...], ledger: str) -> None:
     """Refuse graphs that contradict one another, or the tables of their catalog.
 
-    Raises: CatalogError.
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
     """
     promises: dict[tuple[str, str], str] = {}
     ledgers: dict[str, str] = {ledger: "dataset.ledger"} if tables else {}

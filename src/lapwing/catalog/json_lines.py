@@ -22,7 +22,10 @@ def guessed_columns(path: Path) -> dict[str, str]:
 
     Objects and lists make no column.
 
-    Raises: OSError, UnicodeError, or ValueError if a line is no object.
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If a line is no object.
+        UnicodeError: Likewise.
     """
     found = dict[str, set[str]]()
     with opened(path, TextFormat()) as lines:

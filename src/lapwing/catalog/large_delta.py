@@ -35,7 +35,8 @@ class DeltaWarning(str):
 def delta_warnings(delta: Fraction, people: Iterable[int | None]) -> tuple[DeltaWarning, ...]:
     """Return what makes a δ too large: one warning, or none.
 
-    Args: people: how many people each table is about, as far as that is public: of n of them 1/n is the limit.
+    Args:
+        people: How many people each table is about, as far as that is public: of n of them 1/n is the limit.
     """
     most = max((count for count in people if count is not None), default=None)
     shown = spelling.number(delta)

@@ -20,9 +20,12 @@ REMEDY: Final = (
 class LedgerPlace:
     """Where a ledger is kept.
 
-    Args: store: "sqlite" or "postgres"; file: the ledger's file, or the name under which this host keeps its mark of
-        one in PostgreSQL, relative to the catalog's folder; address: of the database, for PostgreSQL's own client,
-        without password; ledger: the name of the ledger in it.
+    Args:
+        store: "sqlite" or "postgres".
+        file: The ledger's file, or the name under which this host keeps its mark of one in PostgreSQL, relative to the
+            catalog's folder.
+        address: Of the database, for PostgreSQL's own client, without password.
+        ledger: The name of the ledger in it.
     """
 
     store: str
@@ -34,8 +37,9 @@ class LedgerPlace:
 def place_of(text: str) -> LedgerPlace:
     """Read where a ledger is.
 
-    Raises: ValueError, saying what is wrong and what to write instead; never with the address of a database, in which
-        somebody may have written a password.
+    Raises:
+        ValueError: Saying what is wrong and what to write instead; never with the address of a database, in which
+            somebody may have written a password.
     """
     if text.startswith(SQLITE) and text != SQLITE:
         return LedgerPlace(store="sqlite", file=PurePath(text.removeprefix(SQLITE)))

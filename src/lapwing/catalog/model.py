@@ -48,14 +48,16 @@ NEIGHBOURING = ("add_remove", "replace_one")
 class Budget:
     """The most that all answers together may reveal about one privacy unit.
 
-    Args: epsilon: > 0.
+    Args:
+        epsilon: > 0.
         delta: 0 ≤ delta < 1.
-        delta_keys: the part of delta set aside for private group keys, 0 ≤ delta_keys ≤ delta.
-        measure: what the ledger adds up: "pure" (epsilon), "gdp" (mu²) or "zcdp" (rho). The pure measure uses no
-            delta of its own, so there delta must equal delta_keys; the others need some delta beyond delta_keys.
+        delta_keys: The part of delta set aside for private group keys, 0 ≤ delta_keys ≤ delta.
+        measure: What the ledger adds up: "pure" (epsilon), "gdp" (mu²) or "zcdp" (rho). The pure measure uses no delta
+            of its own, so there delta must equal delta_keys; the others need some delta beyond delta_keys.
         neighbouring: "add_remove" or "replace_one".
 
-    Raises: CatalogError, starting with `budget.<key>`.
+    Raises:
+        CatalogError: Starting with `budget.<key>`.
     """
 
     epsilon: Fraction
@@ -102,22 +104,24 @@ class Budget:
 class Catalog:
     """All that a curator says in public about a data set.
 
-    Args: name: of the data set.
-        engine: "duckdb", "postgres" or "spark". cluster: of Spark, the master, such as spark://host:7077; None for this
-            machine alone.
-        ledger: where spending is recorded, "sqlite:<file>"; the file is relative to `folder`.
-        budget: shared by all tables.
-        tables: those that are protected; at least one. One of them at most has parts. With a table, all those that
-            its links lead to are among them.
-        folder: the folder that relative paths start from.
-        public_tables: those in which nobody is protected.
-        file: that it was read from, if any; two catalogs that say the same are equal wherever they are.
-        views: subqueries with a name. No two tables, graphs or views share a name.
-        references: by which else than their units questions may join protected rows.
-        graphs: between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
-        monitors: that are to be made of it; what was made and paid for is kept beside the ledger.
+    Args:
+        name: Of the data set.
+        engine: "duckdb", "postgres" or "spark".
+        cluster: Of Spark, the master, such as spark://host:7077; None for this machine alone.
+        ledger: Where spending is recorded, "sqlite:<file>"; the file is relative to `folder`.
+        budget: Shared by all tables.
+        tables: Those that are protected; at least one. One of them at most has parts. With a table, all those that its
+            links lead to are among them.
+        folder: The folder that relative paths start from.
+        public_tables: Those in which nobody is protected.
+        file: That it was read from, if any; two catalogs that say the same are equal wherever they are.
+        views: Subqueries with a name. No two tables, graphs or views share a name.
+        references: By which else than their units questions may join protected rows.
+        graphs: Between rows of tables. A catalog of graphs with edge privacy alone needs no protected table.
+        monitors: That are to be made of it; what was made and paid for is kept beside the ledger.
 
-    Raises: CatalogError, starting with the place of what is wrong.
+    Raises:
+        CatalogError: Starting with the place of what is wrong.
     """
 
     name: str
@@ -221,7 +225,8 @@ class Catalog:
     def graph(self, name: str) -> Graph:
         """Return the graph of a name.
 
-        Raises: CatalogError if there is none.
+        Raises:
+            CatalogError: If there is none.
         """
         for graph in self.graphs:
             if graph.name.casefold() == name.casefold():

@@ -40,7 +40,8 @@ class MonitorSection:
     def of(cls, name: str, section: TomlSection) -> Self:
         """Read a section.
 
-        Raises: CatalogError, starting with `monitors.<name>.<key>`.
+        Raises:
+            CatalogError: Starting with `monitors.<name>.<key>`.
         """
         section.allow("question", "epsilon", *_TEXTS, *_INTEGERS, *_FLAGS)
         settings: dict[str, Setting] = {

@@ -26,14 +26,16 @@ from lapwing.errors import CatalogError
 class PublicTable:
     """A table in which nobody is protected.
 
-    Args: name: as questions call it.
-        source: a file, relative to the catalog's folder, or the address of a source.
-        columns: those that questions may use. A number without bounds has those of the data; a column without values
+    Args:
+        name: As questions call it.
+        source: A file, relative to the catalog's folder, or the address of a source.
+        columns: Those that questions may use. A number without bounds has those of the data; a column without values
             has those of the data. A decimal gives its step. `other` and `nullable = false` are for protected tables.
-        text: how a CSV file is written, if not as its name says.
-        where: what the rows of a source fulfil that the table has.
+        text: How a CSV file is written, if not as its name says.
+        where: What the rows of a source fulfil that the table has.
 
-    Raises: CatalogError, starting with `tables.<name>.<key>`.
+    Raises:
+        CatalogError: Starting with `tables.<name>.<key>`.
     """
 
     name: str
@@ -90,10 +92,13 @@ def completed(column: Column, least: Fraction, greatest: Fraction) -> Column:
     integer has steps of 1. A float has a power of two, such that there are at least 2^20 steps between the bounds, or
     as many as are exact. Values that the catalog lists stay inside the bounds, and so do they inside the declared ones.
 
-    Args: column: a numeric column. least, greatest: of its finite values; where the catalog has bounds, of the values
-            after cleaning by these.
+    Args:
+        column: A numeric column.
+        least: Of its finite values; where the catalog has bounds, of the values after cleaning by these.
+        greatest: As `least`.
 
-    Returns: the column with bounds, or as it is where they have more digits or more steps than a catalog can hold.
+    Returns:
+        The column with bounds, or as it is where they have more digits or more steps than a catalog can hold.
     """
     listed = [Fraction(value) for value in column.values or () if isinstance(value, int)]
     low, high = min(least, *listed, greatest), max(least, *listed, greatest)

@@ -17,8 +17,13 @@ def public_draft(source: str | Path, folder: Path, offered: Sequence[FileColumn]
 
     The curator's call: what is in the file must be known to everybody.
 
-    Args: folder: where the catalog will be written. offered: the columns that an address leads to.
-    Raises: CatalogError; DataFault if the file is missing or unreadable.
+    Args:
+        folder: Where the catalog will be written.
+        offered: The columns that an address leads to.
+
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
+        DataFault: If the file is missing or unreadable.
     """
     if offered is not None:
         address = str(source)

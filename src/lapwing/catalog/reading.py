@@ -49,11 +49,14 @@ DIRECTIVES: Final = "%Y %y %m %d %b %B %H %I %M %S %f %p %%"
 class Reading:
     """How the stored values of a column are read.
 
-    Args: missing: stored values that stand for none, so that they are NULL. A number is that number however it is
-            stored; a text is what is written, without the spaces around it unless the column is of texts.
-        recode: pairs of a stored value and the value that it stands for; all others are read as they are.
-        format: how dates or timestamps are written in text, by the directives of `strptime` in DIRECTIVES.
-        decimal_mark, thousands_mark, currency: how numbers are written in text.
+    Args:
+        missing: Stored values that stand for none, so that they are NULL. A number is that number however it is stored;
+            a text is what is written, without the spaces around it unless the column is of texts.
+        recode: Pairs of a stored value and the value that it stands for; all others are read as they are.
+        format: How dates or timestamps are written in text, by the directives of `strptime` in DIRECTIVES.
+        decimal_mark: How numbers are written in text.
+        thousands_mark: How numbers are written in text.
+        currency: How numbers are written in text.
     """
 
     missing: tuple[Code, ...] = ()
@@ -176,7 +179,11 @@ ISO: Final = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentPattern:
-    """The pattern of a date or timestamp in text. Args: groups: the directive of each group, from 1."""
+    """The pattern of a date or timestamp in text.
+
+    Args:
+        groups: The directive of each group, from 1.
+    """
 
     pattern: str
     groups: tuple[str, ...]
@@ -190,7 +197,8 @@ def moment_patterns(reading: Reading) -> tuple[MomentPattern, ...]:
 def moment_pattern(written: str) -> MomentPattern:
     """Return the pattern of a format.
 
-    Raises: ValueError, which says what is wrong with it.
+    Raises:
+        ValueError: Which says what is wrong with it.
     """
     parts = re.findall(r"%.?|[^%]+", written, re.DOTALL)
     kinds = [part[1:] if part.startswith("%") and part != "%%" else None for part in parts]
@@ -340,7 +348,8 @@ def reading_of(
 
     A text that is a number in a column of numbers is that number.
 
-    Raises: CatalogError for values that cannot be stored values.
+    Raises:
+        CatalogError: For values that cannot be stored values.
     """
     said = Reading(format=format, decimal_mark=decimal_mark, thousands_mark=thousands_mark, currency=currency)
     pairs = [
@@ -383,7 +392,8 @@ def _exact(value: object, place: str) -> object:
 def reading_in(section: "TomlSection", kind: str) -> Reading | None:
     """Read the options of a column in a catalog.
 
-    Raises: CatalogError, with the place.
+    Raises:
+        CatalogError: With the place.
     """
     if not any(map(section.has, OPTIONS)):
         return None

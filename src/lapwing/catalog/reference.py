@@ -23,13 +23,16 @@ REMEDY: Final = "name a protected table whose rows are of the same units"
 class Reference:
     """Columns of a table that name a row of another one, of which a join keeps what is of the same unit.
 
-    Guarantee: none is needed. The engine compares the units of the rows that it joins, so that a row which names
-        somebody else's row meets nothing. Premise, checked where data are accepted: no two rows with a unit of the
-        other table share the key. It bounds how many rows a join can give. Of a table that refers to itself nothing is
-        supposed: a row meets at most as many as its unit has.
+    Guarantee:
+        None is needed. The engine compares the units of the rows that it joins, so that a row which names somebody
+        else's row meets nothing. Premise, checked where data are accepted: no two rows with a unit of the other table
+        share the key. It bounds how many rows a join can give. Of a table that refers to itself nothing is supposed: a
+        row meets at most as many as its unit has.
 
-    Args: table: whose rows name others. to: the table that they name. on: pairs of a column here and the column there
-        that it equals.
+    Args:
+        table: Whose rows name others.
+        to: The table that they name.
+        on: Pairs of a column here and the column there that it equals.
     """
 
     table: str
@@ -50,7 +53,8 @@ class Reference:
 def check_references(catalog: "Catalog") -> None:
     """Refuse references that lead to no row of the same unit, or compare what cannot be compared.
 
-    Raises: CatalogError, starting with `tables.<name>.references.<name>`.
+    Raises:
+        CatalogError: Starting with `tables.<name>.references.<name>`.
     """
     tables = {table.name: table for table in catalog.tables}
     for reference in catalog.references:

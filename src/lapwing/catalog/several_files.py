@@ -18,7 +18,8 @@ _PARTITION: Final = re.compile(r"([^=?]+)=([^=?]+)")
 def named(source: Path) -> Path:
     """Return a source as a catalog names it: a folder as the pattern of the data files in it.
 
-    Raises: DataFault for a folder without data files, or with several kinds of them.
+    Raises:
+        DataFault: For a folder without data files, or with several kinds of them.
     """
     if not source.is_dir():
         return source
@@ -49,7 +50,8 @@ def guessed_partitions(source: Path) -> dict[str, str]:
 def partition_keys(source: Path) -> tuple[str, ...]:
     """Return the columns that the names of folders below a pattern's own hold, outermost first.
 
-    Raises: ValueError, which names no file, if not all files have the same, or one that cannot be read as a column.
+    Raises:
+        ValueError: Which names no file, if not all files have the same, or one that cannot be read as a column.
     """
     if not is_pattern(source):
         return ()

@@ -44,8 +44,11 @@ _NAME: Final = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 class SourceAddress:
     """Where a table is that is not a file.
 
-    Args: door: which of `DOORS` leads there. place: the address without options and table. options: as they are
-        written. table: the names that lead to it there, as schema and table; empty if the place is the table itself.
+    Args:
+        door: Which of `DOORS` leads there.
+        place: The address without options and table.
+        options: As they are written.
+        table: The names that lead to it there, as schema and table; empty if the place is the table itself.
     """
 
     door: str
@@ -71,8 +74,9 @@ def is_address(source: str) -> bool:
 def read_address(text: str) -> SourceAddress:
     """Read the address of a source.
 
-    Raises: ValueError, saying what is wrong and what to write instead; never with the address itself, in which somebody
-        may have written a password.
+    Raises:
+        ValueError: Saying what is wrong and what to write instead; never with the address itself, in which somebody may
+            have written a password.
     """
     beginning = next((known for known in DOORS if text.startswith(known)), None)
     if beginning is None:

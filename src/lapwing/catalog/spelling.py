@@ -90,7 +90,8 @@ def is_decimal(value: Fraction) -> bool:
 def exact(content: int | Decimal) -> Fraction:
     """Read a TOML number exactly.
 
-    Raises: CatalogError, without a place, for NaN, infinities and numbers of more than `LONGEST` digits on a side.
+    Raises:
+        CatalogError: Without a place, for NaN, infinities and numbers of more than `LONGEST` digits on a side.
     """
     if isinstance(content, int):
         return Fraction(content)
@@ -105,7 +106,8 @@ def exact(content: int | Decimal) -> Fraction:
 def in_utc(moment: datetime) -> datetime:
     """Return a time as UTC; one without an offset is in UTC already.
 
-    Raises: CatalogError, without a place, if it falls outside the years 1 to 9999 there.
+    Raises:
+        CatalogError: Without a place, if it falls outside the years 1 to 9999 there.
     """
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -14,7 +14,8 @@ LONGEST_NAME: Final = 60
 def closest(name: str, known: Iterable[str], nearness: float = 0.6) -> list[str]:
     """Return the known names that resemble one, at most two, without regard to case.
 
-    Args: nearness: how much of them is alike, between 0 and 1.
+    Args:
+        nearness: How much of them is alike, between 0 and 1.
     """
     return list(_closest(name[:200].casefold(), tuple(known), nearness))
 
@@ -34,7 +35,8 @@ def _closest(name: str, known: tuple[str, ...], nearness: float) -> tuple[str, .
 def slip_of(text: str, known: tuple[str, ...], *, near: bool) -> str | None:
     """Return the known text that another must be a slip of: the same letters, or nearly, and the same digits.
 
-    Args: near: whether to look for letters that are nearly the same, which compares with each of the known texts.
+    Args:
+        near: Whether to look for letters that are nearly the same, which compares with each of the known texts.
     """
     same = _by_letters(known).get(_letters(text))
     if same is not None or not near:

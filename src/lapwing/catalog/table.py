@@ -29,19 +29,23 @@ Value = bool | int | str | date
 class Column:
     """A column that questions may use, with what is publicly known about it.
 
-    Args: name: as in the data. type: one of `column_checks.TYPES`; a timestamp is in UTC.
-        lower, upper: least and greatest value, both or neither: fractions for numbers, dates for a date, UTC
-            datetimes for a timestamp. Values outside are moved to the nearest bound, never refused.
-        step: numbers are rounded to multiples of it. A bounded column always has one: 1 for an integer and
-            (upper − lower) / 2²⁰ for a float unless given; a decimal must give its own.
-        values: public group keys, in the order in which they are shown; a boolean column always has them.
-        other: public key that stands for every text not listed, NULL included.
-        max_length: bytes of a text in UTF-8, 256 unless given; a longer one counts as NULL.
+    Args:
+        name: As in the data.
+        type: One of `column_checks.TYPES`; a timestamp is in UTC.
+        lower: Least and greatest value, both or neither: fractions for numbers, dates for a date, UTC datetimes for a
+            timestamp. Values outside are moved to the nearest bound, never refused.
+        upper: As `lower`.
+        step: Numbers are rounded to multiples of it. A bounded column always has one: 1 for an integer and (upper −
+            lower) / 2²⁰ for a float unless given; a decimal must give its own.
+        values: Public group keys, in the order in which they are shown; a boolean column always has them.
+        other: Public key that stands for every text not listed, NULL included.
+        max_length: Bytes of a text in UTF-8, 256 unless given; a longer one counts as NULL.
         nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
             that a broken promise makes answers wrong and nobody less protected.
-        reading: how its stored values are read, where the type alone does not say it.
+        reading: How its stored values are read, where the type alone does not say it.
 
-    Raises: CatalogError, starting with `columns.<name>.<key>`, if this cannot be meant.
+    Raises:
+        CatalogError: Starting with `columns.<name>.<key>`, if this cannot be meant.
     """
 
     name: str
@@ -126,7 +130,8 @@ class Column:
 class Link:
     """Whose rows those of a table are: a row belongs to the unit of the row of `parent` with the same key.
 
-    Args: on: the key, as pairs of a column here and the column there that it equals.
+    Args:
+        on: The key, as pairs of a column here and the column there that it equals.
     """
 
     parent: "Table"
@@ -144,26 +149,32 @@ class Table:
     exists in the parent, with that row's unit, and of these again the first K of each unit. So rows with no parent, or
     with NULL in the key, do not exist, nor do those whose parent is one row too many.
 
-    Guarantee: what exists is ⋃ E(D_u) over the units u, each a function of what belongs to u: `duckdb.linked_rows`.
+    Guarantee:
+        What exists is ⋃ E(D_u) over the units u, each a function of what belongs to u: `duckdb.linked_rows`.
 
-    Args: name: as questions call it. source: an address, or a file, relative to the catalog's folder.
-        text: how a CSV file is written, if not as its name says.
-        privacy_unit: the column that says whose row it is, or "row" if every row stands alone. None in a linked table.
+    Args:
+        name: As questions call it.
+        source: An address, or a file, relative to the catalog's folder.
+        text: How a CSV file is written, if not as its name says.
+        privacy_unit: The column that says whose row it is, or "row" if every row stands alone. None in a linked table.
         max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
-        columns: those that questions may use; all others are invisible.
-        part: a column with values that splits the units into disjoint parts. A unit's part is the first of the values,
+        columns: Those that questions may use; all others are invisible.
+        part: A column with values that splits the units into disjoint parts. A unit's part is the first of the values,
             in their order, among the unit's own rows; its rows of another value, or of none, do not exist for any
             question, and neither does a unit without a part. This comes before `max_rows_per_unit`.
-        link: leads to the table that says whose row it is, if this one has no privacy unit.
-        unit_day: a timestamp: the privacy unit is what `privacy_unit` names, and a day; only monitors read the table.
-        unit: what sort of unit the privacy unit names: tables that say the same protect the same units.
-        rows_at_most: how many rows the file may have in all, a public figure; no version with more is accepted.
-        people: how many units have a row: a constant, for replace_one alone, and never compared with the data.
+        link: Leads to the table that says whose row it is, if this one has no privacy unit.
+        unit_day: A timestamp: the privacy unit is what `privacy_unit` names, and a day; only monitors read the table.
+        unit: What sort of unit the privacy unit names: tables that say the same protect the same units.
+        rows_at_most: How many rows the file may have in all, a public figure; no version with more is accepted.
+        people: How many units have a row: a constant, for replace_one alone, and never compared with the data.
         unreadable: "null" accepts values that cannot be read as their type, which count as NULL, and fractions of
-            integers, which are rounded; None: no such version. where: what its rows fulfil. engine: which engine's hash
-            chooses the rows of a unit that exist, if not DuckDB's; its catalog says it (`Catalog.engine`).
+            integers, which are rounded; None: no such version.
+        where: What its rows fulfil.
+        engine: Which engine's hash chooses the rows of a unit that exist, if not DuckDB's; its catalog says it
+            (`Catalog.engine`).
 
-    Raises: CatalogError, starting with `tables.<name>.<key>`.
+    Raises:
+        CatalogError: Starting with `tables.<name>.<key>`.
     """
 
     name: str
@@ -221,7 +232,8 @@ class Table:
     def unit_column(self) -> str:
         """The table's own column that says whose row it is.
 
-        Raises: InvalidParameter if it has none: the unit of a linked table's row is found along its links.
+        Raises:
+            InvalidParameter: If it has none: the unit of a linked table's row is found along its links.
         """
         if self.privacy_unit is None or self.unit_is_row:
             raise InvalidParameter(f"No column of {spelling.text(self.name)} says whose row it is; ask its root.")

@@ -47,7 +47,10 @@ _WIDE_ENDS: Final = (b"\r\0", b"\n\0")
 class TextFormat:
     """How a CSV file is written.
 
-    Args: delimiter: between fields. quote: around fields that hold one; doubled inside. encoding: one of ENCODINGS.
+    Args:
+        delimiter: Between fields.
+        quote: Around fields that hold one; doubled inside.
+        encoding: One of ENCODINGS.
     """
 
     delimiter: str = ","
@@ -68,7 +71,8 @@ def format_of(path: Path, declared: TextFormat | None = None) -> TextFormat:
 def size(path: Path) -> int:
     """Return how many bytes of text a CSV or TSV file has: a compressed one is read for it.
 
-    Raises: OSError if it cannot be read.
+    Raises:
+        OSError: If it cannot be read.
     """
     if compression(path) is None:
         return path.stat().st_size
@@ -80,7 +84,9 @@ def size(path: Path) -> int:
 def opened(path: Path, written: TextFormat, errors: str = "strict") -> Iterator[TextIO]:
     """Open a CSV or TSV file for the module `csv`.
 
-    Raises: OSError or UnicodeError, here or while it is read.
+    Raises:
+        OSError: Here or while it is read.
+        UnicodeError: Here or while it is read.
     """
     with _content(path) as content, io.TextIOWrapper(content, written.codec, errors, newline="") as text:
         yield text
@@ -109,7 +115,10 @@ def header(path: Path, written: TextFormat) -> list[str]:
 
     A name that is there already, but for case, gets a number: `name`, `name_2`, `name_3`.
 
-    Raises: OSError, UnicodeError or csv.Error if there is none, or it cannot be read.
+    Raises:
+        OSError: If there is none, or it cannot be read.
+        csv.Error: Likewise.
+        UnicodeError: Likewise.
     """
     # What the system reads ahead may be rows, which must not decide whether the header can be read: so it is checked
     # by itself that it is of the encoding.
@@ -130,7 +139,8 @@ def fault_in(path: Path, written: TextFormat) -> str | None:
 
     A line may have more fields than the first one if these are empty: nothing of it is lost.
 
-    Raises: OSError if it cannot be read.
+    Raises:
+        OSError: If it cannot be read.
     """
     number = 1
     try:
@@ -154,7 +164,9 @@ def fault_in(path: Path, written: TextFormat) -> str | None:
 def has_mixed_line_ends(path: Path, written: TextFormat) -> bool:
     """Tell whether the lines of a file end in more than one way; line ends in quotes are looked at like others.
 
-    Raises: OSError or UnicodeError if it cannot be read.
+    Raises:
+        OSError: If it cannot be read.
+        UnicodeError: If it cannot be read.
     """
     both = feeds = returns = 0
     before, (carriage, feed) = b"", (b"\r", b"\n") if written.encoding != "utf-16" else _WIDE_ENDS
@@ -236,7 +248,9 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 def first_line_says(path: Path, encoding: str | None = None) -> TextFormat:
     """Return how a file seems to be written, by its first line and the mark before it, which are public.
 
-    Raises: OSError or UnicodeError if it cannot be read.
+    Raises:
+        OSError: If it cannot be read.
+        UnicodeError: If it cannot be read.
     """
     usual = format_of(path)
     with _content(path) as content:
@@ -252,7 +266,8 @@ def first_line_says(path: Path, encoding: str | None = None) -> TextFormat:
 def seems_encoded(path: Path) -> str:
     """Return the encoding that a file seems to have, for a curator's eyes: all of it is read, so that any row decides.
 
-    Raises: OSError if it cannot be read.
+    Raises:
+        OSError: If it cannot be read.
     """
     found = first_line_says(path).encoding
     try:

@@ -49,8 +49,8 @@ WRITTEN: Final = {"delimiter": ";", "quote": '"', "encoding": "windows-1252"}
 def load(path: Path) -> Catalog:
     """Read the catalog in a file; relative paths in it start from the file's folder.
 
-    Raises: CatalogError, with file, table, column and key, if the file is missing, is not TOML, or makes no
-    sense.
+    Raises:
+        CatalogError: With file, table, column and key, if the file is missing, is not TOML, or makes no sense.
     """
     if not path.is_file():
         refuse(path.name, "there is no such file; write one with `lapwing init`, or give the path of another")
@@ -345,8 +345,12 @@ def _column(section: TomlSection, name: str, table: str) -> Column:
 def parents_first(links: Mapping[str, str | None], public: Collection[str]) -> tuple[str, ...]:
     """Return the names of tables, each after its parent.
 
-    Args: links: every protected table, and the name of its parent or None. public: the names of public tables.
-    Raises: CatalogError, starting with `tables.<name>.link.table`, if a link leads nowhere, or round in a circle.
+    Args:
+        links: Every protected table, and the name of its parent or None.
+        public: The names of public tables.
+
+    Raises:
+        CatalogError: Starting with `tables.<name>.link.table`, if a link leads nowhere, or round in a circle.
     """
     for name, parent in links.items():
         if parent is not None:
@@ -587,7 +591,8 @@ def _line(key: str, content: object, why: str) -> str:
 def write(catalog: Catalog, path: Path, *, overwrite: bool = False) -> None:
     """Write a catalog to a file in the folder that its relative paths start from.
 
-    Raises: CatalogError if the file exists (unless `overwrite`), is in another folder, or cannot be written.
+    Raises:
+        CatalogError: If the file exists (unless `overwrite`), is in another folder, or cannot be written.
     """
     if path.absolute().parent.resolve() != catalog.folder.resolve():
         raise CatalogError(f"{path.name}: its paths start from another folder; write it to the folder of the data")

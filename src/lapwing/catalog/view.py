@@ -18,10 +18,12 @@ class View:
     A view says nothing that an analyst could not say too. So it is kept as text, and each question that uses it binds
     and checks it.
 
-    Args: name: as questions call it.
-        sql: a SELECT, at most 64 KiB.
+    Args:
+        name: As questions call it.
+        sql: A SELECT, at most 64 KiB.
 
-    Raises: CatalogError, starting with `views.<name>.sql`.
+    Raises:
+        CatalogError: Starting with `views.<name>.sql`.
     """
 
     name: str

@@ -73,7 +73,8 @@ def coloured_margins(values: Sequence["Cell"], low: "EndArray", high: "EndArray"
 def as_csv(answer: "AnswerShown", confidence: Fraction, written: Callable[[str], str] = str) -> str:
     """Return the answer as CSV with a header; NULL and an interval that does not follow are empty.
 
-    Args: written: how a text is written; as it is, unless a terminal is to show it.
+    Args:
+        written: How a text is written; as it is, unless a terminal is to show it.
     """
     intervals = answer.interval(confidence)
     names = answer.columns
@@ -150,7 +151,8 @@ def as_parquet(answer: "AnswerShown", confidence: Fraction) -> bytes:
 def as_xlsx(answer: "AnswerShown", confidence: Fraction) -> bytes:
     """Return the answer as an Excel workbook: a sheet with its columns and the ends of their intervals, one with notes.
 
-    Raises: InvalidParameter without the extra `xlsx`.
+    Raises:
+        InvalidParameter: Without the extra `xlsx`.
     """
     xlsxwriter = require_xlsx()
     sink = BytesIO()
@@ -184,7 +186,8 @@ def as_xlsx(answer: "AnswerShown", confidence: Fraction) -> bytes:
 def require_xlsx() -> Any:
     """Return the library that writes workbooks.
 
-    Raises: InvalidParameter if it is not installed.
+    Raises:
+        InvalidParameter: If it is not installed.
     """
     try:
         return import_module("xlsxwriter")

@@ -128,7 +128,8 @@ def say(
 ) -> None:
     """Say what an answer cost and what is left, and what of its notes is to be known.
 
-    Args: verbose: whether to say also what adds up in the ledger.
+    Args:
+        verbose: Whether to say also what adds up in the ledger.
     """
     sys.stdout.flush()
     view = replace(session.budget(history=False), history=session.history(most=-RECENT))

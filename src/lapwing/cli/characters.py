@@ -16,7 +16,8 @@ def visible(text: str, keep: str = "") -> str:
 
     A backslash stays as it is, so that a text may hold the letters of an escape too: this is to be read, not read back.
 
-    Args: keep: characters that stay, such as the line ends of a text of several lines.
+    Args:
+        keep: Characters that stay, such as the line ends of a text of several lines.
 
     >>> print(visible("a\x1b[2J\nb\u202ec — größer"))
     a\x1b[2J\nb\u202ec — größer

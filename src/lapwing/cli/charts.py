@@ -15,7 +15,8 @@ HELP: Final = "Also write a chart: .json (Vega-Lite), .html, .svg or .png."
 def require_chart(file: Path | None) -> None:
     """Check the name of a chart's file before any work is done for it.
 
-    Raises: InvalidParameter for an unknown suffix, or if a picture needs the `plots` extra and it is missing.
+    Raises:
+        InvalidParameter: For an unknown suffix, or if a picture needs the `plots` extra and it is missing.
     """
     if file is not None:
         require_suffix(file, "--plot")

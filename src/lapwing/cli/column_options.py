@@ -61,7 +61,8 @@ def where_of(
 ) -> dict[str, list[str] | tuple[str | None, str | None]]:
     """Read repeated `COLUMN=A,B` and `COLUMN=LOWER:UPPER` texts; the latter of columns that have an order.
 
-    Args: types: of columns, by name. Of texts and truth values there are lists alone, in which a colon is a character.
+    Args:
+        types: Of columns, by name. Of texts and truth values there are lists alone, in which a colon is a character.
     """
 
     def read(text: str, rest: str) -> list[str] | tuple[str | None, str | None]:
@@ -108,7 +109,11 @@ def reading_of(
     recode: Sequence[str] | None,
     written: Mapping[str, Sequence[str] | None],
 ) -> dict[str, dict[str, object]]:
-    """Read how columns are read: options of `catalog.reading`, by column. Args: written: by option, like `--format`."""
+    """Read how columns are read: options of `catalog.reading`, by column.
+
+    Args:
+        written: By option, like `--format`.
+    """
     found: dict[str, dict[str, object]] = {}
     for column, codes in missing_of(missing).items():
         found.setdefault(column, {})["missing"] = codes

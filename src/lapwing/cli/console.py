@@ -52,7 +52,8 @@ def text(content: str, style: str = "") -> Text:
 def show(*parts: RenderableType, whole: bool = False) -> None:
     """Write a result for people.
 
-    Args: whole: on a page that is no terminal, be as wide as the widest part instead of folding it.
+    Args:
+        whole: On a page that is no terminal, be as wide as the widest part instead of folding it.
     """
     sys.stdout.write(rendered(sys.stdout, *parts, whole=whole))
 

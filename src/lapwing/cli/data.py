@@ -281,7 +281,8 @@ def _fetch(catalog: "Catalog", *, whole: bool = False) -> None:
 def _confirm(name: str) -> None:
     """Let the curator repeat the name.
 
-    Raises: InvalidParameter for anything else, and where nobody is there to be asked.
+    Raises:
+        InvalidParameter: For anything else, and where nobody is there to be asked.
     """
     if not sys.stdin.isatty():
         raise InvalidParameter("Nothing was changed. Repeat the command with --yes to close the data set for ever.")

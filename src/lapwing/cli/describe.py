@@ -37,7 +37,8 @@ def command(
 def described_in(tables: "Tables", name: str) -> "TableDescription":
     """Return the description of a table or view.
 
-    Raises: InvalidParameter if there is none.
+    Raises:
+        InvalidParameter: If there is none.
     """
     try:
         return tables[name]

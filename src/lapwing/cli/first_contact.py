@@ -144,7 +144,8 @@ class Question:
 def question_of(sql: str, pricing: options.Pricing) -> Question:
     """Return what is to be asked, whose text may stand on standard input.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     return Question(
         text=text_of(sql),
@@ -185,8 +186,10 @@ def open_asked(
 ) -> "Session | RemoteSession":
     """Open a session on a file of data, or else on a catalog or a server.
 
-    Args: data: a file of data, or another catalog. question: what is to be asked of it: if it is refused, a file that
-            is not protected yet stays as it is, without a catalog and a ledger.
+    Args:
+        data: A file of data, or another catalog.
+        question: What is to be asked of it: if it is refused, a file that is not protected yet stays as it is, without
+            a catalog and a ledger.
     """
     if protection.said and (data is None or not _is_data(data)):
         raise InvalidParameter(
@@ -293,7 +296,10 @@ def _judged_types(data: Path) -> dict[str, str] | None:
 def _require_answered(question: Question, catalog: "Catalog") -> None:
     """Refuse a question that the session would refuse, by the catalog that the file would have; no row is read.
 
-    Raises: QueryRefused, InvalidParameter or BudgetExhausted, as it does.
+    Raises:
+        QueryRefused: As it does.
+        InvalidParameter: As it does.
+        BudgetExhausted: As it does.
     """
     from lapwing.privacy.filters import Account, fits  # here, as above
     from lapwing.query.bind.bind import bind

@@ -104,7 +104,8 @@ class Rows:
     def of(self, source: str) -> Path | str:
         """Return the file or the address where the rows are.
 
-        Raises: InvalidParameter for what goes with an address alone.
+        Raises:
+            InvalidParameter: For what goes with an address alone.
         """
         from lapwing.catalog.several_files import named  # here, so that `lapwing --help` loads no file reader
         from lapwing.catalog.source_address import is_address, with_table
@@ -405,7 +406,9 @@ def _completed(
 ) -> tuple["Answers", str | None]:
     """Return what is said of a file once what was missing is asked for, on a terminal, and its first missing option.
 
-    Raises: InvalidParameter elsewhere, if an option is missing; DataFault if the file cannot be read.
+    Raises:
+        InvalidParameter: Elsewhere, if an option is missing.
+        DataFault: If the file cannot be read.
     """
     lacks = _missing(place, stated)
     if lacks and sys.stdin.isatty() and sys.stderr.isatty():
@@ -432,7 +435,9 @@ def _draft(
 ) -> "Draft":
     """Draft a catalog of what is said.
 
-    Args: offered: the columns of what is at an address. more: what `draft` takes as it is.
+    Args:
+        offered: The columns of what is at an address.
+        **more: What `draft` takes as it is.
     """
     from lapwing.catalog.codebook import combined  # here: see above
     from lapwing.catalog.draft import draft, retyped

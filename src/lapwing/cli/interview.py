@@ -54,7 +54,8 @@ WIDTH: Final = 88
 class Answers:
     """What is said of a file in options, or in answers to questions; texts as the options have them.
 
-    Args: further: options of columns that are not asked for, to be repeated.
+    Args:
+        further: Options of columns that are not asked for, to be repeated.
     """
 
     privacy_unit: str | None = None
@@ -84,8 +85,12 @@ class Answers:
 def interview(source: Path | str, given: Answers, offered: "Sequence[FileColumn] | None" = None) -> Answers:
     """Ask for what was not given, on a terminal.
 
-    Args: offered: the columns of what is at an address.
-    Raises: DataFault if the file cannot be read; InvalidParameter if the answers end.
+    Args:
+        offered: The columns of what is at an address.
+
+    Raises:
+        DataFault: If the file cannot be read.
+        InvalidParameter: If the answers end.
     """
     if offered is not None:
         said, source = given, Path(name_of(str(source)))
@@ -410,7 +415,8 @@ def _write(*parts: RenderableType) -> None:
 def one_of(answer: str, choices: Collection[str]) -> str:
     """Return an answer that is one of a few.
 
-    Raises: InvalidParameter for any other.
+    Raises:
+        InvalidParameter: For any other.
     """
     if answer.casefold() not in choices:
         raise InvalidParameter(f"{answer[:40]!r} is none of {', '.join(choices)}.")

@@ -292,7 +292,8 @@ def open_session(catalog: Path, server: str | None, dataset: str | None) -> "Ses
 def token_for_server() -> str:
     """Return the token by which a server knows who asks.
 
-    Raises: InvalidParameter if there is none.
+    Raises:
+        InvalidParameter: If there is none.
     """
     token = os.environ.get(TOKEN)
     if not token:

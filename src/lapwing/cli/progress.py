@@ -34,7 +34,8 @@ def shown() -> Iterator[None]:
 class Line:
     """One line that is written again and again.
 
-    Args: stream: a terminal. clock: seconds that only grow.
+    Args:
+        stream: A terminal.
     """
 
     def __init__(self, stream: TextIO) -> None:

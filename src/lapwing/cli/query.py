@@ -81,7 +81,8 @@ class Writing:
     def chosen(self) -> Format:
         """Return the format that is stated, or follows from where an answer goes.
 
-        Raises: InvalidParameter for a file whose name says none.
+        Raises:
+            InvalidParameter: For a file whose name says none.
         """
         if self.form is not None:
             return self.form
@@ -92,7 +93,8 @@ class Writing:
     def require_possible(self, form: Format) -> None:
         """Refuse, before anything is charged, what cannot be written.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         if form in BINARY and self.output is None and on_terminal():
             raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
@@ -156,7 +158,8 @@ def _write(
 ) -> None:
     """Write an answer, and say what it cost; if that fails, say that it is paid for.
 
-    Args: drawn: as of `_drawn`.
+    Args:
+        drawn: As of `_drawn`.
     """
     try:
         shown = answer if drawn is None else drawn(answer)
@@ -176,7 +179,8 @@ def _write(
 def _drawn(intervals: Intervals, plot: Path | None) -> "Callable[[Answer | RemoteAnswer], AnswerShown] | None":
     """Return what shows an answer's intervals for the population; None if they are for the data.
 
-    Raises: InvalidParameter, before anything is charged.
+    Raises:
+        InvalidParameter: Before anything is charged.
     """
     sampling = intervals.sampling
     if sampling is not None and not intervals.population:

@@ -113,7 +113,8 @@ ROWS: Final[tuple[tuple[str, Callable[["Promise"], str]], ...]] = (
 def _confirm(epsilon: Fraction, yes: bool) -> None:
     """Let the curator repeat the new epsilon.
 
-    Raises: InvalidParameter for anything else, and where nobody is there to be asked.
+    Raises:
+        InvalidParameter: For anything else, and where nobody is there to be asked.
     """
     if yes:
         return

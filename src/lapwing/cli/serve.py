@@ -179,7 +179,8 @@ class Reports:
     def require_served(self, workers: int) -> None:
         """Refuse options of reports without a task, and tasks in several processes.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         stated = {
             "--batch": self.batch != 1,
@@ -272,7 +273,9 @@ class Protection:
     def catalogs(self, paths: list[Path]) -> list[Path]:
         """Return the catalogs to serve: those that are given, or that of the one file that this protects.
 
-        Raises: InvalidParameter for data that nothing protects, and for what protects no data; as `lw.protect`.
+        Raises:
+            InvalidParameter: For data that nothing protects, and for what protects no data.
+            LapwingError: As `lw.protect`.
         """
         if self.privacy_unit is None:
             self._require_catalogs(paths)

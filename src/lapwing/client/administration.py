@@ -33,8 +33,12 @@ def login(
 ) -> IssuedToken:
     """Return a token for a name and a password, and for who has a second factor a code of it.
 
-    Raises: NotAuthorised for a wrong one of them; SecondFactorNeeded without a code; InvalidParameter,
-        TooManyRequests, ServiceFault.
+    Raises:
+        NotAuthorised: For a wrong one of them.
+        SecondFactorNeeded: Without a code.
+        InvalidParameter: If a value is not allowed.
+        TooManyRequests: If there are too many requests.
+        ServiceFault: If the server or the way to it fails.
     """
     body = {"name": name, "password": password, "hours": hours, "scopes": None if scopes is None else list(scopes)}
     body |= {} if code is None else {"code": code}
@@ -96,7 +100,8 @@ class RemoteDirectory:
 class RemoteAccess:
     """Who may ask one data set of a server, and how much.
 
-    Args: dataset: which; needed if there are several.
+    Args:
+        dataset: Which; needed if there are several.
     """
 
     def __init__(self, connection: ServerConnection, dataset: str | None) -> None:

@@ -82,7 +82,9 @@ class RemoteAnswer:
         At another confidence than the answer was opened with, and for the population, the server computes them anew,
         for nothing; it cannot once data or catalog have changed.
 
-        Raises: DataChanged; InvalidParameter.
+        Raises:
+            DataChanged: If the data are another version.
+            InvalidParameter: If a value is not allowed.
         """
         level = probability(confidence, "confidence")
         if of != "data" or sampling is not None:
@@ -134,14 +136,16 @@ class RemoteAnswer:
 
         The server computes them from what it released, for nothing; it cannot once data or catalog have changed.
 
-        Raises: DataChanged.
+        Raises:
+            DataChanged: If the data are another version.
         """
         return RemoteConsistentAnswer(self._connection, f"/v1/answers/{self.id}/consistent")
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column, as `Answer.describe` does.
 
-        Raises: ServiceFault if the answer was kept by a server that did not write it down.
+        Raises:
+            ServiceFault: If the answer was kept by a server that did not write it down.
         """
         if self._facts is None:
             raise ServiceFault("The server kept this answer without its description. Ask again: that is free.")
@@ -236,7 +240,8 @@ class Pending:
     def cancel(self) -> Status:
         """Drop the question if it waits, which costs nothing; stop it if it runs, which was charged.
 
-        Returns: where it is now; "running" if it has yet to stop. A question that has ended stays as it ended.
+        Returns:
+            Where it is now; "running" if it has yet to stop. A question that has ended stays as it ended.
         """
         self._document = self._connection.delete(self._path)
         status: Status = self._document["status"]
@@ -245,9 +250,13 @@ class Pending:
     def wait(self, seconds: float | None = None) -> RemoteAnswer:
         """Wait until the question has ended, and return its answer.
 
-        Args: seconds: to wait at most.
-        Raises: what the question failed by, as `RemoteSession.sql`; Interrupted if it was cancelled, which says whether
-            it was charged; ServiceFault if it takes longer: it goes on.
+        Args:
+            seconds: To wait at most.
+
+        Raises:
+            LapwingError: What the question failed by, as `RemoteSession.sql`.
+            Interrupted: If it was cancelled, which says whether it was charged.
+            ServiceFault: If it takes longer: it goes on.
         """
         until, pause = None if seconds is None else time.monotonic() + seconds, SOON
         while self.status() in UNDER_WAY:

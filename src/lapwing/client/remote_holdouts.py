@@ -13,7 +13,9 @@ from lapwing.privacy.amounts import Number
 class RemoteHoldouts:
     """The holdouts of one data set of a server.
 
-    Raises: in every method, what the server refuses with, as `RemoteSession.sql`; NotFound for an id that is none.
+    Raises:
+        LapwingError: What the server refuses with, as `RemoteSession.sql`.
+        NotFound: For an id that is none.
     """
 
     def __init__(self, connection: ServerConnection, dataset_path: str) -> None:

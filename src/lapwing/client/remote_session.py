@@ -72,7 +72,12 @@ class RemoteSession:
     ) -> RemoteAnswer:
         """Answer a question and charge it, as `Session.sql` does; the same question again is free.
 
-        Raises: as `Session.sql`; AllowanceExhausted (nothing charged); NotAuthorised; TooManyRequests; ServiceFault.
+        Raises:
+            LapwingError: As `Session.sql`.
+            AllowanceExhausted: If the limits of who asks do not bear it. Nothing is charged.
+            NotAuthorised: If who asks may not do this.
+            TooManyRequests: If there are too many requests.
+            ServiceFault: If the server or the way to it fails.
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
@@ -88,7 +93,8 @@ class RemoteSession:
     ) -> tuple[RemoteAnswer, ...]:
         """Answer several questions at one price, as `Session.batch` does: all are charged, or none.
 
-        Raises: as `sql`.
+        Raises:
+            LapwingError: As `sql`.
         """
         body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
@@ -100,7 +106,10 @@ class RemoteSession:
         """Return rows that nobody has, drawn by the server; as `Session.synthesize`.
 
         If the connection breaks, ask the same again: what was paid is served for nothing.
-        Raises: as `Session.synthesize`; QueryRefused for people who are not trusted with time; and as `sql`.
+
+        Raises:
+            LapwingError: As `Session.synthesize`.
+            QueryRefused: For people who are not trusted with time; and as `sql`.
         """
         from lapwing.client.remote_synthesis import synthesized  # here: few sessions need it
 
@@ -120,9 +129,15 @@ class RemoteSession:
     ) -> Pending:
         """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
 
-        Args: as of `sql`.
-        Raises: QueryRefused, InvalidParameter; TooManyRequests if too many questions wait; NotAuthorised; ServiceFault.
-            What goes wrong when its turn comes, `Pending.wait` raises.
+        The arguments are those of `sql`.
+
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
+            InvalidParameter: If a value is not allowed.
+            TooManyRequests: If too many questions wait.
+            NotAuthorised: If who asks may not do this.
+            ServiceFault: If the server or the way to it fails. What goes wrong when its turn comes, `Pending.wait`
+                raises.
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
@@ -131,7 +146,8 @@ class RemoteSession:
     def pending(self, id: str) -> Pending:
         """Return a question that was submitted, by its id; also in another program, or after an end of the server.
 
-        Raises: NotFound if there is none of this id, or none that one may see.
+        Raises:
+            NotFound: If there is none of this id, or none that one may see.
         """
         return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
 
@@ -190,7 +206,8 @@ class RemoteSession:
     def answer(self, id: str) -> RemoteAnswer:
         """Open an answer again, for nothing.
 
-        Raises: NotFound if there is none of this id, or none that one may see.
+        Raises:
+            NotFound: If there is none of this id, or none that one may see.
         """
         return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
 
@@ -209,9 +226,12 @@ class RemoteSession:
 
         It stays if the rows are the same. The curator's act. On any error the version before goes on answering.
 
-        Args: whole: read all rows, also where a source knows what came since.
-        Raises: InvalidParameter if no table comes from a source; DataFault if one does not deliver, or delivers what is
-            not accepted.
+        Args:
+            whole: Read all rows, also where a source knows what came since.
+
+        Raises:
+            InvalidParameter: If no table comes from a source.
+            DataFault: If one does not deliver, or delivers what is not accepted.
         """
         version: int = self._connection.post(f"{self._path}/refresh", {"whole": whole})["version"]
         return version
@@ -228,7 +248,8 @@ class RemoteSession:
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> Raise:
         """Return what a larger budget would promise, beside what is promised now; free, and nothing is changed.
 
-        Raises: as `raise_budget`.
+        Raises:
+            LapwingError: As `raise_budget`.
         """
         return raise_of(self._cap(was, epsilon, delta, confirmed=False))
 
@@ -237,9 +258,13 @@ class RemoteSession:
 
         The server writes its catalog too.
 
-        Args: was: the (epsilon, delta) as they are expected to be.
-        Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget (nothing is changed);
-            CatalogError if the budget was raised, and the server could not write its catalog: it says what to write.
+        Args:
+            was: The (epsilon, delta) as they are expected to be.
+
+        Raises:
+            CatalogMismatch: If they are others.
+            InvalidParameter: For what is no larger budget (nothing is changed).
+            CatalogError: If the budget was raised, and the server could not write its catalog: it says what to write.
         """
         told = self._cap(was, epsilon, delta, confirmed=True)["catalog"]
         self.schema = self._connection.get(self._path)  # prices are of the new budget from now on
@@ -285,9 +310,16 @@ def register(
 
     It is sent once: if the connection breaks on the way, look whether it is there before you send it again.
 
-    Args: catalog: the path of a TOML file, its text, or the same as a mapping; folder: of the server, from which the
-        paths in it start; needed if the server was started with several.
-    Raises: InvalidParameter, CatalogError, CatalogMismatch, NotAuthorised, ServiceFault; nothing is registered then.
+    Args:
+        catalog: The path of a TOML file, its text, or the same as a mapping.
+        folder: Of the server, from which the paths in it start; needed if the server was started with several.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+        CatalogError: If the catalog says what cannot be meant.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        NotAuthorised: If who asks may not do this.
+        ServiceFault: If the server or the way to it fails. nothing is registered then.
     """
     connection = ServerConnection(address, token)
     registered = connection.post("/v1/datasets", {"catalog": catalog_body(catalog), "folder": folder})

@@ -72,7 +72,8 @@ class ServerConnection:
     def listed(self, path: str, name: str) -> list[Any]:
         """Return all items of a list, which comes in pages.
 
-        Args: name: the field of an item by which a page begins after it.
+        Args:
+            name: The field of an item by which a page begins after it.
         """
         items: list[Any] = self.get(f"{path}?limit={PAGE}")
         page = items
@@ -84,7 +85,8 @@ class ServerConnection:
     def post(self, path: str, body: Mapping[str, object], key: str | None = None) -> Any:
         """Send a document and return the one that answers it, None if nothing does.
 
-        Args: key: of a question, by which the server knows it again: it may be sent twice.
+        Args:
+            key: Of a question, by which the server knows it again: it may be sent twice.
         """
         return _document(self._asked("POST", path, body, key))
 
@@ -164,7 +166,8 @@ class ServerConnection:
 class _Later(Exception):
     """The server asks to be asked again after some seconds.
 
-    Args: untouched: whether it has not looked at the request at all.
+    Args:
+        untouched: Whether it has not looked at the request at all.
     """
 
     def __init__(self, error: LapwingError, seconds: int, *, untouched: bool) -> None:
@@ -252,7 +255,8 @@ def is_this_machine(host: str) -> bool:
 def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:
     """Return the name of the data set that is meant: the only one that the caller may see, unless one is named.
 
-    Raises: InvalidParameter if there are several, or none.
+    Raises:
+        InvalidParameter: If there are several, or none.
     """
     seen = [str(served["name"]) for served in connection.listed("/v1/datasets", "name")]
     if dataset is None and len(seen) != 1:

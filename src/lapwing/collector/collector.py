@@ -105,11 +105,16 @@ class _Brought:
 class Collector:
     """The collector of one task, for any number of threads.
 
-    Args: folder: where its file of reports is, and the released ones. batch: reports are counted and released so many
-        together, or more. shuffling: states what that promises. database: the address of one in PostgreSQL, where
-        reports are in place of the folder. candidates: of a task for texts: those whose shares are estimated.
-    Raises: InvalidParameter if a batch is of no report, or the mechanism says nothing, or has no use for candidates.
-        Fault as `ReportStore`.
+    Args:
+        folder: Where its file of reports is, and the released ones.
+        batch: Reports are counted and released so many together, or more.
+        shuffling: States what that promises.
+        database: The address of one in PostgreSQL, where reports are in place of the folder.
+        candidates: Of a task for texts: those whose shares are estimated.
+
+    Raises:
+        InvalidParameter: If a batch is of no report, or the mechanism says nothing, or has no use for candidates.
+        Fault: As `ReportStore`.
     """
 
     def __init__(
@@ -149,7 +154,9 @@ class Collector:
     def bring(self, body: bytes) -> "Future[Receipt]":
         """Take the reports in the lines of a body; the receipt comes when they are on the disk.
 
-        Raises: QueryRefused if the task is not open today; InvalidParameter for too many lines.
+        Raises:
+            QueryRefused: If the task is not open today.
+            InvalidParameter: For too many lines.
         """
         self.require_open()
         if body.count(b"\n") > MOST_LINES:
@@ -189,8 +196,9 @@ class Collector:
     def estimate(self, confidence: float = 0.95) -> list[Row]:
         """Return the estimates with intervals for the population, of whole batches; none before the first.
 
-        Raises: QueryRefused for a mechanism for texts without candidates; once reports are deleted, for intervals
-            other than those that were kept.
+        Raises:
+            QueryRefused: For a mechanism for texts without candidates; once reports are deleted, for intervals other
+                than those that were kept.
         """
         if self._tally is None:
             raise QueryRefused(

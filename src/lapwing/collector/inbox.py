@@ -39,9 +39,12 @@ _PRAGMAS: Final = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronou
 class Inbox:
     """The file of one task's reports: a `ReportStore`.
 
-    Args: folder: in which it is begun if there is none. batch: the least number of reports that are released together,
-        fixed when the file is begun.
-    Raises: Fault if another process has the file, it is of another task or another batch, or it cannot be used.
+    Args:
+        folder: In which it is begun if there is none.
+        batch: The least number of reports that are released together, fixed when the file is begun.
+
+    Raises:
+        Fault: If another process has the file, it is of another task or another batch, or it cannot be used.
     """
 
     def __init__(self, folder: Path, task: client.Task, batch: int) -> None:

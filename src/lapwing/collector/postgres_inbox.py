@@ -60,10 +60,13 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 class PostgresInbox:
     """One task's reports in a database: a `ReportStore`.
 
-    Args: address: as libpq takes it, without a password; that comes from `~/.pgpass`, a service file, or PGPASSWORD.
-        batch: as of the file.
-    Raises: InvalidParameter for an address that is none or holds a password. Fault as the file, or if the server does
-        not sync what it commits.
+    Args:
+        address: As libpq takes it, without a password; that comes from `~/.pgpass`, a service file, or PGPASSWORD.
+        batch: As of the file.
+
+    Raises:
+        InvalidParameter: For an address that is none or holds a password.
+        Fault: As the file, or if the server does not sync what it commits.
     """
 
     def __init__(self, address: str, digest: str, batch: int) -> None:
@@ -248,7 +251,9 @@ def _checked(address: str) -> str:
 def released_rows(address: str, digest: str) -> Iterator[tuple[int, str]]:
     """Yield what released reports of a task say, as JSON, each with the number of its release, in their order.
 
-    Raises: InvalidParameter as `PostgresInbox`, or if there are none. Fault if the database cannot be used.
+    Raises:
+        InvalidParameter: As `PostgresInbox`, or if there are none.
+        Fault: If the database cannot be used.
     """
     statement = f"SELECT release, r::text FROM {SCHEMA}.released_reports WHERE digest = %s"
     found = False

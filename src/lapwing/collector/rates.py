@@ -15,7 +15,8 @@ SECONDS: Final = 10
 class Rates:
     """Buckets of tokens, one an address; of IPv6 one for each network of 64 bits, as that is what one line gets.
 
-    Args: rate: requests a second; 0 for no limit.
+    Args:
+        rate: Requests a second; 0 for no limit.
     """
 
     def __init__(self, rate: float) -> None:

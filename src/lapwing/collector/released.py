@@ -25,7 +25,9 @@ def write_released(
     Every order of the reports is as likely. The file says of which task they are, and the last day on which one of them
     was taken; a row has what one report says, and nothing else.
 
-    Args: said: of each report, as JSON. least: the size of the smallest group of reports that was ever made known.
+    Args:
+        said: Of each report, as JSON.
+        least: The size of the smallest group of reports that was ever made known.
     """
     order = uniform_order(len(said), entropy)
     table = pa.table({COLUMN: pa.array([said[place] for place in order], type=pa.string())})

@@ -37,8 +37,9 @@ class Kept:
 class ReportStore(Protocol):
     """The reports of one task, for one thread of one process at a time.
 
-    Raises: Fault from everything, if the place cannot be used. Of what was being written then nobody knows whether it
-        is there; `taken` tells.
+    Raises:
+        Fault: From everything, if the place cannot be used. Of what was being written then nobody knows whether it is
+            there; `taken` tells.
     """
 
     def append(
@@ -58,7 +59,10 @@ class ReportStore(Protocol):
     def release(self, number: int, last: int, said: Sequence[str], until: date) -> str:
         """Make reports known in random order, without identities, durably; return where they are then.
 
-        Args: number: of the release. last: of the commits that are in it. until: the last day of any of them.
+        Args:
+            number: Of the release.
+            last: Of the commits that are in it.
+            until: The last day of any of them.
         """
 
     def forget_identities(self) -> None:
@@ -77,8 +81,12 @@ class ReportStore(Protocol):
 def open_store(folder: Path, database: str | None, task: client.Task, batch: int) -> ReportStore:
     """Open the place of a task's reports, which is made if there is none.
 
-    Args: folder: where its file is, unless they are in a database.
-    Raises: InvalidParameter, Fault.
+    Args:
+        folder: Where its file is, unless they are in a database.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+        Fault: If something outside fails.
     """
     if database is None:
         from lapwing.collector.inbox import Inbox

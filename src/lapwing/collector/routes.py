@@ -124,7 +124,8 @@ def _told(handler: Handler) -> Handler:
 async def _body(request: Request) -> bytes:
     """Return a request's body.
 
-    Raises: InvalidParameter as soon as it is too long, or if it is too slow.
+    Raises:
+        InvalidParameter: As soon as it is too long, or if it is too slow.
     """
     body = bytearray()
     try:

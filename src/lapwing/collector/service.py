@@ -60,6 +60,7 @@ def configured(
 def run(config: uvicorn.Config) -> None:
     """Serve until the process is told to end.
 
-    Raises: KeyboardInterrupt when all is closed.
+    Raises:
+        KeyboardInterrupt: When all is closed.
     """
     uvicorn.Server(config).run()

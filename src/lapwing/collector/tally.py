@@ -51,7 +51,8 @@ class Tally(Protocol):
     def estimate(self, *, fresh: bool = False) -> Rows:
         """Return the estimates of what was added so far, whatever is added later; cheap, whatever they cost.
 
-        Args: fresh: of all that was added, also where estimates rest between computations.
+        Args:
+            fresh: Of all that was added, also where estimates rest between computations.
         """
 
 
@@ -60,7 +61,8 @@ def tally_of(
 ) -> Tally | None:
     """Return empty totals for a mechanism; None for one that needs candidates, if there are none.
 
-    Raises: InvalidParameter for candidates that the mechanism does not look for.
+    Raises:
+        InvalidParameter: For candidates that the mechanism does not look for.
     """
     if isinstance(mechanism, CountMeanSketch | HadamardSketch | Rappor):
         return _of_words(mechanism, candidates)

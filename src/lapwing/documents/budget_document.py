@@ -143,7 +143,11 @@ class AccountDocument(StandingDocument):
 
 
 def budget_document(view: BudgetView, most: int | None = None) -> BudgetDocument:
-    """Return a budget with its history. Args: most: with so many of the newest charges, None for all."""
+    """Return a budget with its history.
+
+    Args:
+        most: With so many of the newest charges, None for all.
+    """
     rows = view.history if most is None else view.history[-most:] if most else ()
     last = view.history[-1] if view.history else None
     return {

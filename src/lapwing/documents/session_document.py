@@ -60,7 +60,8 @@ def _begun(name: str, catalog: Catalog, facts: PublicFacts, *, described: bool) 
 def _source_of(name: str, catalog: Catalog, facts: PublicFacts) -> TableReference:
     """Return the columns of a table or view, as a question that begins with it sees them.
 
-    Raises: QueryRefused if it is a view that cannot be answered.
+    Raises:
+        QueryRefused: If it is a view that cannot be answered.
     """
     text = f"SELECT COUNT(*) FROM {quoted(name)}"
     bound, _ = bind_from(parse(text).select, Scope(text=text, catalog=catalog, facts=facts))

@@ -66,27 +66,32 @@ class Engine(Protocol):
     def digest(self, table: Table, accepted: Mapping[str, str] = NOTHING) -> str:
         """Return a fingerprint of a table's data (SHA-256, hexadecimal).
 
-        Args: accepted: the digests of the version that is asked about, by table. Of data that are at hand in several
-            versions it is that one which answers, if it is there, and else the newest; without it, always the newest.
+        Args:
+            accepted: The digests of the version that is asked about, by table. Of data that are at hand in several
+                versions it is that one which answers, if it is there, and else the newest; without it, always the
+                newest.
 
         It decides only whether a question is served or refused, and is never shown to an analyst.
 
-        Raises: DataFault if the data are missing or unreadable, or their columns are not those of the catalog; or if a
-            key that a link leads to is not unique among the rows. For a linked table, also if its parents have none.
+        Raises:
+            DataFault: If the data are missing or unreadable, or their columns are not those of the catalog; or if a key
+                that a link leads to is not unique among the rows. For a linked table, also if its parents have none.
         """
         ...
 
     def rows(self, table: Table) -> int:
         """Return how many rows a table's data have: a private number, for the curator and `rows_at_most` alone.
 
-        Raises: DataFault as `digest` does.
+        Raises:
+            DataFault: As `digest` does.
         """
         ...
 
     def unfit_columns(self, table: Table) -> Sequence[str]:
         """Return the columns that hold values which are not what their declared type says: private, for the curator.
 
-        Raises: DataFault as `digest` does.
+        Raises:
+            DataFault: As `digest` does.
         """
         ...
 
@@ -97,9 +102,12 @@ class Engine(Protocol):
     def run(self, question: Question, digests: Mapping[str, str]) -> Exact:
         """Return the exact measures of every cell that holds rows, of the data with these digests and no other.
 
-        Args: digests: of all tables of the question's `lineage`, by name.
+        Args:
+            digests: Of all tables of the question's `lineage`, by name.
 
-        Raises: EngineFault with one constant message, whatever went wrong; KeyboardInterrupt if the user stopped it.
+        Raises:
+            EngineFault: With one constant message, whatever went wrong.
+            KeyboardInterrupt: If the user stopped it.
         """
         ...
 
@@ -122,7 +130,9 @@ class IndexedEngine(Engine, Protocol):
     def build_index(self, table: Table) -> bool:
         """Write the index of a table, unless there is one; return whether it was written.
 
-        Raises: DataFault if the data cannot be read; Fault if the index cannot be written.
+        Raises:
+            DataFault: If the data cannot be read.
+            Fault: If the index cannot be written.
         """
         ...
 
@@ -138,10 +148,13 @@ class IndexedEngine(Engine, Protocol):
 def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) -> dict[str, str]:
     """Return the digest of every table's data, for a version that is to be accepted.
 
-    Args: unreadable: "null" accepts values that are not of their type in any table, as `Table.unreadable` does in one.
-    Raises: DataFault, also if a table has more rows than its `rows_at_most`, or values that cannot be read as their
-        type, or are not whole in an integer column: they would become NULL, or be rounded, and nobody would know.
-        InvalidParameter for another `unreadable`.
+    Args:
+        unreadable: "null" accepts values that are not of their type in any table, as `Table.unreadable` does in one.
+
+    Raises:
+        DataFault: Also if a table has more rows than its `rows_at_most`, or values that cannot be read as their type,
+            or are not whole in an integer column: they would become NULL, or be rounded, and nobody would know.
+        InvalidParameter: For another `unreadable`.
     """
     if unreadable not in (None, "null"):
         raise InvalidParameter(f'unreadable is {unreadable!r:.60}; it must be "null", or left out.')

@@ -17,14 +17,21 @@ from lapwing.engines.base import Engine
 class ColumnCheck:
     """What a declared column holds.
 
-    Args: nulls: values that are NULL, NaN among them. unreadable: values that are there and cannot be read as the
-        declared type, so that they would count as NULL; fractions: numbers of an integer column that are not whole and
-        would be rounded; examples: of both, the most common first, each with how often it is there.
-        below, above: outside the bounds; None without bounds. unlisted: outside the declared values; None without.
-        too_long: texts longer than `max_length`, which count as NULL; longest: bytes of the longest; None for others.
-        unlisted_values: the most common of those that are not listed, with how often each is there. codes: values that
-        look like codes for missing ones and are not declared as such, likewise.
-        distinct: different values; least, greatest: as texts, None for a text or a boolean, or if there is none.
+    Args:
+        nulls: Values that are NULL, NaN among them.
+        unreadable: Values that are there and cannot be read as the declared type, so that they would count as NULL.
+        fractions: Numbers of an integer column that are not whole and would be rounded.
+        examples: Of both, the most common first, each with how often it is there.
+        below: Outside the bounds; None without bounds.
+        above: Outside the bounds; None without bounds.
+        unlisted: Outside the declared values; None without.
+        too_long: Texts longer than `max_length`, which count as NULL.
+        longest: Bytes of the longest; None for others.
+        unlisted_values: The most common of those that are not listed, with how often each is there.
+        codes: Values that look like codes for missing ones and are not declared as such, likewise.
+        distinct: Different values.
+        least: As texts, None for a text or a boolean, or if there is none.
+        greatest: As `least`.
     """
 
     name: str
@@ -55,9 +62,11 @@ class ColumnCheck:
 class UnitCheck:
     """Whose rows a table has.
 
-    Args: column: which says it; None in a linked table. without: rows that are nobody's, as the unit is NULL or cannot
-        be read, or no row of the parent has their key. most: `max_rows_per_unit`. sizes: how many units have how many
-        rows, by number of rows.
+    Args:
+        column: Which says it; None in a linked table.
+        without: Rows that are nobody's, as the unit is NULL or cannot be read, or no row of the parent has their key.
+        most: `max_rows_per_unit`.
+        sizes: How many units have how many rows, by number of rows.
     """
 
     column: str | None
@@ -92,8 +101,9 @@ class UnitCheck:
 class TableCheck:
     """What a table's data are like.
 
-    Args: units: None if every row is a unit. repeated: keys that links lead to, with how many of their values several
-        rows have.
+    Args:
+        units: None if every row is a unit.
+        repeated: Keys that links lead to, with how many of their values several rows have.
     """
 
     table: Table
@@ -119,6 +129,7 @@ class CheckingEngine(Engine, Protocol):
     def check(self, table: Table) -> TableCheck:
         """Read all of a table's data, and return what they are like.
 
-        Raises: DataFault if they are missing or cannot be read to their end.
+        Raises:
+            DataFault: If they are missing or cannot be read to their end.
         """
         ...

@@ -19,10 +19,14 @@ Integers = NDArray[np.int64]
 class EventQuestion:
     """What is read of each event.
 
-    Args: time: a column with timestamps; where: only events for which it is true are read; keys: public ones; values:
-        integers in steps from an origin; 1 where the argument is not NULL if there is no origin, and 1 of every
-        event if there is no argument; unlisted: whether events with keys that are not public are read too, as of cell
-        −1, as they say that somebody is nowhere else.
+    Args:
+        time: A column with timestamps.
+        where: Only events for which it is true are read.
+        keys: Public ones.
+        values: Integers in steps from an origin; 1 where the argument is not NULL if there is no origin, and 1 of every
+            event if there is no argument.
+        unlisted: Whether events with keys that are not public are read too, as of cell −1, as they say that somebody is
+            nowhere else.
     """
 
     time: str
@@ -37,8 +41,12 @@ class EventQuestion:
 class EventRows:
     """Events: private data. Entries of one place belong together.
 
-    Args: units: each identity that occurs, once; unit: places in `units`; time: microseconds since 1970; keys: places
-        in the domains of the keys, or −1; values: one array for each value, and where it is NULL.
+    Args:
+        units: Each identity that occurs, once.
+        unit: Places in `units`.
+        time: Microseconds since 1970.
+        keys: Places in the domains of the keys, or −1.
+        values: One array for each value, and where it is NULL.
     """
 
     units: Sequence[str]
@@ -59,7 +67,8 @@ class EventReader(Protocol):
     def read(self, file: Path) -> EventRows:
         """Return the events in a file, in any order.
 
-        Raises: DataFault if the file is missing or cannot be read to its end as the catalog describes it.
+        Raises:
+            DataFault: If the file is missing or cannot be read to its end as the catalog describes it.
         """
         ...
 

@@ -19,9 +19,10 @@ UNLISTED = -1
 class GraphRows:
     """A graph and its nodes' listed values.
 
-    Args: labels: by table and column, the place of each node's value among those that the catalog lists, `other` after
-        them, or `UNLISTED`; of a node of the other table too. sizes: how many nodes each table has, in order: those of
-        the first have the first numbers.
+    Args:
+        labels: By table and column, the place of each node's value among those that the catalog lists, `other` after
+            them, or `UNLISTED`; of a node of the other table too.
+        sizes: How many nodes each table has, in order: those of the first have the first numbers.
     """
 
     graph: SimpleGraph
@@ -33,13 +34,18 @@ class GraphReader(Protocol):
     """Reads the tables of one graph."""
 
     def digests(self) -> Mapping[str, str]:
-        """Return the fingerprints of the data of its tables. Raises: DataFault if they cannot be read."""
+        """Return the fingerprints of the data of its tables.
+
+        Raises:
+            DataFault: If they cannot be read.
+        """
         ...
 
     def read(self, digests: Mapping[str, str]) -> GraphRows:
         """Return the rows, of the data with these digests and no other.
 
-        Raises: EngineFault with one constant message, whatever went wrong.
+        Raises:
+            EngineFault: With one constant message, whatever went wrong.
         """
         ...
 

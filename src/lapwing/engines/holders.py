@@ -42,7 +42,9 @@ class Holders:
     Args:
         values: a column a key; a row for every combination of values that any unit holds, in the order of the values.
         steps: of each key what its integers count, or None where values are as they are.
-        places, degrees, units: so many units, each of so many values, hold the value at this place. Entries may repeat.
+        places: so many units, each of so many values, hold the value at this place. Entries may repeat.
+        degrees: As `places`.
+        units: As `places`.
     """
 
     values: pa.Table
@@ -55,7 +57,8 @@ class Holders:
     def of_parts(cls, parts: Sequence[pa.Table], steps: Sequence[Fraction | None]) -> Self:
         """Put the counts of disjoint sets of units together.
 
-        Args: parts: each has a column a key, then `degree` and `units`.
+        Args:
+            parts: Each has a column a key, then `degree` and `units`.
         """
         whole = pa.concat_tables(parts, promote_options="default").combine_chunks()
         keys = whole.select(range(len(steps)))
@@ -112,8 +115,11 @@ def _order(values: pa.Array) -> Integers:
 def counted(pairs: pa.RecordBatchReader) -> pa.Table:
     """Count how many units hold each value of the keys, by how many values they hold.
 
-    Args: pairs: a column for the unit, then one a key; no NULL.
-    Returns: a column a key, then `degree` and `units`.
+    Args:
+        pairs: A column for the unit, then one a key; no NULL.
+
+    Returns:
+        A column a key, then `degree` and `units`.
     """
     units, *kinds = pairs.schema.types
     with ThreadPoolExecutor(_READERS) as pool:

@@ -27,7 +27,8 @@ CLUSTER_ENGINE: Final = "spark"
 def open_engine(catalog: Catalog) -> tuple[Engine, PublicTables]:
     """Return the engine of a catalog, and what its public tables hold. Both are to be closed.
 
-    Raises: CatalogError if this version does not have the engine.
+    Raises:
+        CatalogError: If this version does not have the engine.
     """
     if catalog.engine not in (FILE_ENGINE, CLUSTER_ENGINE):
         raise CatalogError(
@@ -54,7 +55,8 @@ def open_public_tables(catalog: Catalog) -> PublicTables:
 def _public(catalog: Catalog) -> tuple[Catalog, PublicData]:
     """Return the catalog with files in place of the sources of public tables, and what these hold.
 
-    Raises: DataFault if they were not fetched yet.
+    Raises:
+        DataFault: If they were not fetched yet.
     """
     _check_conditions(catalog)
     if not any(is_address(table.source) for table in catalog.public_tables):
@@ -89,7 +91,8 @@ def _check_conditions(catalog: Catalog) -> None:
 def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
     """Return the engine of a catalog, if it can say what the data are like.
 
-    Raises: CatalogError if it cannot.
+    Raises:
+        CatalogError: If it cannot.
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(f'dataset.engine = "{catalog.engine}" cannot be checked; only "{FILE_ENGINE}" can.')
@@ -99,7 +102,8 @@ def open_checking_engine(catalog: Catalog) -> "CheckingEngine":
 def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
     """Return the engine of a catalog, if it can keep rows ready beside the data.
 
-    Raises: CatalogError if it cannot.
+    Raises:
+        CatalogError: If it cannot.
     """
     if catalog.engine != FILE_ENGINE:
         raise CatalogError(
@@ -111,7 +115,8 @@ def open_indexed_engine(catalog: Catalog) -> IndexedEngine:
 def open_event_reader(catalog: Catalog, table: "Table", question: "EventQuestion") -> "EventReader":
     """Return what reads the events of a table one by one, for monitors. It is to be closed.
 
-    Raises: CatalogError if the catalog's engine cannot.
+    Raises:
+        CatalogError: If the catalog's engine cannot.
     """
     from lapwing.engines.duckdb.event_rows import DuckDBEvents  # here: it is for monitors alone
 
@@ -132,7 +137,10 @@ def _engine(catalog: Catalog, public: PublicData | None = None) -> "DuckDB | Sna
 def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) -> dict[str, str]:
     """Return the digest of every table's data, for a version that is to be accepted; of people's graphs, the edges too.
 
-    Args, Raises: as `base.digests`.
+    The arguments are those of `base.digests`.
+
+    Raises:
+        LapwingError: As `base.digests`.
     """
     found = base.digests(catalog, engine, unreadable=unreadable)
     if catalog.graphs:

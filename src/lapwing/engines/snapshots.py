@@ -162,7 +162,8 @@ class SnapshotEngine:
     def _newest(self) -> _Opened:
         """Return the snapshot that was fetched last.
 
-        Raises: DataFault if nothing was fetched.
+        Raises:
+            DataFault: If nothing was fetched.
         """
         with self._lock:
             hold = self._snapshots.newest()

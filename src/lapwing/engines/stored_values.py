@@ -40,8 +40,14 @@ _SPACES: Final = (" ", "\u00a0", "\u202f")
 class Dialect:
     """What engines write differently.
 
-    Args: matches: the function that tells whether a text contains a pattern. text_type: of texts; timestamp: of
-        timestamps without a zone. text, whole, double, constant: write constants. boolean: reads a text as one.
+    Args:
+        matches: The function that tells whether a text contains a pattern.
+        text_type: Of texts.
+        timestamp: Of timestamps without a zone.
+        text: Write constants.
+        whole: Write constants.
+        double: Write constants.
+        constant: Write constants.
     """
 
     matches: str
@@ -56,7 +62,12 @@ class Dialect:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A stored value. Args: name: the column, quoted. kind: "text", "integer", "float" (short), "number", "other"."""
+    """A stored value.
+
+    Args:
+        name: The column, quoted.
+        kind: "text", "integer", "float" (short), "number", "other".
+    """
 
     name: str
     kind: str
@@ -65,7 +76,11 @@ class Stored:
 def is_missing(column: Column, stored: Stored, plain: Callable[[str], str], dialect: Dialect) -> str:
     """Return the condition that a stored value stands for none.
 
-    Args: plain: reads an expression as the column's type, by its kind. Returns: SQL that is never NULL.
+    Args:
+        plain: Reads an expression as the column's type, by its kind.
+
+    Returns:
+        SQL that is never NULL.
     """
     if column.reading is None or not column.reading.missing:
         return "FALSE"

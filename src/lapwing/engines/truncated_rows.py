@@ -39,7 +39,8 @@ def weights(question: Question) -> tuple[NumberMeasure, ...]:
 def taken(tuples: pa.RecordBatchReader) -> pa.Table:
     """Return the tuples of units of a question, with what the rows of each add.
 
-    Raises: MemoryError if there are too many.
+    Raises:
+        MemoryError: If there are too many.
     """
     batches, count = [], 0
     for batch in tuples:

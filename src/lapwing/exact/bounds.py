@@ -49,7 +49,8 @@ class Bracket(NamedTuple):
 def enclose(formula: Callable[..., Ball], *arguments: Fraction, bits: int = 128) -> Enclosure:
     """Return rational bounds on a formula of balls, evaluated with a working precision of `bits`.
 
-    Raises: ArithmeticError if the formula has no finite value at this precision.
+    Raises:
+        ArithmeticError: If the formula has no finite value at this precision.
     """
     with _PRECISION_LOCK, ctx.workprec(bits):
         ball = _evaluate(formula, arguments)
@@ -63,7 +64,8 @@ def enclose_tightly(formula: Callable[..., Ball], *arguments: Fraction, bits: in
 
     A magnitude below 2^−16384 counts as that tight already.
 
-    Raises: ArithmeticError if no precision up to 2^15 bits suffices.
+    Raises:
+        ArithmeticError: If no precision up to 2^15 bits suffices.
     """
     working = bits + 64
     while working <= _MOST_BITS:
@@ -105,7 +107,8 @@ def fixed_points(formula: Callable[..., Ball], rows: Iterable[tuple[Fraction, ..
     The working precision is 64 bits above the result's. A value too small to matter costs nothing: its bracket is
     about (−1, 1).
 
-    Raises: ArithmeticError if the formula has no finite value at this precision, or one beyond 2^64.
+    Raises:
+        ArithmeticError: If the formula has no finite value at this precision, or one beyond 2^64.
     """
     with _PRECISION_LOCK, ctx.workprec(bits + 64):
         unit, limit = arb(2) ** bits, arb(2) ** (bits + 64)

@@ -58,8 +58,11 @@ def exponential_choice(
 ) -> int:
     """Draw an index with P(i) ∝ multiplicities[i] · e^(−distances[i]/scale), exactly.
 
-    Args: distances, integers ≥ 0 of any size; scale, any rational above 0 (tables are kept for the last few);
-        multiplicities, integers from 0 to 2^512 − 1, not all 0, or None for ones; entropy, the randomness.
+    Args:
+        distances: Integers ≥ 0 of any size.
+        scale: Any rational above 0 (tables are kept for the last few).
+        multiplicities: Integers from 0 to 2^512 − 1, not all 0, or None for ones.
+        entropy: The randomness.
     """
     return _Wheel.of(distances, scale, multiplicities).spin(entropy)
 
@@ -67,8 +70,13 @@ def exponential_choice(
 def exponential_choices(distances: IntArray, scale: Fraction, count: int, entropy: Entropy) -> NDArray[np.int64]:
     """Draw `count` different indices, one after the other, each with P(i) ∝ e^(−distances[i]/scale) among those left.
 
-    Args: as for `exponential_choice`; count, from 1 to the number of candidates.
-    Returns: the indices in the order in which they were drawn.
+    The other arguments are those of `exponential_choice`.
+
+    Args:
+        count: From 1 to the number of candidates.
+
+    Returns:
+        The indices in the order in which they were drawn.
     """
     if not 1 <= count <= distances.size:
         raise ValueError("the count must be from 1 to the number of candidates")

@@ -156,7 +156,10 @@ class _Decay:
 def coins(chances: Chances, indices: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
     """Flip independent coins, the k-th with the chance number indices[k], exactly.
 
-    Args: chances, whose table is kept for the last few; indices, each from 0 to count − 1; entropy, the randomness.
+    Args:
+        chances: Whose table is kept for the last few.
+        indices: Each from 0 to count − 1.
+        entropy: The randomness.
     """
     if not 1 <= chances.count <= _MOST_CHANCES:
         raise ValueError(f"there must be 1 to {_MOST_CHANCES} chances")
@@ -219,8 +222,10 @@ def exponential_coins(distances: IntArray, scale: Fraction, entropy: Entropy) ->
     e^(−d/scale) is a product over the digits of d (`decay`). A coin is flipped for each digit, and all must be heads:
     they are independent, so the chance of that is the product.
 
-    Args: distances, integers ≥ 0 of any size; scale, any rational above 0 (tables are kept for the last few); entropy,
-        the randomness.
+    Args:
+        distances: Integers ≥ 0 of any size.
+        scale: Any rational above 0 (tables are kept for the last few).
+        entropy: The randomness.
     """
     if scale <= 0:
         raise ValueError("the scale must be above 0")

@@ -71,7 +71,8 @@ def exp(x: FloatArray) -> FloatArray:
     all. e^r − 1 by its series up to r⁶ leaves out less than 10⁻³u and is at most 0.0055, of which rounding takes 4u:
     so it is within 0.04u. The table's entry is within u, the product with e^r − 1 adds 0.006u, and the sum u.
 
-    Raises: ArithmeticError for an x above 700, or one that is no number.
+    Raises:
+        ArithmeticError: For an x above 700, or one that is no number.
     """
     if not (x <= _MOST_EXPONENT).all():
         raise ArithmeticError("an exponent is beyond all floats")
@@ -134,7 +135,8 @@ def turn(x: FloatArray) -> NDArray[np.complex128]:
     r¹⁷ and r¹⁸ leave out less than 10⁻²u, and rounding them adds at most 3u, as of their nested factors all but the
     first two are weighed by less than ⅓. So each coordinate is within 6u; multiplying by i^k is exact.
 
-    Raises: ArithmeticError for an x beyond.
+    Raises:
+        ArithmeticError: For an x beyond.
     """
     if not (np.abs(x) <= _MOST_ANGLE).all():
         raise ArithmeticError("an angle is too large")

@@ -28,7 +28,8 @@ class Entropy(Protocol):
     def read(self, size: int) -> bytes:
         """Return exactly `size` fresh bytes.
 
-        Raises: EntropyFault if the source cannot give them.
+        Raises:
+            EntropyFault: If the source cannot give them.
         """
         ...
 
@@ -38,7 +39,8 @@ def read_exactly(entropy: Entropy, size: int) -> bytes:
 
     A source that gives too few would not merely fail: NumPy would repeat one number of noise over a whole array.
 
-    Raises: EntropyFault if the source gives more or fewer.
+    Raises:
+        EntropyFault: If the source gives more or fewer.
     """
     return _complete(entropy.read(size), size)
 
@@ -52,7 +54,8 @@ class SystemEntropy:
     def read(self, size: int) -> bytes:
         """Return exactly `size` fresh bytes.
 
-        Raises: EntropyFault if the system refuses or gives too few.
+        Raises:
+            EntropyFault: If the system refuses or gives too few.
         """
         if size <= _DIRECT_BYTES:
             return _from_system(size)

@@ -97,8 +97,13 @@ def geometric(scale: Fraction, size: int, entropy: Entropy) -> IntArray:
 
     `tables` says how the work depends on what is drawn.
 
-    Args: scale, any rational above 0 (tables are kept for the last few); size, how many, ≥ 0; entropy, the randomness.
-    Returns: int64 up to scale 2^50, Python integers beyond, and also below it where a number would not fit int64
+    Args:
+        scale: Any rational above 0 (tables are kept for the last few).
+        size: How many, ≥ 0.
+        entropy: The randomness.
+
+    Returns:
+        int64 up to scale 2^50, Python integers beyond, and also below it where a number would not fit int64
         (probability under 2^-5000). The numbers are a function of (scale, size, the bytes read).
     """
     if scale <= 0 or size < 0:

@@ -23,8 +23,13 @@ _MARKS_AT_LEAST = 1 << 16
 def uniform_integers(bound: int, size: int, entropy: Entropy) -> IntArray:
     """Draw `size` independent integers, each uniform on 0 … bound − 1, exactly.
 
-    Args: bound, any integer ≥ 1; size, how many, ≥ 0; entropy, the randomness.
-    Returns: int64 for a bound up to 2^63, Python integers beyond.
+    Args:
+        bound: Any integer ≥ 1.
+        size: How many, ≥ 0.
+        entropy: The randomness.
+
+    Returns:
+        int64 for a bound up to 2^63, Python integers beyond.
     """
     if bound < 1 or size < 0:
         raise ValueError("the bound must be at least 1 and the size at least 0")
@@ -78,7 +83,10 @@ def categorical(weights: Sequence[int] | IntArray, size: int, entropy: Entropy) 
     r is uniform below the sum, and i is the index with s_i ≤ r < s_(i + 1) for the partial sums s of the weights: there
     are weights[i] such r.
 
-    Args: weights, integers ≥ 0 of any size, not all 0; size, how many, ≥ 0; entropy, the randomness.
+    Args:
+        weights: Integers ≥ 0 of any size, not all 0.
+        size: How many, ≥ 0.
+        entropy: The randomness.
     """
     whole = [int(weight) for weight in weights]
     if not whole or min(whole) < 0 or not any(whole):
@@ -96,8 +104,13 @@ def subset(population: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     renames the outcome and changes no probability, so all subsets of the size are equally likely. Of a size above
     half the population, it is the complement that is drawn.
 
-    Args: population, from 0 to 2^63; size, from 0 to the population; entropy, the randomness.
-    Returns: the members, ascending.
+    Args:
+        population: From 0 to 2^63.
+        size: From 0 to the population.
+        entropy: The randomness.
+
+    Returns:
+        The members, ascending.
     """
     if not 0 <= size <= population <= _INT64_BOUND:
         raise ValueError("the size must be from 0 to the population, and the population at most 2^63")

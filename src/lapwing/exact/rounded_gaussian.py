@@ -43,10 +43,14 @@ def rounded_gaussian(variance: Fraction, size: int, entropy: Entropy) -> IntArra
 
     `tables` and `acceptance` say how the work depends on what is drawn.
 
-    Args: variance, that is σ², any rational above 0 (tables are kept for the last few); size, how many, ≥ 0; entropy,
-        the randomness.
-    Returns: int64 up to σ = 2^50, Python integers beyond, and also below it where a number would not fit int64
-        (probability under 2^-4000). The numbers are a function of (variance, size, the bytes read).
+    Args:
+        variance: That is σ², any rational above 0 (tables are kept for the last few).
+        size: How many, ≥ 0.
+        entropy: The randomness.
+
+    Returns:
+        int64 up to σ = 2^50, Python integers beyond, and also below it where a number would not fit int64 (probability
+        under 2^-4000). The numbers are a function of (variance, size, the bytes read).
     """
     if variance <= 0 or size < 0:
         raise ValueError("the variance must be above 0 and the size at least 0")

@@ -4,8 +4,9 @@ If all that an analyst has seen of a sample is one of W transcripts, the next qu
 advance (the analyst's own coins are fixed first), each of which errs by more than h with probability 2·e^(−2nh²) at
 most. So the one that is asked errs by more with probability 2W·e^(−2nh²) at most. No privacy is needed, and none given.
 
-Source: Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015 (Generalization in adaptive data analysis and holdout
-reuse), section 4; for answers that mostly were expected, Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020.
+Source:
+    Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015 (Generalization in adaptive data analysis and holdout reuse),
+    section 4; for answers that mostly were expected, Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020.
 """
 
 from fractions import Fraction
@@ -21,7 +22,10 @@ def description_half_width(people: int, bits: Number, chance: Number) -> float:
 
     √((bits·ln 2 + ln(2/chance))/(2n)), for values in [0, 1].
 
-    Args: people: n ≥ 1; bits: told of the sample before the question was chosen, ≥ 0; chance: above 0 and below 1.
+    Args:
+        people: n ≥ 1.
+        bits: Told of the sample before the question was chosen, ≥ 0.
+        chance: Above 0 and below 1.
     """
     n = Fraction(whole_number(people, "people", least=1))
     told, beta = non_negative(bits, "bits"), probability(chance, "chance")
@@ -36,7 +40,10 @@ def description_bits(people: int, half_width: Number, chance: Number) -> float:
     no more, by answers that were rounded to a grid (log₂ of its points each) or by yes and no (one bit each), may ask
     another question of the plain sample, and it is within h of the population but with the chance.
 
-    Args: people: n ≥ 1; half_width: h > 0; chance: above 0 and below 1.
+    Args:
+        people: n ≥ 1.
+        half_width: h > 0.
+        chance: Above 0 and below 1.
     """
     n = Fraction(whole_number(people, "people", least=1))
     h, beta = positive(half_width, "half_width"), probability(chance, "chance")

@@ -22,7 +22,8 @@ def expected_gap(loss: Profiled) -> float:
       inequality has E TV_i ≤ √(I(S_i; Π)/2), and I(S_i; Π) ≤ ρ, the Rényi divergence of order 1 of two neighbours
       (Bun and Steinke 2016), as divergence is convex.
 
-    Args: loss: of all that was released of the sample up to the choice, for `replace_one` neighbours.
+    Args:
+        loss: Of all that was released of the sample up to the choice, for `replace_one` neighbours.
     """
     gap = posterior_gap_up(loss, Fraction(1))
     if isinstance(loss, ZeroConcentratedDP):
@@ -35,8 +36,12 @@ def expected_gap_of_information(people: int, nats: Number) -> float:
 
     A sample mean of n values in [0, 1] is sub-Gaussian with variance proxy 1/(4n); √(2·I/(4n)).
 
-    Args: people: n ≥ 1; nats: the mutual information of the sample and all that q depends on, ≥ 0.
-    Source: Russo and Zou 2016; Xu and Raginsky 2017, Theorem 1.
+    Args:
+        people: n ≥ 1.
+        nats: The mutual information of the sample and all that q depends on, ≥ 0.
+
+    Source:
+        Russo and Zou 2016; Xu and Raginsky 2017, Theorem 1.
     """
     n = Fraction(whole_number(people, "people", least=1))
     amount = non_negative(nats, "nats")
@@ -46,7 +51,9 @@ def expected_gap_of_information(people: int, nats: Number) -> float:
 def expected_gap_of_description(people: int, bits: Number) -> float:
     """Return √(bits·ln 2/(2n)): the same for a question that is one of 2^bits, as no more can be shared than is told.
 
-    Args: people: n ≥ 1; bits: of all that was told of the sample before the choice, ≥ 0.
+    Args:
+        people: n ≥ 1.
+        bits: Of all that was told of the sample before the choice, ≥ 0.
     """
     n = Fraction(whole_number(people, "people", least=1))
     amount = exact(non_negative(bits, "bits"), "bits")

@@ -25,10 +25,15 @@ _SHARES = 400
 class GaussianAnswers:
     """Means of n values in [0, 1], each with noise N(0, σ²), at most so many.
 
-    Guarantee: all together GaussianDP(√questions/(n·σ)) for `replace_one` neighbours, as one person moves a mean by
-        1/n; and with the wanted probability, all answers are within `half_width` of the population's means.
-    Args: people: n; questions: how many at most; sigma: of the noise on a mean; besides: what else was or will be
-        released of the same persons, for `replace_one` neighbours.
+    Guarantee:
+        All together GaussianDP(√questions/(n·σ)) for `replace_one` neighbours, as one person moves a mean by 1/n; and
+        with the wanted probability, all answers are within `half_width` of the population's means.
+
+    Args:
+        people: n.
+        questions: How many at most.
+        sigma: Of the noise on a mean.
+        besides: What else was or will be released of the same persons, for `replace_one` neighbours.
     """
 
     people: int

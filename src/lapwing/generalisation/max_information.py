@@ -24,7 +24,9 @@ from lapwing.privacy.measures import PureDP
 class MaxInformation:
     """β-approximate max-information of at most `nats`.
 
-    Args: nats: k ≥ 0; failure: β, from 0 to below 1.
+    Args:
+        nats: k ≥ 0.
+        failure: β, from 0 to below 1.
     """
 
     nats: Fraction
@@ -42,7 +44,8 @@ class MaxInformation:
     def level(self, chance: Number) -> float:
         """Return a level at which to test, so that no more than the chance remains: e^(−k)·(chance − β), rounded down.
 
-        Raises: InvalidParameter if the chance is not above β.
+        Raises:
+            InvalidParameter: If the chance is not above β.
         """
         wanted = probability(chance, "chance")
         if wanted <= self.failure:
@@ -94,7 +97,8 @@ def max_information_of_description(transcripts: Number, failure: Number) -> MaxI
 
     p(Π|S)/p(Π) ≤ 1/p(Π), and the transcripts with p(Π) < β/transcripts have probability β at most in all.
 
-    Source: Dwork et al. 2015, Theorem 17.
+    Source:
+        Dwork et al. 2015, Theorem 17.
     """
     many, beta = positive(transcripts, "transcripts"), probability(failure, "failure")
     if many < 1:

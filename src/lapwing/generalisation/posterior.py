@@ -56,7 +56,8 @@ def posterior_gap(loss: Profiled, chance: Number) -> float:
         loss: of all that was released of the sample, for `replace_one` neighbours.
         chance: above 0 and at most 1; with 1, η is a bound on the expectation of sup |q(Π) − q(P)|.
 
-    Source: the theorem of this module, for the ε at which it promises most.
+    Source:
+        The theorem of this module, for the ε at which it promises most.
     """
     return float_up(posterior_gap_up(loss, share(chance, "chance", most=1)))
 

@@ -13,8 +13,12 @@ def hoeffding_half_width(people: int, chance: Number) -> float:
 
     √(ln(2/chance)/(2n)), whatever the law of the values.
 
-    Args: people: n ≥ 1; chance: above 0 and below 1.
-    Source: Hoeffding 1963, Theorem 2.
+    Args:
+        people: n ≥ 1.
+        chance: Above 0 and below 1.
+
+    Source:
+        Hoeffding 1963, Theorem 2.
     """
     whole_number(people, "people", least=1)
     return float_up(deviation_up(Fraction(people), 2 / probability(chance, "chance")))

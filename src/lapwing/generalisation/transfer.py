@@ -27,8 +27,10 @@ def transfer(
     and the holdout use the sharper bounds of `posterior_gap` and of `answers`.
 
     Args:
-        half_width, failure: α and β: with probability 1 − β all answers are within α of the sample's means.
-        beyond, slack: c, d > 0, as one likes.
+        half_width: α and β: with probability 1 − β all answers are within α of the sample's means.
+        failure: As `half_width`.
+        beyond: c, d > 0, as one likes.
+        slack: As `beyond`.
     """
     alpha, beta = non_negative(half_width, "half_width"), share(failure, "failure")
     c, d = positive(beyond, "beyond"), positive(slack, "slack")

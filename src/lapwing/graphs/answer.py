@@ -33,7 +33,10 @@ _WITH_DELTA: Final = {"pure": "approx", "gdp": "approx_gdp"}
 class GraphAnswer:
     """A noisy statistic of a graph. It reads as an `Answer` does.
 
-    Args: question: as the history has it; protects: what is hidden, in words; outcome: what was released.
+    Args:
+        question: As the history has it.
+        protects: What is hidden, in words.
+        outcome: What was released.
     """
 
     question: str
@@ -153,7 +156,8 @@ class GraphAnswer:
     def consistent(self) -> NoReturn:
         """Refuse: what can be made consistent of a graph, as a histogram, is shown so.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         raise InvalidParameter("What is shown of a graph is as consistent as its numbers can be made already.")
 
@@ -186,7 +190,8 @@ class GraphAnswer:
     def plot(self, column: str | None = None, *, confidence: Number = USUAL_CONFIDENCE) -> "Plot":
         """Return a bar chart with intervals of one noisy column: the first, unless named.
 
-        Raises: InvalidParameter if there is no such noisy column.
+        Raises:
+            InvalidParameter: If there is no such noisy column.
         """
         from lapwing.answer.chart import bars  # here: few answers are drawn
 
@@ -263,9 +268,12 @@ class NumberPreview:
 class GraphPreview:
     """What a statistic would cost and promise; no row was read for it.
 
-    Args: loss: the price in the ledger's measure; beside: what another budget is charged, by its name; fits: how many
-        such questions the budget still holds; numbers: what is released, at the lowest and the highest level; delta:
-        what it takes of the budget's `delta_keys`.
+    Args:
+        loss: The price in the ledger's measure.
+        beside: What another budget is charged, by its name.
+        fits: How many such questions the budget still holds.
+        numbers: What is released, at the lowest and the highest level.
+        delta: What it takes of the budget's `delta_keys`.
     """
 
     question: str

@@ -29,7 +29,14 @@ from lapwing.release.request import Access
 def answered(
     held: OpenGraph, recipe: Recipe, epsilon: Number, wording: Wording | None = None, *, delta: Number | None = None
 ) -> GraphAnswer:
-    """Answer and charge a statistic. Guarantee, Raises: as `asking.answer`."""
+    """Answer and charge a statistic.
+
+    Guarantee:
+        As `asking.answer`.
+
+    Raises:
+        LapwingError: As `asking.answer`.
+    """
     asked = priced_for(held, recipe, epsilon, delta)
     outcome = answer(held.graph, asked, held.reader, held.account, held.beside, wording)
     return GraphAnswer(question=outcome.priced.text, protects=held.graph.unit, outcome=outcome)
@@ -38,7 +45,8 @@ def answered(
 def priced_for(held: OpenGraph, recipe: Recipe, epsilon: Number, delta: Number | None = None) -> Priced:
     """Return the price of a recipe in the graph's budget.
 
-    Args: delta: of what the budget keeps as `delta_keys`, for bounds in the place of ladders.
+    Args:
+        delta: Of what the budget keeps as `delta_keys`, for bounds in the place of ladders.
     """
     require_solver()
     _, account = _current(held.account)

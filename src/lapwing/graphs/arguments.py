@@ -18,7 +18,11 @@ Arguments = Mapping[str, object]
 
 
 def whole_number(arguments: Arguments, name: str, *, least: int, most: int) -> int | None:
-    """Return a whole number that was said, or None. Raises: QueryRefused for anything else."""
+    """Return a whole number that was said, or None.
+
+    Raises:
+        QueryRefused: For anything else.
+    """
     value = arguments.get(name)
     if value is None:
         return None

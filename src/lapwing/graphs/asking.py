@@ -1,8 +1,10 @@
 """Answer a statistic of a graph: compare, charge, read, add noise, record.
 
-Guarantee: what leaves this module is a function of the question, the catalog and the ledgers alone (a refusal, a stored
-answer), or what mechanisms released whose loss was durably charged before the first private row was read. Numbers bear
-the argument, as in `release.release`:
+Guarantee:
+    What leaves this module is a function of the question, the catalog and the ledgers alone (a refusal, a stored
+    answer), or what mechanisms released whose loss was durably charged before the first private row was read. Numbers
+    bear the argument, as in `release.release`:
+
 1. The data's digests are compared with those of the ledger's current version.
 2. A stored answer to the same question about the same data, for at least the price, is served again: it is
    post-processing of what was released before.
@@ -118,9 +120,21 @@ def answer(
 ) -> Outcome:
     """Answer a priced statistic.
 
-    Args: wording: what was typed.
-    Guarantee: see the module. Raises: QueryRefused, DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted
-        (nothing charged); EngineFault (charged); LedgerFault; Interrupted (says whether it was charged).
+    Args:
+        wording: What was typed.
+
+    Guarantee:
+        See the module.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed. Nothing is charged.
+        DataChanged: If the data are another version. Nothing is charged.
+        DataStopped: If the data set is stopped. Nothing is charged.
+        BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+        AllowanceExhausted: If the limits of who asks do not bear it. Nothing is charged.
+        EngineFault: If the question fails after its charge. It is charged.
+        LedgerFault: If the ledger cannot be trusted or written.
+        Interrupted: If the user stops it. says whether it was charged.
     """
     key, waiting, ledger = key_of(graph, priced), Waiting(access.ledger), access.ledger
     charged: list[int] = []
@@ -195,7 +209,11 @@ def stored_answer(graph: Graph, priced: Priced, access: Access) -> Outcome | Non
 def require_chargeable(graph: Graph, priced: Priced, access: Access, beside: Beside | None) -> None:
     """Refuse what asking now would be refused with; nothing is charged.
 
-    Raises: QueryRefused, BudgetExhausted, AllowanceExhausted, DataStopped.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        BudgetExhausted: If the budget does not bear the loss.
+        AllowanceExhausted: If the limits of who asks do not bear it.
+        DataStopped: If the data set is stopped.
     """
     _require_trusted(access)
     state = access.ledger.seen()

@@ -45,20 +45,31 @@ class GraphSession:
     def ask(self, statistic: str, *, epsilon: Number, delta: Number | None = None, **arguments: object) -> GraphAnswer:
         """Answer a statistic and charge it; the same question again is free.
 
-        Args: epsilon: the price; delta: of the budget's `delta_keys`, for triangles, wedges and clustering with an edge
-            hidden: a bound on how far one edge moves the count is bought, and the ± is mostly narrower; arguments: what
-            the statistic takes, such as `by` and `level`.
-        Guarantee: the loss is charged durably before any row is read; no budget is exceeded. Neighbours: the graph
-            with one edge more or less, or one node with all its edges, as `protects` says; or with one replaced.
-        Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged); EngineFault
-            (charged).
+        Args:
+            epsilon: The price.
+            delta: Of the budget's `delta_keys`, for triangles, wedges and clustering with an edge hidden: a bound on
+                how far one edge moves the count is bought, and the ± is mostly narrower.
+            **arguments: What the statistic takes, such as `by` and `level`.
+
+        Guarantee:
+            The loss is charged durably before any row is read; no budget is exceeded. Neighbours: the graph with one
+            edge more or less, or one node with all its edges, as `protects` says; or with one replaced.
+
+        Raises:
+            QueryRefused: If the question is not understood or not allowed. Nothing is charged.
+            InvalidParameter: If a value is not allowed. Nothing is charged.
+            BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+            DataChanged: If the data are another version. Nothing is charged.
+            DataStopped: If the data set is stopped. Nothing is charged.
+            EngineFault: If the question fails after its charge. It is charged.
         """
         return answered(self._held, recipe_of(self.graph, statistic, arguments), epsilon, delta=delta)
 
     def sql(self, text: str, *, epsilon: Number, delta: Number | None = None, label: str | None = None) -> GraphAnswer:
         """Answer SELECT GRAPH_EDGES(friends), or a join of the table of edges with itself, as `ask` does.
 
-        Raises: as `ask`, and QueryRefused for another question, or of another graph.
+        Raises:
+            LapwingError: As `ask`, and QueryRefused for another question, or of another graph.
         """
         recipe = question_about(self.graph, text).recipe(self.graph)
         if label is not None:
@@ -86,7 +97,8 @@ class GraphSession:
     def accept_data(self) -> int:
         """Make the data as they are now the ledger's current version. The curator's act; spending stays.
 
-        Raises: DataFault for data that are not as the catalog says.
+        Raises:
+            DataFault: For data that are not as the catalog says.
         """
         if self.graph.privacy == EDGE:
             self._held.reader.require_degrees()
@@ -108,8 +120,14 @@ class GraphSession:
 def connect(catalog: str | Path = "lapwing.toml", graph: str | None = None) -> GraphSession:
     """Open a graph that a catalog describes.
 
-    Args: graph: its name; needed if there are several.
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    Args:
+        graph: Its name; needed if there are several.
+
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        DataFault: If the data cannot be read.
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     described = load(Path(catalog))
     if graph is None and len(described.graphs) == 1:

@@ -39,7 +39,13 @@ class AskedOfGraph:
     delta: Number | None = None
 
     def answer(self) -> GraphAnswer:
-        """Answer and charge it. Guarantee, Raises: as `asking.answer`.
+        """Answer and charge it.
+
+        Guarantee:
+            As `asking.answer`.
+
+        Raises:
+            LapwingError: As `asking.answer`.
 
         One at a time is computed in a process, so that no two take their memory together.
         """
@@ -71,9 +77,15 @@ def asked_of_graph(
 ) -> AskedOfGraph | None:
     """Return a question about a graph of a catalog; None for any other.
 
-    Args: as of `Session.sql`; people: what is asked about the catalog's people with; held: the graphs that are open
-        already, to which one is added.
-    Raises: QueryRefused, InvalidParameter.
+    The other arguments are those of `Session.sql`.
+
+    Args:
+        people: What is asked about the catalog's people with.
+        held: The graphs that are open already, to which one is added.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
     """
     found = question_of(question, people.catalog.graphs, parameters) if isinstance(question, str) else None
     if found is None:
@@ -97,7 +109,8 @@ def asked_of_graph(
 def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -> None:
     """Refuse a question about a graph, where none is answered: in a batch, or at a deadline.
 
-    Raises: QueryRefused.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
     """
     if question_of(question, catalog.graphs, parameters) is not None:
         raise QueryRefused(
@@ -110,7 +123,8 @@ def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -
 def _open(people: Access, name: str, held: dict[str, OpenGraph]) -> OpenGraph:
     """Return a graph for somebody who asks, from when it was first asked about.
 
-    Raises: QueryRefused if there is none of the name.
+    Raises:
+        QueryRefused: If there is none of the name.
     """
     catalog = people.catalog
     graph = next((one for one in catalog.graphs if one.name.casefold() == name.casefold()), None)

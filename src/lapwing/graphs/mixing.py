@@ -25,8 +25,9 @@ from lapwing.mechanisms.noisy import Sensitivity
 def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[list[str], tuple[str, str]]:
     """Return the groups of nodes by a column with listed values, and the table and the column.
 
-    Raises: QueryRefused for another column, and where what is said of nodes is protected with people in whose budget
-        the question does not count.
+    Raises:
+        QueryRefused: For another column, and where what is said of nodes is protected with people in whose budget the
+            question does not count.
     """
     table = graph.nodes[side if graph.bipartite else 0]
     column = table.column(str(name)) if name is not None else None

@@ -20,8 +20,10 @@ from lapwing.release.request import Access
 class OpenGraph:
     """A graph with what its questions are answered with.
 
-    Args: account: of the promise that the graph makes; beside: of the other promise about the same people or edges, in
-        which its questions count too; owned: which of them were opened for it, and are closed with it.
+    Args:
+        account: Of the promise that the graph makes.
+        beside: Of the other promise about the same people or edges, in which its questions count too.
+        owned: Which of them were opened for it, and are closed with it.
     """
 
     graph: Graph
@@ -70,8 +72,14 @@ def opened(
 ) -> OpenGraph:
     """Open a graph; a new ledger takes the data as they are as version 1, if they can be accepted.
 
-    Args: people: what is asked about the catalog's people with, if that is open already.
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    Args:
+        people: What is asked about the catalog's people with, if that is open already.
+
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        DataFault: If the data cannot be read.
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     reader, owned = open_graph(graph, catalog), list[Access]()
 

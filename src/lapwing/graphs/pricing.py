@@ -125,8 +125,11 @@ def restored(priced: PricedNumber, values: Sequence[int], base: int | None) -> R
 class Priced:
     """A recipe with its price.
 
-    Args: loss: all that it takes; chooser: of a level; shared: what the numbers take together; delta: of what the
-        budget keeps, all that it takes, for bounds in the place of ladders.
+    Args:
+        loss: All that it takes.
+        chooser: Of a level.
+        shared: What the numbers take together.
+        delta: Of what the budget keeps, all that it takes, for bounds in the place of ladders.
     """
 
     recipe: Recipe
@@ -197,7 +200,8 @@ def takes_delta(recipe: Recipe) -> bool:
 def priced(recipe: Recipe, loss: Loss, neighbouring: str, delta: Fraction = Fraction(0)) -> Priced:
     """Return the price of a recipe; with a delta, that of bounds in the place of ladders.
 
-    Raises: QueryRefused if so small a loss leaves nothing but noise, or if there is nothing to buy with a delta.
+    Raises:
+        QueryRefused: If so small a loss leaves nothing but noise, or if there is nothing to buy with a delta.
     """
     if delta and not takes_delta(recipe):
         raise QueryRefused(

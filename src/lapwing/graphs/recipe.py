@@ -26,10 +26,14 @@ Ends = tuple[float, float]
 class NoisyVector:
     """Integers that get noise.
 
-    Args: name: in words; sensitivity: of one addition or removal of an edge or a node, whichever is protected; because:
-        why it is that; exact: the integers, of the private graph; weight: of the price, beside the other numbers; most:
-        what no entry exceeds, in public, so that noise as large is refused; ceiling: the same where it is only said
-        that a price is of no use. None if nothing is known.
+    Args:
+        name: In words.
+        sensitivity: Of one addition or removal of an edge or a node, whichever is protected.
+        because: Why it is that.
+        exact: The integers, of the private graph.
+        weight: Of the price, beside the other numbers.
+        most: What no entry exceeds, in public, so that noise as large is refused.
+        ceiling: The same where it is only said that a price is of no use. None if nothing is known.
     """
 
     name: str
@@ -46,8 +50,11 @@ class NoisyVector:
 class LocalBound:
     """A bound on how far an edge moves a count of a graph (`mechanisms.graphs.local_sensitivity`).
 
-    Args: exact: the bound, of the private graph; moved: how far an edge moves it; cap: what no edge exceeds, in public;
-        because: why.
+    Args:
+        exact: The bound, of the private graph.
+        moved: How far an edge moves it.
+        cap: What no edge exceeds, in public.
+        because: Why.
     """
 
     exact: Callable[[GraphRows], int]
@@ -61,8 +68,10 @@ class LocalBound:
 class LadderCount:
     """A count that is released by a ladder, and the noisy base from which its interval follows.
 
-    Args: base: what the ladder starts from, of the private graph, which an edge moves by one at most; steps: the ladder
-        of a base; local: what may be bought in the place of a ladder, with a delta.
+    Args:
+        base: What the ladder starts from, of the private graph, which an edge moves by one at most.
+        steps: The ladder of a base.
+        local: What may be bought in the place of a ladder, with a delta.
     """
 
     name: str
@@ -89,9 +98,12 @@ class PublicNumber:
 class BestOf:
     """The best of some candidates, which are public, by scores that are not: which they are is released, no score.
 
-    Args: range: the most that the difference of two scores moves by one addition or removal of an edge or a node; it is
-        that of a single score if all scores move in one direction. scores: of the private graph; candidates: how many
-        there are; count: how many are chosen, the best first.
+    Args:
+        range: The most that the difference of two scores moves by one addition or removal of an edge or a node; it is
+            that of a single score if all scores move in one direction.
+        scores: Of the private graph.
+        candidates: How many there are.
+        count: How many are chosen, the best first.
     """
 
     name: str
@@ -121,7 +133,8 @@ class LevelSearch:
 class Released:
     """What was released of a number: integers, and how far they may be off.
 
-    Args: base: of a ladder, noisy; or the bound on its local sensitivity that was bought.
+    Args:
+        base: Of a ladder, noisy; or the bound on its local sensitivity that was bought.
     """
 
     values: list[int]
@@ -134,8 +147,9 @@ class Released:
 class Shown:
     """Rows of an answer, and the ends of the intervals of its noisy columns.
 
-    Args: one_sided: which columns are of a graph that was cut, and so a `LOWER_BOUND` or an `UPPER_BOUND` of what there
-        is, but for the noise: no interval covers what was cut off.
+    Args:
+        one_sided: Which columns are of a graph that was cut, and so a `LOWER_BOUND` or an `UPPER_BOUND` of what there
+            is, but for the noise: no interval covers what was cut off.
     """
 
     columns: tuple[str, ...]
@@ -158,8 +172,10 @@ Show = Callable[[Sequence[Released], int | None, Fraction], Shown]
 class Recipe:
     """How a statistic is made.
 
-    Args: text: the canonical question; numbers: what is released, at a level (None if there is no search); show: from
-        what was released, the level and a confidence to rows.
+    Args:
+        text: The canonical question.
+        numbers: What is released, at a level (None if there is no search).
+        show: From what was released, the level and a confidence to rows.
     """
 
     text: str

@@ -59,7 +59,8 @@ def graphs_named(select: exp.Select, graphs: Sequence[Graph]) -> list[Graph]:
 def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
     """Return the statistic that a join counts.
 
-    Raises: QueryRefused for what is not answered.
+    Raises:
+        QueryRefused: For what is not answered.
     """
     graph, rows = _rows_of(select, graphs)
     factor, name = _number(select)

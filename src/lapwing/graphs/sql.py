@@ -36,8 +36,11 @@ _ARGUMENT: Final = re.compile(r"\s*(\w+)\s*=>\s*(?:'([^']*)'|(\d{1,18}))\s*")
 class GraphQuestion:
     """A statistic of a graph, as it was written.
 
-    Args: times: by what the number is multiplied; name: of the column with the number, its own if None; notes: what to
-        know of the answer; explain: whether its price alone is asked for.
+    Args:
+        times: By what the number is multiplied.
+        name: Of the column with the number, its own if None.
+        notes: What to know of the answer.
+        explain: Whether its price alone is asked for.
     """
 
     graph: str
@@ -64,7 +67,8 @@ def is_function(text: str) -> bool:
 def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ()) -> GraphQuestion | None:
     """Return a question about one of some graphs; None if it is about something else, or no SQL.
 
-    Raises: QueryRefused for a question about a graph that is not answered.
+    Raises:
+        QueryRefused: For a question about a graph that is not answered.
     """
     asked = _EXPLAIN.sub("", text)
     if is_function(asked):
@@ -96,7 +100,8 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
 def question_about(graph: Graph, text: str) -> GraphQuestion:
     """Return a question about one graph.
 
-    Raises: QueryRefused for one about anything else.
+    Raises:
+        QueryRefused: For one about anything else.
     """
     question = question_of(text, [graph])
     if question is None:
@@ -119,7 +124,8 @@ def only_priced() -> QueryRefused:
 def read_function(text: str) -> GraphQuestion:
     """Read SELECT GRAPH_STATISTIC(graph, name => value, …) [AS column].
 
-    Raises: QueryRefused for anything else.
+    Raises:
+        QueryRefused: For anything else.
     """
     call = _CALL.fullmatch(text)
     if call is None:

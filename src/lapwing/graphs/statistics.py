@@ -71,8 +71,9 @@ def described(graph: Graph) -> dict[str, object]:
 def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
     """Return how a statistic of a graph is made.
 
-    Raises: QueryRefused for a statistic that there is not, that the graph's promise does not allow, or arguments that
-        it does not take.
+    Raises:
+        QueryRefused: For a statistic that there is not, that the graph's promise does not allow, or arguments that it
+            does not take.
     """
     found = STATISTICS.get(statistic)
     if found is None:

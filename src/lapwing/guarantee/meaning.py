@@ -41,7 +41,8 @@ def towards_group(budget: Budget, total: Loss, people: int) -> Towards:
     the δ that the group's keys take, and else at twice the latter. In other ledgers (ε, δ) itself is stated for the
     group.
 
-    Source: Dong, Roth and Su 2022 for μ; Vadhan 2017, Lemma 2.2, for (ε, δ).
+    Source:
+        Dong, Roth and Su 2022 for μ; Vadhan 2017, Lemma 2.2, for (ε, δ).
     """
     try:
         return _towards(budget, total, people)
@@ -71,7 +72,8 @@ def power_up(budget: Budget, total: Loss, level: Fraction) -> float:
     In a ledger of μ² it is δ_keys + (1 − δ_keys)·Φ(Φ⁻¹(level/(1 − δ_keys)) + μ), else by (ε, δ) the lesser of
     e^ε·level + δ and 1 − e^(−ε)·(1 − level − δ). Rounded up to a tenth of a percent, of a float's accuracy.
 
-    Source: Dong, Roth and Su 2022; Kairouz, Oh and Viswanath 2015 for (ε, δ).
+    Source:
+        Dong, Roth and Su 2022; Kairouz, Oh and Viswanath 2015 for (ε, δ).
     """
     if isinstance(total, GaussianDP):
         keys = float(budget.delta_keys)

@@ -27,7 +27,9 @@ FAMILY: Final = 4
 class Promise:
     """What a budget promises: to one unit, and to four together.
 
-    Args: odds: e^epsilon; raised: what holds for certain if the budget was raised, whatever it was raised for.
+    Args:
+        odds: e^epsilon.
+        raised: What holds for certain if the budget was raised, whatever it was raised for.
     """
 
     epsilon: Fraction
@@ -49,7 +51,11 @@ class Raise:
 
 
 def figures(*budgets: tuple[Number, Number]) -> list[tuple[Fraction, Fraction]]:
-    """Return the (epsilon, delta) of budgets exactly. Raises: InvalidParameter for what is no number."""
+    """Return the (epsilon, delta) of budgets exactly.
+
+    Raises:
+        InvalidParameter: For what is no number.
+    """
     return [(exact(epsilon, "epsilon"), exact(delta, "delta")) for epsilon, delta in budgets]
 
 
@@ -58,7 +64,9 @@ def expected_preview(
 ) -> Raise:
     """Return what raising a catalog's budget would change, if it is what it is expected to be, or raised already.
 
-    Raises: as `preview`; CatalogMismatch if the budget is not `before`.
+    Raises:
+        LapwingError: As `preview`.
+        CatalogMismatch: If the budget is not `before`.
     """
     if after != (state.registration.epsilon, state.registration.delta):
         require_expected(state.registration, *before, catalog.ledger_path.name)
@@ -73,8 +81,12 @@ def raise_now(
     What this promises depends on why it is done: see `BudgetView.raised`. `lapwing.raising.raise_budget` writes the
     file too.
 
-    Args: was: the (epsilon, delta) as they are expected to be.
-    Raises: CatalogMismatch if they are others; InvalidParameter for what is no larger budget. Nothing is changed.
+    Args:
+        was: The (epsilon, delta) as they are expected to be.
+
+    Raises:
+        CatalogMismatch: If they are others.
+        InvalidParameter: For what is no larger budget. Nothing is changed.
     """
     before, after = figures(was, to)
     budget = replace(catalog.budget, epsilon=after[0], delta=after[1])  # that no catalog can hold is refused
@@ -85,9 +97,15 @@ def raise_now(
 def preview(budget: Budget, state: State, epsilon: Fraction, delta: Fraction) -> Raise:
     """Return what raising a budget would change; nothing is changed.
 
-    Args: budget: of the catalog; state: of the ledger.
-    Raises: InvalidParameter, CatalogMismatch, CatalogError if it cannot be raised to this; DataStopped if the data set
-        was closed.
+    Args:
+        budget: Of the catalog.
+        state: Of the ledger.
+
+    Raises:
+        InvalidParameter: If it cannot be raised to this.
+        CatalogMismatch: If it cannot be raised to this.
+        CatalogError: If it cannot be raised to this.
+        DataStopped: If the data set was closed.
     """
     now = state.registration
     after = raised_to(now, epsilon, delta)

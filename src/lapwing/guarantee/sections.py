@@ -75,8 +75,11 @@ class Page:
 def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
     """Return the guarantee of a data set, as it is now.
 
-    Args: charges: how many there were; asking: who may ask, in sentences; sealed: whether to show the hash of the
-        ledger's newest entry, which is for those alone who may see the ledger itself.
+    Args:
+        charges: How many there were.
+        asking: Who may ask, in sentences.
+        sealed: Whether to show the hash of the ledger's newest entry, which is for those alone who may see the ledger
+            itself.
     """
     view = budget_view(state, ())
     head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)

@@ -28,11 +28,13 @@ class HoldoutAnswer:
 
     Args:
         value: the estimated mean.
-        low, high: the population's mean is between them, for all answers of this holdout at once with the confidence;
+        low: the population's mean is between them, for all answers of this holdout at once with the confidence;
             None for a strategy that promises nothing.
+        high: As `low`.
         confidence: of all answers together, and not of each.
         question: its number, from 1.
-        strategy, source: how it was found: "noise", "guess" (which held), "rounding", "part" or "sample" of the people.
+        strategy: how it was found: "noise", "guess" (which held), "rounding", "part" or "sample" of the people.
+        source: As `strategy`.
         bounds: of the question's values.
     """
 

@@ -21,15 +21,21 @@ class GuessAndCheck:
     All intervals are within `width`. It goes on for as long as that can be promised: for many questions if guesses
     hold, for few if not.
 
-    Guarantee: no privacy. Before question i, f of the i − 1 answers were rounded means, each one of `levels` numbers,
-        and the others guesses that held, which were known beforehand. So there are W = C(i − 1, f)·levels^f
-        transcripts, each with a question that is fixed beforehand, and of every question |q(S) − q(P)| ≤ h =
-        √(ln(2W/c)/(2n)) but with the chance c·(1/W) each (`generalisation.description`). Here c = chance/(i(i + 1)(f +
-        1)(f + 2)), which add up to the chance over all i ≥ 1 and f ≥ 0. A guess g that is returned has |g − q(S)| ≤
-        width − h; a rounded mean is within half a step of q(S).
+    Guarantee:
+        No privacy. Before question i, f of the i − 1 answers were rounded means, each one of `levels` numbers, and the
+        others guesses that held, which were known beforehand. So there are W = C(i − 1, f)·levels^f transcripts, each
+        with a question that is fixed beforehand, and of every question |q(S) − q(P)| ≤ h = √(ln(2W/c)/(2n)) but with
+        the chance c·(1/W) each (`generalisation.description`). Here c = chance/(i(i + 1)(f + 1)(f + 2)), which add up
+        to the chance over all i ≥ 1 and f ≥ 0. A guess g that is returned has |g − q(S)| ≤ width − h; a rounded mean is
+        within half a step of q(S).
 
-    Args: people: n; width: that no interval is wider than, to either side; levels: of the grid.
-    Source: Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020 (arXiv 1906.09231), Guess and Check.
+    Args:
+        people: n.
+        width: That no interval is wider than, to either side.
+        levels: Of the grid.
+
+    Source:
+        Rogers, Roth, Smith, Srebro, Thakkar and Woodworth 2020 (arXiv 1906.09231), Guess and Check.
     """
 
     name: ClassVar[str] = "guess-and-check"
@@ -120,11 +126,15 @@ class GuessAndCheckAnswering:
 class Rounding:
     """Return the sample's mean, rounded to a coarse grid, so many times at most.
 
-    Guarantee: no privacy. Before question i there were levels^(i − 1) transcripts, so |q(S) − q(P)| ≤
-        √(ln(2k·levels^(i − 1)/chance)/(2n)) for all k questions, but with the chance (`generalisation.description`).
-        The first answers are the sharpest.
+    Guarantee:
+        No privacy. Before question i there were levels^(i − 1) transcripts, so |q(S) − q(P)| ≤ √(ln(2k·levels^(i −
+        1)/chance)/(2n)) for all k questions, but with the chance (`generalisation.description`). The first answers are
+        the sharpest.
 
-    Args: people: n; questions: k; levels: of the grid.
+    Args:
+        people: n.
+        questions: k.
+        levels: Of the grid.
     """
 
     name: ClassVar[str] = "rounding"

@@ -5,11 +5,12 @@ with it is written down: columns taken, arithmetic, comparisons. If the function
 computes it of all people at once, and the function never meets one. If it does anything else, it is no formula, which
 depends on the function and on the types of columns alone; then the function is asked of each person (`values`).
 
-Guarantee: a formula's value of a person is a function of that person's row, to the last bit, and it has one whatever
-the row holds. Only operations are recorded that are correctly rounded by IEEE 754, or exact, element by element: they
-have one result, whatever instructions NumPy takes for them, and none raises (a division by zero has a value, too). Sums
-over a person's columns are made in order, and never by a product of matrices. Constants may differ from column to
-column, never from person to person.
+Guarantee:
+    A formula's value of a person is a function of that person's row, to the last bit, and it has one whatever the row
+    holds. Only operations are recorded that are correctly rounded by IEEE 754, or exact, element by element: they have
+    one result, whatever instructions NumPy takes for them, and none raises (a division by zero has a value, too). Sums
+    over a person's columns are made in order, and never by a product of matrices. Constants may differ from column to
+    column, never from person to person.
 """
 
 from collections.abc import Callable
@@ -197,7 +198,11 @@ def _dimensions_of(data: Any) -> int | None:
 
 
 def _column(data: Any, name: str) -> Array:
-    """Return a column of numbers. Raises: TypeError for another type."""
+    """Return a column of numbers.
+
+    Raises:
+        TypeError: For another type.
+    """
     if isinstance(data, np.ndarray):
         found = data[name]
     else:

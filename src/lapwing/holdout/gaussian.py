@@ -19,9 +19,10 @@ from lapwing.privacy.measures import GaussianDP
 class GaussianStrategy:
     """Add Gaussian noise to each of so many means.
 
-    Guarantee: GaussianDP(√questions/(n·σ)) for all answers, under `replace_one`: sums are whole numbers of steps, one
-        person moves a sum by STEPS, and the noise is rounded Gaussian of σ·n·STEPS. All answers are within
-        `half_width` of the population's means with probability 1 − chance (`generalisation.gaussian_answers`).
+    Guarantee:
+        GaussianDP(√questions/(n·σ)) for all answers, under `replace_one`: sums are whole numbers of steps, one person
+        moves a sum by STEPS, and the noise is rounded Gaussian of σ·n·STEPS. All answers are within `half_width` of the
+        population's means with probability 1 − chance (`generalisation.gaussian_answers`).
     """
 
     name: ClassVar[str] = "gaussian"

@@ -38,8 +38,11 @@ _CONFIDENCE: Final = 0.95
 class Outlook:
     """What a strategy promises.
 
-    Args: half_width: that all answers are within of the population's means, as a share of the range of values; None if
-        nothing is promised; said: what it does, in words; condition: what else the promise needs, in words.
+    Args:
+        half_width: That all answers are within of the population's means, as a share of the range of values; None if
+            nothing is promised.
+        said: What it does, in words.
+        condition: What else the promise needs, in words.
     """
 
     strategy: str
@@ -62,7 +65,8 @@ def made(
 ) -> Strategy:
     """Return a strategy for so many questions.
 
-    Args: width: what guess-and-check keeps to; without, the least that it can for so many questions.
+    Args:
+        width: What guess-and-check keeps to; without, the least that it can for so many questions.
     """
     some = USUAL_FAILURES if failures is None else failures
     besides = besides or GaussianDP(0)
@@ -159,7 +163,9 @@ def how_many(
     0 where not even one can be promised; a billion stands for more. Strategies that live by guesses count as long as no
     more than `failures` of them fail. For subsampling nothing is promised, so it is not there.
 
-    Args: people: drawn independently from the population, one row each; width: as a share of the range of values.
+    Args:
+        people: Drawn independently from the population, one row each.
+        width: As a share of the range of values.
     """
     n, _, chance = _public(people, 1, confidence)
     wanted = _width(width)

@@ -62,7 +62,10 @@ class ReusableHoldout:
             for `add_remove`.
         people: of a session alone: the public number of rows of the table.
         id: of a service alone: a holdout that was made earlier, in the place of everything else.
-    Raises: InvalidParameter for what cannot be meant; BudgetExhausted if not even one question can be promised.
+
+    Raises:
+        InvalidParameter: For what cannot be meant.
+        BudgetExhausted: If not even one question can be promised.
     """
 
     def __init__(
@@ -144,9 +147,14 @@ class ReusableHoldout:
         cannot look at others. Values outside the bounds count as the nearer bound, NaN and NULL as the lower one, and
         so does a person for whom it fails. The question is counted before it is run.
 
-        Args: guess: what the mean is thought to be, for strategies that check guesses; bounds: of this question.
-        Raises: BudgetExhausted if no more can be promised; QueryRefused for a question that fails on a row of zeros and
-            empty texts, which nobody has: it is not counted.
+        Args:
+            guess: What the mean is thought to be, for strategies that check guesses.
+            bounds: Of this question.
+
+        Raises:
+            BudgetExhausted: If no more can be promised.
+            QueryRefused: For a question that fails on a row of zeros and empty texts, which nobody has: it is not
+                counted.
         """
         low, high = self._bounds if bounds is None else bounds_of(bounds)
         guessed = None if guess is None else (exact(guess, "guess") - low) / (high - low)
@@ -172,8 +180,13 @@ class ReusableHoldout:
 
         Rows where the expression is NULL count as 0. The bounds are those that the catalog implies, 0 between them.
 
-        Args: text: such as "AVG(CASE WHEN age > 65 THEN 1 ELSE 0 END)"; table: which, if there are several.
-        Raises: as `Session.sql`; QueryRefused for anything but one AVG, and for an answer that was bought before.
+        Args:
+            text: Such as "AVG(CASE WHEN age > 65 THEN 1 ELSE 0 END)".
+            table: Which, if there are several.
+
+        Raises:
+            LapwingError: As `Session.sql`.
+            QueryRefused: For anything but one AVG, and for an answer that was bought before.
         """
         self._require_here()
         if self._remote is not None:

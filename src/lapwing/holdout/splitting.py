@@ -21,8 +21,9 @@ from lapwing.holdout.strategy import ROUNDING, mean
 class Splitting:
     """Answer each question with the plain mean of people that no other question looks at.
 
-    Guarantee: no privacy. A question is chosen by answers about other people, so each answer is as of a question that
-        was fixed beforehand (Hoeffding), and a union bound is over the questions: √(ln(2k/chance)/(2⌊n/k⌋)).
+    Guarantee:
+        No privacy. A question is chosen by answers about other people, so each answer is as of a question that was
+        fixed beforehand (Hoeffding), and a union bound is over the questions: √(ln(2k/chance)/(2⌊n/k⌋)).
     """
 
     name: ClassVar[str] = "splitting"

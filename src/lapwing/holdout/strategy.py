@@ -20,7 +20,8 @@ class Answering(Protocol):
     def admit(self) -> None:
         """Count one more question, before anything is looked at.
 
-        Raises: BudgetExhausted if no more can be promised; nothing is counted then.
+        Raises:
+            BudgetExhausted: If no more can be promised; nothing is counted then.
         """
 
     def answer(self, values: IntArray, guess: Fraction | None) -> Reply:

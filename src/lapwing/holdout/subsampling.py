@@ -18,9 +18,10 @@ from lapwing.holdout.strategy import mean
 class Subsampling:
     """Answer each question with the plain mean of a fresh random sample of the people.
 
-    Guarantee: none, and no interval. Blanc 2023 (arXiv 2302.08661) shows that such answers generalise: about n/√k
-        people a question keep the error of k questions of the order of √(√k/n). The constants of a bound that holds
-        with a stated probability are not derived there nor here, so nothing is said of an answer.
+    Guarantee:
+        None, and no interval. Blanc 2023 (arXiv 2302.08661) shows that such answers generalise: about n/√k people a
+        question keep the error of k questions of the order of √(√k/n). The constants of a bound that holds with a
+        stated probability are not derived there nor here, so nothing is said of an answer.
     """
 
     name: ClassVar[str] = "subsampling"

@@ -40,15 +40,21 @@ _WITH_DELTA: Final = {"pure": "approx", "gdp": "approx_gdp", "zcdp": "approx_zcd
 class HoldoutTerms:
     """Means over all rows of a table, so many at most, out of what a budget has left.
 
-    Guarantee: all that is ever released of the people, by this holdout and by everybody else, is within the ledger's
-        cap. So the posterior's gap is that of the cap, in whatever measure the ledger adds, as a loss for `replace_one`
+    Guarantee:
+        All that is ever released of the people, by this holdout and by everybody else, is within the ledger's cap. So
+        the posterior's gap is that of the cap, in whatever measure the ledger adds, as a loss for `replace_one`
         neighbours: of two persons under `add_remove`, and with the δ for keys. The noise of each answer is fresh and
-        its law is known, which is all that `generalisation.answers` needs: `reach`. An answer that was bought before
-        is refused: which of many old answers is looked at may depend on their noise.
+        its law is known, which is all that `generalisation.answers` needs: `reach`. An answer that was bought before is
+        refused: which of many old answers is looked at may depend on their noise.
 
-    Args: people: the public number of rows, one a person; questions: at most; part: the amount of the budget for each;
-        gap: of the posterior; noise_chance: what is left for the noise of all; cap: the amount of the whole budget;
-        version: of the data.
+    Args:
+        people: The public number of rows, one a person.
+        questions: At most.
+        part: The amount of the budget for each.
+        gap: Of the posterior.
+        noise_chance: What is left for the noise of all.
+        cap: The amount of the whole budget.
+        version: Of the data.
     """
 
     people: int
@@ -65,8 +71,14 @@ class HoldoutTerms:
     ) -> Self:
         """Return the terms of a holdout of so many questions.
 
-        Args: view: of the ledger; remaining: what whoever asks may still spend; chance: that any interval is wrong.
-        Raises: InvalidParameter; BudgetExhausted if nothing is left.
+        Args:
+            view: Of the ledger.
+            remaining: What whoever asks may still spend.
+            chance: That any interval is wrong.
+
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            BudgetExhausted: If nothing is left.
         """
         n, k = whole_number(people, "people", least=1, most=1 << 40), whole_number(questions, "questions", least=1)
         part = remaining.amount / k
@@ -85,7 +97,8 @@ class HoldoutTerms:
     def require_same(self, view: BudgetView) -> None:
         """Refuse if budget or data are no longer those of the promise.
 
-        Raises: QueryRefused.
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
         """
         if view.total.amount != self.cap:
             raise QueryRefused(
@@ -124,8 +137,12 @@ class HoldoutTerms:
     def reply(self, total: Fraction, measure: Sum, noise: str, scale: Fraction) -> tuple[Reply, Fraction, Fraction]:
         """Return what a noisy sum says, in units of the range of values, and the range.
 
-        Args: noise: the name of its law; scale: of it, in steps of the measure.
-        Raises: QueryRefused unless the noise is that of one fresh draw.
+        Args:
+            noise: The name of its law.
+            scale: Of it, in steps of the measure.
+
+        Raises:
+            QueryRefused: Unless the noise is that of one fresh draw.
         """
         if noise not in REACHES:  # such as that of an answer that was merged with an earlier one
             raise QueryRefused(f"The noise of the answer is {noise}, so it promises nothing here")
@@ -169,7 +186,9 @@ def strategy_of(budget: Budget) -> str:
 def question_of(text: str, table: str | None, tables: Sequence[str]) -> str:
     """Return the question for the sum of an `AVG(…)` over all rows of a table.
 
-    Raises: QueryRefused for another text; InvalidParameter for no such table.
+    Raises:
+        QueryRefused: For another text.
+        InvalidParameter: For no such table.
     """
     argument = argument_of(text)
     chosen = table if table is not None else tables[0] if len(tables) == 1 else None
@@ -213,7 +232,8 @@ def argument_of(text: str) -> str:
 def sum_of(plan: Plan) -> Sum:
     """Return the one sum that a plan is of, over all rows of a table with one row a person.
 
-    Raises: QueryRefused for anything else; the plan is what is checked, whatever the text was.
+    Raises:
+        QueryRefused: For anything else; the plan is what is checked, whatever the text was.
     """
     question = plan.question
     values = [output.value for output in plan.outputs]

@@ -34,16 +34,24 @@ class Thresholdout:
     A guess is compared by the sparse vector technique, anew after each guess that fails: `check` with fresh noise on
     the threshold and on every distance. After a failure the mean is released with Gaussian noise.
 
-    Guarantee: each guess that fails costs the ε of `check` and the μ of the noise. As μ² adds up, all answers together
-        are μ-GDP with μ² = failures·(μ_check² + 1/(n·σ)²), where μ_check = 2Φ⁻¹(e^ε/(1 + e^ε)), under `replace_one`.
+    Guarantee:
+        Each guess that fails costs the ε of `check` and the μ of the noise. As μ² adds up, all answers together are
+        μ-GDP with μ² = failures·(μ_check² + 1/(n·σ)²), where μ_check = 2Φ⁻¹(e^ε/(1 + e^ε)), under `replace_one`.
         Guesses that hold cost nothing more, however many. With probability 1 − chance all answers are within their
         half-widths: where a guess g holds, |g − q(S)|·n·STEPS < level + offset + ρ with the threshold's noise ρ alone,
         as the noise on a distance is never below 0, and there are `failures` draws of ρ at most; else the noise is
         Gaussian, `failures` times at most. From there on `generalisation.answers` and `generalisation.posterior`.
 
-    Args: people: n; failures: how many guesses may fail before it is over; check: of the distances, for one failure;
-        level: the threshold; both in steps of a sum; sigma: of the noise on a mean; besides: what else is released.
-    Source: Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015 (Science 349); the noise and its split are ours.
+    Args:
+        people: n.
+        failures: How many guesses may fail before it is over.
+        check: Of the distances, for one failure.
+        level: The threshold; both in steps of a sum.
+        sigma: Of the noise on a mean.
+        besides: What else is released.
+
+    Source:
+        Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015 (Science 349); the noise and its split are ours.
     """
 
     name: ClassVar[str] = "thresholdout"
@@ -70,7 +78,9 @@ class Thresholdout:
 
         Its promise holds for whatever this chooses.
 
-        Args: questions: how many are expected, which sets the threshold; guessed_from: the size of the training sample.
+        Args:
+            questions: How many are expected, which sets the threshold.
+            guessed_from: The size of the training sample.
         """
         expected = max(1, questions)
         spread = sqrt(0.25 / people + (0.25 / guessed_from if guessed_from else 0.0))

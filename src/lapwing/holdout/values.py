@@ -37,7 +37,8 @@ class Rows(Protocol):
 def people_of(data: Rows) -> int:
     """Return how many people there are.
 
-    Raises: InvalidParameter for what has no rows in order.
+    Raises:
+        InvalidParameter: For what has no rows in order.
     """
     if isinstance(data, str | bytes | dict | set | frozenset) or not hasattr(data, "__len__"):  # any kind of table
         raise InvalidParameter(
@@ -68,7 +69,8 @@ def asking(question: Question, data: Rows, people: int) -> Iterator[InSteps]:
     What is below the lower bound, and NaN and NULL, is the lower bound; what is above the upper one is that. A person
     for whom the question fails is at the lower bound, too.
 
-    Raises: QueryRefused for a question that fails on a row that nobody has.
+    Raises:
+        QueryRefused: For a question that fails on a row that nobody has.
     """
     formula = recorded(question, data)
     if formula is not None:

@@ -61,9 +61,10 @@ def mean(
 ) -> Check:
     """Compare the mean of many trials with its expectation; `deviation` is the standard deviation of one trial.
 
-    Args: largest: how far one trial is from its expectation at most, where what moves the mean is so rare that the
-        normal law does not hold yet. By Bernstein's inequality a mean is t or further away with probability at most
-        2e^(−L) for t = bL/3n + √((bL/3n)² + 2σ²L/n), b being the largest.
+    Args:
+        largest: How far one trial is from its expectation at most, where what moves the mean is so rare that the normal
+            law does not hold yet. By Bernstein's inequality a mean is t or further away with probability at most
+            2e^(−L) for t = bL/3n + √((bL/3n)² + 2σ²L/n), b being the largest.
     """
     reach = DEVIATIONS * deviation / sqrt(trials)
     if largest is not None:

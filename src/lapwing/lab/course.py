@@ -34,7 +34,8 @@ def protected_students(epsilon: Number, table: pa.Table | None = None, **named: 
 
     The keys of others are those that are in them, which no curator may say: the lesson says it for all who run it.
 
-    Args: named: what else `lapwing.protect` takes, such as `delta`; a budget of pure ε unless said otherwise.
+    Args:
+        **named: What else `lapwing.protect` takes, such as `delta`; a budget of pure ε unless said otherwise.
     """
     with TemporaryDirectory(prefix="lapwing-lab-") as folder:
         file = Path(folder) / "students.parquet"

@@ -48,7 +48,11 @@ MANY: Final = 5
 class Secret:
     """What is to be found out about Bob.
 
-    Args: column, figure: what is asked; value: how much Bob adds to it, if it is so; largest: its bound.
+    Args:
+        column: What is asked.
+        figure: What is asked.
+        value: How much Bob adds to it, if it is so.
+        largest: Its bound.
     """
 
     name: str

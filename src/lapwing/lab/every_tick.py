@@ -118,7 +118,11 @@ class _Sum:
 
     @classmethod
     def of(cls, law: Callable[[Errors], Errors], spread: float, number: int) -> Self:
-        """Add `number` of them up, by Fourier transforms. Args: spread: of one, to know how far to look."""
+        """Add `number` of them up, by Fourier transforms.
+
+        Args:
+            spread: Of one, to know how far to look.
+        """
         size = 1 << max(10, ceil(log2(80 * (spread + 1) * sqrt(number))))
         places: Errors = np.fft.fftfreq(size, 1 / size).astype(np.float64)
         probability = np.fft.ifft(np.fft.fft(law(places)) ** number).real

@@ -39,9 +39,16 @@ def columns(*names: str) -> Callable[..., Row]:
 class Settings:
     """How an experiment is run.
 
-    Args: epsilon, delta: instead of its own; against: what an attack is tried on; short: fewer repeats, for a quick
-        look; n, k, d, repetitions: instead of its own numbers of people, of answers, of dimensions and of repeats;
-        data: a table like that of `students`, instead of it. An experiment takes those that it names.
+    Args:
+        epsilon: Instead of its own.
+        delta: Instead of its own.
+        against: What an attack is tried on.
+        short: Fewer repeats, for a quick look.
+        n: Instead of its own numbers of people, of answers, of dimensions and of repeats.
+        k: As `n`.
+        d: As `n`.
+        repetitions: As `n`.
+        data: A table like that of `students`, instead of it. An experiment takes those that it names.
     """
 
     epsilon: Fraction | None = None
@@ -76,8 +83,12 @@ class Settings:
 class Finding:
     """What came of an experiment.
 
-    Args: rows: its table, of one shape; checks: predicted beside observed; plot: its chart; conclusion: what it shows,
-        in plain words; sample: what was repeated how often, and with which confidence the checks hold.
+    Args:
+        rows: Its table, of one shape.
+        checks: Predicted beside observed.
+        plot: Its chart.
+        conclusion: What it shows, in plain words.
+        sample: What was repeated how often, and with which confidence the checks hold.
     """
 
     rows: tuple[Row, ...]
@@ -112,9 +123,14 @@ class Finding:
 class Experiment:
     """One experiment of the lab.
 
-    Args: name: as it is called; title: what it asks, in one line; attack: whether it has targets; run: tries it out;
-        sizes: which of n, k, d and repetitions it takes, from where to where; takes_delta, takes_data: whether it takes
-        these.
+    Args:
+        name: As it is called.
+        title: What it asks, in one line.
+        attack: Whether it has targets.
+        run: Tries it out.
+        sizes: Which of n, k, d and repetitions it takes, from where to where.
+        takes_delta: Whether it takes these.
+        takes_data: Whether it takes these.
     """
 
     name: str

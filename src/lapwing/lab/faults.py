@@ -65,9 +65,13 @@ ONE_ANSWER: Final = "one answer for all"
 class Case:
     """Something that can fail by what one person holds.
 
-    Args: name: of what is asked; naive, lapwing: attack a world that is drawn anew, and return whether the guess was
-        right, and how many faults there were; most: how often any attack is right against Lapwing, at ε an answer;
-        solver: whether Lapwing's answer needs SciPy, and is left out where that is not installed.
+    Args:
+        name: Of what is asked.
+        naive: Attack a world that is drawn anew, and return whether the guess was right, and how many faults there
+            were.
+        lapwing: As `naive`.
+        most: How often any attack is right against Lapwing, at ε an answer.
+        solver: Whether Lapwing's answer needs SciPy, and is left out where that is not installed.
     """
 
     name: str
@@ -182,7 +186,8 @@ def proven_forest(pairs: frozenset[Pair]) -> int:
     A forest is at most as large as one without limits; and as the limits of those who are full together with a largest
     one among the others.
 
-    Raises: ArithmeticError if the forest that was found, edge by edge, is smaller than either.
+    Raises:
+        ArithmeticError: If the forest that was found, edge by edge, is smaller than either.
     """
     forest, full = _forest(pairs, LEVEL)
     among_others, _ = _forest(frozenset(pair for pair in pairs if not full & {*pair}), PEOPLE)

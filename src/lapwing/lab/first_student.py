@@ -19,7 +19,8 @@ _COUNT = "SELECT COUNT(*) AS n FROM students WHERE"
 class FirstStudent:
     """The first student, called Bob whatever the table, and how many use the same editor.
 
-    Args: table: with Bob in it.
+    Args:
+        table: With Bob in it.
     """
 
     table: pa.Table
@@ -31,8 +32,9 @@ class FirstStudent:
     def of(cls, data: pa.Table | None) -> Self:
         """Return the first student of a table, or of the course's.
 
-        Raises: InvalidParameter unless editor and day of birth are that student's alone, in a group that is large
-            enough for its counts to be shown with and without them.
+        Raises:
+            InvalidParameter: Unless editor and day of birth are that student's alone, in a group that is large enough
+                for its counts to be shown with and without them.
         """
         table = students() if data is None else data
         editor, born = table["editor"][0].as_py(), table["birth_date"][0].as_py()

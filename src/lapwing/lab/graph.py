@@ -64,8 +64,13 @@ Pair = tuple[int, int]
 class Planted:
     """A graph with the attacker's accounts in it, and what he knows: not which numbers they have.
 
-    Args: joined: the friends of each node; degrees, ties: of the accounts, in their order; alice, bob: who of them
-        befriended these; known: whether the two know each other.
+    Args:
+        joined: The friends of each node.
+        degrees: Of the accounts, in their order.
+        ties: Of the accounts, in their order.
+        alice: Who of them befriended these.
+        bob: Who of them befriended these.
+        known: Whether the two know each other.
     """
 
     joined: Sequence[frozenset[int]]

@@ -54,7 +54,10 @@ Integers = NDArray[np.int64]
 class Groups:
     """Random groups, one a question, and how the answers are decoded.
 
-    Args: members: A, a row a question; inverse: A⁺; weakest: the least singular value of A.
+    Args:
+        members: A, a row a question.
+        inverse: A⁺.
+        weakest: The least singular value of A.
     """
 
     members: Floats

@@ -95,12 +95,21 @@ def run(
 ) -> Finding:
     """Run one experiment.
 
-    Args: epsilon: instead of its own, above 0 and 20 at most; against: what an attack is tried on, `naive`,
-        `lapwing` or `both`; short: fewer repeats; n, k, d, repetitions, delta: instead of its own number of people, of
-        answers, of dimensions, of repeats, and δ; data: a table with the columns of `students`, instead of it. Each
-        experiment takes some of these: `experiments()[name].takes`.
-    Raises: InvalidParameter for an experiment that is not there, a figure out of range or that the experiment does not
-        take, an unknown target, or a table without a column that is needed.
+    Args:
+        epsilon: Instead of its own, above 0 and 20 at most.
+        against: What an attack is tried on, `naive`, `lapwing` or `both`.
+        short: Fewer repeats.
+        n: Instead of its own number of people, of answers, of dimensions, of repeats, and δ.
+        k: As `n`.
+        d: As `n`.
+        repetitions: As `n`.
+        delta: As `n`.
+        data: A table with the columns of `students`, instead of it. Each experiment takes some of these:
+            `experiments()[name].takes`.
+
+    Raises:
+        InvalidParameter: For an experiment that is not there, a figure out of range or that the experiment does not
+            take, an unknown target, or a table without a column that is needed.
     """
     by_name = experiments()
     if name not in by_name:

@@ -35,9 +35,12 @@ _AT_ONCE: Final = 250_000
 class SparseVector:
     """A published variant, and the two worlds and the outcome that give it away.
 
-    Args: threshold, answer: scales of the noises; 0 for none. one, other: answers in both worlds; the outcome is that
-        the first `below` are below, and all others above. told: whether the last answer is told with its noise, and
-        has to be within so much of 0.
+    Args:
+        threshold: Scales of the noises; 0 for none.
+        answer: Scales of the noises; 0 for none.
+        one: Answers in both worlds; the outcome is that the first `below` are below, and all others above.
+        other: As `one`.
+        told: Whether the last answer is told with its noise, and has to be within so much of 0.
     """
 
     name: str

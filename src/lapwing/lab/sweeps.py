@@ -24,8 +24,12 @@ _EPSILON: Final = re.compile(r",? ?(at )?ε = [0-9.e+-]+")
 def sweep(name: str, epsilons: Sequence[Number], **settings: Any) -> Finding:
     """Run one experiment at several ε, and draw what it predicted and observed by ε.
 
-    Args: epsilons: two to twenty, all different. settings: what else `run` takes.
-    Raises: InvalidParameter as `run` does, and for another number of ε.
+    Args:
+        epsilons: Two to twenty, all different.
+        **settings: What else `run` takes.
+
+    Raises:
+        InvalidParameter: As `run` does, and for another number of ε.
     """
     amounts = [exact(epsilon, "epsilon") for epsilon in epsilons]
     if not 2 <= len(amounts) <= MOST or len(set(amounts)) != len(amounts):

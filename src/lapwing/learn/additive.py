@@ -6,11 +6,13 @@ of the sums that follow are joined, which is post-processing. Then, column by co
 residuals in each group of bins are released, and the shape moves by sum/count: for a number by a step of Newton's
 method with the least curvature bound there is. Shapes are centred in the end, so that the intercept is the mean.
 
-Guarantee: one vector of counts, one number for the intercept and `rounds` vectors of sums for each column: each a
-clipped sum with its part of the price (`noisy_sums`). A row adds to one bin of the column, at most 1 in size, so that a
-person with K rows moves it by K at most.
-Source: Nori, Caruana, Bu, Shen and Kulkarni 2021 (DP-EBM, arXiv 2106.09680); here noise is exact and splits are not
-drawn.
+Guarantee:
+    One vector of counts, one number for the intercept and `rounds` vectors of sums for each column: each a clipped sum
+    with its part of the price (`noisy_sums`). A row adds to one bin of the column, at most 1 in size, so that a person
+    with K rows moves it by K at most.
+
+Source:
+    Nori, Caruana, Bu, Shen and Kulkarni 2021 (DP-EBM, arXiv 2106.09680); here noise is exact and splits are not drawn.
 """
 
 from collections.abc import Sequence
@@ -56,9 +58,15 @@ COUNTS: Final = Fraction(1, 5)
 class AdditiveModel:
     """Shapes of columns that are added up: of a number the target's mean, of two classes the logarithm of odds.
 
-    Guarantee: one loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
-    Args: rounds: over all columns; bins: of a number, before some are joined; clip: as how many rows one person counts
-        at most, None for all that there may be. scaler, categories: as `LinearRegression` has them.
+    Guarantee:
+        One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
+
+    Args:
+        rounds: Over all columns.
+        bins: Of a number, before some are joined.
+        clip: As how many rows one person counts at most, None for all that there may be.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     rounds: int = 4
@@ -87,7 +95,8 @@ class AdditiveModel:
     ) -> Self:
         """Train on all units; each call is charged. A target with two listed values is told apart, a number predicted.
 
-        Raises: as `LogisticRegression.fit`.
+        Raises:
+            LapwingError: As `LogisticRegression.fit`.
         """
         rounds, bins = (
             require_whole("rounds", self.rounds, most=100),

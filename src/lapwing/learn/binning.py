@@ -21,7 +21,9 @@ from lapwing.learn.unit_rows import GRID, Integers
 class Bins:
     """The bins of one column.
 
-    Args: features: one of a number, or one for each category, in order; place: of the first of them among all.
+    Args:
+        features: One of a number, or one for each category, in order.
+        place: Of the first of them among all.
     """
 
     column: str
@@ -71,5 +73,9 @@ def codes_of(bins: Sequence[Bins], matrix: Integers) -> Integers:
 
 
 def public_codes(features: Sequence[Feature], bins: Sequence[Bins], data: Data) -> Integers:
-    """Return the bins of public rows. Raises: as `matrix_of`."""
+    """Return the bins of public rows.
+
+    Raises:
+        LapwingError: As `matrix_of`.
+    """
     return codes_of(bins, np.rint(matrix_of(features, data) * GRID).astype(np.int64))

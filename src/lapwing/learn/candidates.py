@@ -54,8 +54,12 @@ _GROUPS: Final = (tuple, frozenset)
 def require_ready(place: int, candidate: Any, train: Callable[[Any], None], *, tried: str) -> None:
     """Refuse a candidate that cannot be copied, asked or trained, before anything is charged or read.
 
-    Args: train: in a session in which the first charge raises `WouldBeCharged`; tried: what it is to be, for errors.
-    Raises: InvalidParameter, and what else of ours the candidate raises.
+    Args:
+        train: In a session in which the first charge raises `WouldBeCharged`.
+        tried: What it is to be, for errors.
+
+    Raises:
+        LapwingError: What the candidate raises.
     """
     try:
         one, other = copy.deepcopy(candidate), copy.deepcopy(candidate)

@@ -9,7 +9,11 @@ from lapwing.learn.columns import Category, values_of
 
 
 def classes_of(column: Column) -> tuple[Category, ...]:
-    """Return the classes that a target has: its listed values. Raises: InvalidParameter if there are not two."""
+    """Return the classes that a target has: its listed values.
+
+    Raises:
+        InvalidParameter: If there are not two.
+    """
     classes = values_of(column)
     if len(classes) < 2:
         raise InvalidParameter(

@@ -41,7 +41,9 @@ class Feature:
     A number x of a column is (x − centre)/spread, where x is kept between centre − spread and centre + spread; of a
     column of categories it is 1 in the rows that have the category, else 0.
 
-    Args: column: its name in the catalog; step: of its values, if they are numbers.
+    Args:
+        column: Its name in the catalog.
+        step: Of its values, if they are numbers.
     """
 
     column: str
@@ -72,7 +74,11 @@ class Feature:
         return kept if self.centre == 0 else f"({kept} - {decimal(self.centre)})"
 
     def of(self, values: Sequence[Any]) -> Floats:
-        """Return what the model sees of public values. Raises: InvalidParameter for NULL, or what is no number."""
+        """Return what the model sees of public values.
+
+        Raises:
+            InvalidParameter: For NULL, or what is no number.
+        """
         if self.category is not None:
             return np.array([float(value == self.category) for value in values], dtype=np.float64)
         try:
@@ -99,10 +105,14 @@ def features_of(
 
     The first category has none, unless the column has `other`: rows of it are where all other features are 0.
 
-    Args: names: of columns; scaler: by whose figures numbers are centred and scaled, instead of the catalog's bounds;
-        categories: which numbers with `values` are categories too; all_categories: whether the first value has a
-        feature too.
-    Raises: InvalidParameter for a column that the catalog does not have, or neither bounds nor lists values of.
+    Args:
+        names: Of columns.
+        scaler: By whose figures numbers are centred and scaled, instead of the catalog's bounds.
+        categories: Which numbers with `values` are categories too.
+        all_categories: Whether the first value has a feature too.
+
+    Raises:
+        InvalidParameter: For a column that the catalog does not have, or neither bounds nor lists values of.
     """
     if isinstance(names, str) or not names or len(set(names)) != len(names):
         raise InvalidParameter(
@@ -124,7 +134,11 @@ def features_of(
 
 
 def column_of(table: Table, name: str) -> Column:
-    """Return a column by name. Raises: InvalidParameter if the catalog has none of that name."""
+    """Return a column by name.
+
+    Raises:
+        InvalidParameter: If the catalog has none of that name.
+    """
     column = table.column(name) if isinstance(name, str) else None
     if column is None:
         there = ", ".join(column.name for column in table.columns)
@@ -161,7 +175,11 @@ def values_of(column: Column) -> tuple[Category, ...]:
 
 
 def table_of(catalog: Catalog, name: str) -> Table:
-    """Return a protected table by name. Raises: InvalidParameter if there is none."""
+    """Return a protected table by name.
+
+    Raises:
+        InvalidParameter: If there is none.
+    """
     for table in catalog.tables:
         if table.name == name:
             return table
@@ -172,14 +190,19 @@ def table_of(catalog: Catalog, name: str) -> Table:
 def matrix_of(features: Sequence[Feature], data: Data) -> Floats:
     """Return public rows as a model sees them, a row each.
 
-    Raises: InvalidParameter if a column is missing, or holds what is no value of it.
+    Raises:
+        InvalidParameter: If a column is missing, or holds what is no value of it.
     """
     columns = {feature.column: column_in(data, feature.column) for feature in features}
     return np.column_stack([feature.of(columns[feature.column]) for feature in features])
 
 
 def column_in(data: Data, name: str) -> list[Any]:
-    """Return a column of public rows as a list. Raises: InvalidParameter if it is not there."""
+    """Return a column of public rows as a list.
+
+    Raises:
+        InvalidParameter: If it is not there.
+    """
     try:
         found = [row[name] for row in data] if isinstance(data, list | tuple) else data[name]  # type: ignore[call-overload]
     except (KeyError, TypeError, IndexError):
@@ -198,7 +221,8 @@ def quoted(name: str) -> str:
 def decimal(value: Fraction) -> str:
     """Write a number; all that are written are steps of a column, hence finite decimals, or were made so.
 
-    Raises: InvalidParameter for one that has no end.
+    Raises:
+        InvalidParameter: For one that has no end.
     """
     for places in range(61):
         if (value * 10**places).denominator == 1:

@@ -35,7 +35,8 @@ G is the inverse of g; a symmetric trade-off is given by its δ at all ε ≥ 0 
 last c it falls faster. Integrals are sums over cells of the largest value that the parts have in each; what doubles
 round is less than the slack that is added. Composition of all M tries gives κ = √M, which is never exceeded.
 
-Source: the pair of curves is ours; Papernot and Steinke 2022 bound Rényi divergences of the same best.
+Source:
+    The pair of curves is ours; Papernot and Steinke 2022 bound Rényi divergences of the same best.
 """
 
 from fractions import Fraction
@@ -63,7 +64,8 @@ _PARTS: Final = 1_000
 def factor_up(weights: tuple[int, ...]) -> Fraction:
     """Return a κ with which the best of N tries that are μ-GDP is κμ-GDP, in thousandths, rounded up.
 
-    Args: weights: the chances of N = 1, 2, … M, as whole numbers of the same unit.
+    Args:
+        weights: The chances of N = 1, 2, … M, as whole numbers of the same unit.
     """
     most = Fraction(isqrt(len(weights) * _PARTS**2 - 1) + 1, _PARTS)
     if len(weights) == 1:

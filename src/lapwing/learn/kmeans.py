@@ -7,8 +7,11 @@ the
 data: what it releases is a sketch of the rows, in which the centres to go on with are found by post-processing. A
 vector with more clusters costs no more, as a row adds to one of them.
 
-Guarantee: `steps` vectors, each a clipped sum with its part of the price (`noisy_sums`).
-Source: Blum, Dwork, McSherry and Nissim 2005; Su, Cao, Li, Bertino and Jin 2016 (where to begin).
+Guarantee:
+    `steps` vectors, each a clipped sum with its part of the price (`noisy_sums`).
+
+Source:
+    Blum, Dwork, McSherry and Nissim 2005; Su, Cao, Li, Bertino and Jin 2016 (where to begin).
 """
 
 from collections.abc import Sequence
@@ -40,10 +43,15 @@ CELLS: Final = 8
 class KMeans:
     """Centres of clusters of rows.
 
-    Guarantee: one loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
-    Args: clusters: how many; steps: of Lloyd's algorithm, the first of which finds where to begin; clip: as how many
-        rows one person counts at most, about, None for all that there may be. scaler, categories: as `LinearRegression`
-        has them.
+    Guarantee:
+        One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
+
+    Args:
+        clusters: How many.
+        steps: Of Lloyd's algorithm, the first of which finds where to begin.
+        clip: As how many rows one person counts at most, about, None for all that there may be.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     clusters: int = 3
@@ -66,7 +74,11 @@ class KMeans:
         where: str | None = None,
         label: str = "find clusters",
     ) -> Self:
-        """Train on all units; each call is charged. Raises: as `LogisticRegression.fit`."""
+        """Train on all units; each call is charged.
+
+        Raises:
+            LapwingError: As `LogisticRegression.fit`.
+        """
         clusters, steps = (
             require_whole("clusters", self.clusters, most=100),
             require_whole("steps", self.steps, least=2),

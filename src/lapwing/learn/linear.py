@@ -11,7 +11,8 @@ e and E is a known multiple of one independent noise, so that the variance follo
 place of θ_λ in them, which is an approximation. The interval is of what the data hold, not of the population they came
 from.
 
-Source: Wang 2018 (AdaSSP, arXiv 1803.02596), from which the choice of λ differs: there λ_min is bought by itself.
+Source:
+    Wang 2018 (AdaSSP, arXiv 1803.02596), from which the choice of λ differs: there λ_min is bought by itself.
 """
 
 import math
@@ -50,8 +51,11 @@ if TYPE_CHECKING:
 class LinearModel:
     """A line through noisy moments: public.
 
-    Args: solution: of (1, z), scaled; ridge: λ; deviations: of the noise in the intercept and the slopes, in units of
-        the data; laplace: whether it is made of Laplace noises.
+    Args:
+        solution: Of (1, z), scaled.
+        ridge: λ.
+        deviations: Of the noise in the intercept and the slopes, in units of the data.
+        laplace: Whether it is made of Laplace noises.
     """
 
     features: tuple[Feature, ...]
@@ -143,10 +147,13 @@ def _r_squared(whole: Floats, solution: Floats) -> float:
 class LinearRegression:
     """Least squares, or ridge regression, by noisy moments.
 
-    Guarantee: that of one question with the same price. Neighbours and unit are the catalog's.
-    Args: alpha: the least penalty on the slopes, of scaled features (−1 … 1); noise may need a larger one. scaler: by
-        whose released figures features are scaled, instead of the catalog's bounds; categories: which numbers with
-        `values` are categories.
+    Guarantee:
+        That of one question with the same price. Neighbours and unit are the catalog's.
+
+    Args:
+        alpha: The least penalty on the slopes, of scaled features (−1 … 1); noise may need a larger one.
+        scaler: By whose released figures features are scaled, instead of the catalog's bounds.
+        categories: Which numbers with `values` are categories.
     """
 
     alpha: float = 0.0
@@ -168,8 +175,13 @@ class LinearRegression:
     ) -> Self:
         """Buy the moments and solve for the target, a column of numbers. The same again is free.
 
-        Args: features: columns of numbers with bounds, or of categories with values; where: a condition on rows.
-        Raises: as `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged then.
+        Args:
+            features: Columns of numbers with bounds, or of categories with values.
+            where: A condition on rows.
+
+        Raises:
+            LapwingError: As `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged
+                then.
         """
         alpha, rows = require_number("alpha", self.alpha), table_of(session.catalog, table)
         found = features_of(rows, features, scaler=self.scaler, categories=self.categories)

@@ -7,9 +7,12 @@ all one noisy matrix Σ (1, x)(1, x)ᵀ is released: a quarter of it bounds the 
 and Lindsay 1988), so that H⁻¹g with H = ¼Σ(1, x)(1, x)ᵀ + λ is a step that never overshoots, and a few steps are
 enough: fewer steps have less noise each. The answer is the mean of the later weights.
 
-Guarantee: one matrix and `steps` gradients, each a clipped sum with its part of the price (`noisy_sums`). Steps are
-taken on all units: no sampling, and no amplification to be accounted for.
-Source: Bassily, Smith and Thakurta 2014 and Song, Chaudhuri and Sarwate 2013 (gradient descent with noise).
+Guarantee:
+    One matrix and `steps` gradients, each a clipped sum with its part of the price (`noisy_sums`). Steps are taken on
+    all units: no sampling, and no amplification to be accounted for.
+
+Source:
+    Bassily, Smith and Thakurta 2014 and Song, Chaudhuri and Sarwate 2013 (gradient descent with noise).
 """
 
 import math
@@ -61,10 +64,16 @@ CURVATURE: Final = Fraction(1, 5)
 class LogisticRegression:
     """Logistic regression between two classes.
 
-    Guarantee: one loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
-    Args: penalty: λ on the squared slopes, as a share of the number of rows; noise adds to it. steps: of descent; clip:
-        what a unit's gradient is shortened to, all its rows together, where one row's is about √(features)/2; None
-        takes this. scaler, categories: as `LinearRegression` has them.
+    Guarantee:
+        One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
+
+    Args:
+        penalty: λ on the squared slopes, as a share of the number of rows; noise adds to it.
+        steps: Of descent.
+        clip: What a unit's gradient is shortened to, all its rows together, where one row's is about √(features)/2;
+            None takes this.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     penalty: float = 1e-4
@@ -91,8 +100,9 @@ class LogisticRegression:
     ) -> Self:
         """Train on all units; each call is charged. The second of the target's two values is what is told.
 
-        Raises: as `Session.spend` and, for what cannot be used, InvalidParameter; nothing is charged then. EngineFault
-            (charged).
+        Raises:
+            LapwingError: As `Session.spend` and, for what cannot be used, InvalidParameter; nothing is charged then.
+            EngineFault: If the question fails after its charge. It is charged.
         """
         penalty, steps = require_number("penalty", self.penalty), require_whole("steps", self.steps)
         what = target_reading(
@@ -153,7 +163,9 @@ class LogisticRegression:
 def descend(units: UnitRows, releases: Releases, *, penalty: float, steps: int, length: float, places: int) -> Floats:
     """Return weights of (1, x): released numbers alone decide about them.
 
-    Args: length: what a unit's gradient is shortened to; places: the most rows of a unit.
+    Args:
+        length: What a unit's gradient is shortened to.
+        places: The most rows of a unit.
     """
     matrix = np.concatenate([np.full((units.features.shape[0], 1), GRID), units.features], axis=1)
     size, bound = matrix.shape[1], max(1, round(length * GRID * GRID))

@@ -6,13 +6,16 @@ candidate predicts the target of every row, and its score is the number of rows 
 near it comes), as a whole number; a row without a prediction adds 0 (`predictions`). *By tries* (`random_stopping`):
 the price does not depend on how many candidates there are, only on how it is drawn how often one of them is tried.
 
-Guarantee: the losses of training and of the choice add up to the price at most. A person with K rows moves every score
-by 0 to K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). That
-holds for whatever candidates predict, as a prediction is a function of the person's rows and of released models, and a
-failing one adds 0. *Training* of a candidate of one's own must be private for the part of the price that it gets, its
-failures included, which it is if it asks the session that it is handed and nothing else; and it must not keep state
-that changes across its copies, or outside of them: `candidates` says what of this is enforced.
-Source: McSherry and Talwar 2007.
+Guarantee:
+    The losses of training and of the choice add up to the price at most. A person with K rows moves every score by 0 to
+    K, all in the same direction, by presence: the exponential mechanism with range K (2K by replacement). That holds
+    for whatever candidates predict, as a prediction is a function of the person's rows and of released models, and a
+    failing one adds 0. *Training* of a candidate of one's own must be private for the part of the price that it gets,
+    its failures included, which it is if it asks the session that it is handed and nothing else; and it must not keep
+    state that changes across its copies, or outside of them: `candidates` says what of this is enforced.
+
+Source:
+    McSherry and Talwar 2007.
 """
 
 from collections.abc import Sequence
@@ -58,13 +61,17 @@ class Candidate(Protocol):
 class ModelSelection:
     """The best of several models.
 
-    Guarantee: the price, of training all and of choosing. Neighbours and unit are the catalog's.
-    Args: candidates: estimators with a target, at most 50; choice: the part of the price that pays for the choice.
+    Guarantee:
+        The price, of training all and of choosing. Neighbours and unit are the catalog's.
+
+    Args:
+        candidates: Estimators with a target, at most 50.
+        choice: The part of the price that pays for the choice.
         tries: None divides the price, and fits all of them in place. A number M takes the best of a secret number of
-        tries, at most M, of copies: each costs 1/(2 + eta) of the price in a pure ledger, and in others, where tries
-        have Gaussian noise, 1/κ² of it (`gaussian_tries`). eta: 0, 1, … 5, of how many tries count: with
-        0 about M/ln M of them on average, with 1 half of M. `score_` is then how many rows the chosen one tells
-        rightly, with noise.
+            tries, at most M, of copies: each costs 1/(2 + eta) of the price in a pure ledger, and in others, where
+            tries have Gaussian noise, 1/κ² of it (`gaussian_tries`).
+        eta: 0, 1, … 5, of how many tries count: with 0 about M/ln M of them on average, with 1 half of M. `score_` is
+            then how many rows the chosen one tells rightly, with noise.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -89,8 +96,9 @@ class ModelSelection:
     ) -> Self:
         """Train all candidates and choose one; each call is charged.
 
-        Raises: InvalidParameter for a candidate that fails whatever the rows are, and BudgetExhausted if the whole
-            price is not there (nothing is charged then); else as the candidates' `fit`.
+        Raises:
+            InvalidParameter: For a candidate that fails whatever the rows are, and BudgetExhausted if the whole price
+                is not there (nothing is charged then); else as the candidates' `fit`.
         """
         choice = Fraction(str(self.choice)) if isinstance(self.choice, float) else Fraction(self.choice)
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES or not 0 < choice < 1:

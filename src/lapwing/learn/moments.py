@@ -1,7 +1,8 @@
 """Noisy moments: how many rows there are, and the sums, squares and products of their features, as one question.
 
-Guarantee: everything is one SELECT COUNT, SUM … that `Session.sql` answers: bounded unit by unit, priced, charged
-before any row is read, and found again for nothing. What is computed here is post-processing of released numbers.
+Guarantee:
+    Everything is one SELECT COUNT, SUM … that `Session.sql` answers: bounded unit by unit, priced, charged before any
+    row is read, and found again for nothing. What is computed here is post-processing of released numbers.
 """
 
 import math
@@ -41,8 +42,9 @@ class Moments:
         features: of which they are.
         count: the number of rows, at least 1. sums: of each feature; products: of each pair, symmetric.
         deviations: the standard deviation of the noise of every released number, each independent of the others.
-        sum_places, product_places: which released number each sum and product is; −1 of one that is 0 by itself. The
+        sum_places: which released number each sum and product is; −1 of one that is 0 by itself. The
             count is number 0.
+        product_places: As `sum_places`.
         laplace: whether the noise is Laplace's, whose tails are longer.
     """
 
@@ -108,7 +110,11 @@ def noisy_moments(
 ) -> Moments:
     """Buy the moments of features, with these products beside each one's own square.
 
-    Guarantee, Raises: as `Session.sql`.
+    Guarantee:
+        As `Session.sql`.
+
+    Raises:
+        LapwingError: As `Session.sql`.
     """
     columns, sum_places, product_places = _measures(features, products=products)
     answer = session.sql(question_of(features, table, where, products=products), epsilon=epsilon, label=label)

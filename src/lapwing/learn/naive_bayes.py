@@ -1,8 +1,9 @@
 """Naive Bayes on noisy counts and moments, class by class.
 
-Guarantee: what is bought are questions, `SELECT class, COUNT(*), SUM(z), SUM(z²) … GROUP BY class` or a batch of
-`SELECT class, category, COUNT(*) … GROUP BY class, category`, each of public keys: bounded unit by unit, charged before
-any row is read. The rest is post-processing.
+Guarantee:
+    What is bought are questions, `SELECT class, COUNT(*), SUM(z), SUM(z²) … GROUP BY class` or a batch of `SELECT
+    class, category, COUNT(*) … GROUP BY class, category`, each of public keys: bounded unit by unit, charged before any
+    row is read. The rest is post-processing.
 """
 
 import math
@@ -48,8 +49,11 @@ LEAST_VARIANCE = 1e-3
 class GaussianNB:
     """Gaussian naive Bayes: in each class every number has a mean and a variance of its own.
 
-    Guarantee: that of one question with the same price. Neighbours and unit are the catalog's.
-    Args: scaler: by whose released figures numbers are kept within a range, instead of the catalog's bounds.
+    Guarantee:
+        That of one question with the same price. Neighbours and unit are the catalog's.
+
+    Args:
+        scaler: By whose released figures numbers are kept within a range, instead of the catalog's bounds.
     """
 
     scaler: "StandardScaler | None" = None
@@ -74,7 +78,9 @@ class GaussianNB:
     ) -> Self:
         """Buy counts and moments of columns of numbers by class. The same again is free.
 
-        Raises: as `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged then.
+        Raises:
+            LapwingError: As `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged
+                then.
         """
         rows = table_of(session.catalog, table)
         require_other(target, features)
@@ -134,8 +140,11 @@ class GaussianNB:
 class CategoricalNB:
     """Naive Bayes of categories: in each class every category of a column has a probability of its own.
 
-    Guarantee: that of a batch of questions with the same price, measured together in gdp and zcdp ledgers.
-    Args: alpha: added to every noisy count, from 0 upwards.
+    Guarantee:
+        That of a batch of questions with the same price, measured together in gdp and zcdp ledgers.
+
+    Args:
+        alpha: Added to every noisy count, from 0 upwards.
     """
 
     alpha: float = 1.0
@@ -160,7 +169,9 @@ class CategoricalNB:
     ) -> Self:
         """Buy counts of categories by class. The same again is free.
 
-        Raises: as `Session.batch`, and InvalidParameter for columns that cannot be used; nothing is charged then.
+        Raises:
+            LapwingError: As `Session.batch`, and InvalidParameter for columns that cannot be used; nothing is charged
+                then.
         """
         alpha, rows = require_number("alpha", self.alpha), table_of(session.catalog, table)
         require_other(target, features)

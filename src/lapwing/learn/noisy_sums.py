@@ -5,12 +5,13 @@ and of what was released before, as exact integers. `clip` shortens a vector to 
 C/r and rounded toward zero, where r is the whole number at or above the length. Rounding toward zero makes no entry
 longer, so that ‖clip(v)‖ ≤ C·‖v‖/r ≤ C, exactly. (To nearest could pass C.) The noise is added afterwards, to the sum.
 
-Guarantee: neighbours that differ by a unit's presence move f by clip(v_u), at most C; by replacement by at most 2C. All
-else is bit by bit the same: v_u are integers, and sums of integers do not depend on the order. With noise round(N(0,
-σ²)) on every entry a release is (C/σ)-GDP, and (C²/2σ²)-zCDP (`mechanisms.rounded_gaussian`). A list of them, each
-chosen in the light of those before, is √Σ(C_i/σ_i)²-GDP, ρ adding up likewise (Dong, Roth and Su 2022, theorem 4; Bun
-and Steinke 2016, lemma 2.3). So σ_i is chosen for a part of the loss, and the parts add up to at most 1. `Releases` has
-so many parts and no more: a release that was not paid is refused.
+Guarantee:
+    Neighbours that differ by a unit's presence move f by clip(v_u), at most C; by replacement by at most 2C. All else
+    is bit by bit the same: v_u are integers, and sums of integers do not depend on the order. With noise round(N(0,
+    σ²)) on every entry a release is (C/σ)-GDP, and (C²/2σ²)-zCDP (`mechanisms.rounded_gaussian`). A list of them, each
+    chosen in the light of those before, is √Σ(C_i/σ_i)²-GDP, ρ adding up likewise (Dong, Roth and Su 2022, theorem 4;
+    Bun and Steinke 2016, lemma 2.3). So σ_i is chosen for a part of the loss, and the parts add up to at most 1.
+    `Releases` has so many parts and no more: a release that was not paid is refused.
 """
 
 from fractions import Fraction
@@ -55,8 +56,10 @@ def root_up(squares: Integers) -> Integers:
 class Releases:
     """Releases that are paid: vectors that leave, each with the noise that its part of the loss asks for.
 
-    Args: loss: what was charged for all; parts: of each kind of release how often it is used and its part of the loss
-        each time, together at most 1; replaced: whether neighbours replace a unit.
+    Args:
+        loss: What was charged for all.
+        parts: Of each kind of release how often it is used and its part of the loss each time, together at most 1.
+        replaced: Whether neighbours replace a unit.
     """
 
     def __init__(
@@ -81,9 +84,13 @@ class Releases:
     def release(self, name: str, rows: UnitRows, contributions: Integers, *, reach: int, bound: int) -> Integers:
         """Return the sum over units of what their rows contribute together, clipped unit by unit, with noise.
 
-        Args: contributions: a whole vector of each row; reach: what no entry of a unit's sum passes, by the meaning of
-            these numbers; bound: of the length of a unit's vector, in the same parts.
-        Raises: BudgetExhausted if no such release is left.
+        Args:
+            contributions: A whole vector of each row.
+            reach: What no entry of a unit's sum passes, by the meaning of these numbers.
+            bound: Of the length of a unit's vector, in the same parts.
+
+        Raises:
+            BudgetExhausted: If no such release is left.
         """
         size = contributions.shape[1]
         self._take(name, size, reach, bound)
@@ -96,8 +103,11 @@ class Releases:
     ) -> Integers:
         """Return what `release` does of long vectors with few entries that are not 0.
 
-        Args: codes: of each row some places below `size`; values: what the row adds at each of them; reach, bound: as
-            in `release`.
+        Args:
+            codes: Of each row some places below `size`.
+            values: What the row adds at each of them.
+            reach: As in `release`.
+            bound: As in `release`.
         """
         self._take(name, size, reach, bound)
         units = np.repeat(np.arange(rows.starts.size), rows.sizes)

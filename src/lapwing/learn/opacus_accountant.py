@@ -5,11 +5,15 @@ too late to charge, since by then rows were read. So all steps are reserved when
 (`Session.reserve`), and each step takes one of them. A step that was not reserved, or with less noise or a larger
 sample than was, raises; Opacus then leaves the weights as they are.
 
-Guarantee: what was charged covers the steps that were counted, if each is a Gaussian mechanism with at least this noise
-on a Poisson sample of units with at most this rate. Whether it is, is up to Opacus and to whoever feeds it: its noise
-is floating point, its samples are of rows (one row must be a person), and clipping, loaders without Poisson samples and
-what else looks at rows are outside of what an accountant sees. `deep.NetworkClassifier` sees to all of it by itself.
-Source: the interface is Opacus' `IAccountant`; Opacus itself is not needed to make one of these.
+Guarantee:
+    What was charged covers the steps that were counted, if each is a Gaussian mechanism with at least this noise on a
+    Poisson sample of units with at most this rate. Whether it is, is up to Opacus and to whoever feeds it: its noise is
+    floating point, its samples are of rows (one row must be a person), and clipping, loaders without Poisson samples
+    and what else looks at rows are outside of what an accountant sees. `deep.NetworkClassifier` sees to all of it by
+    itself.
+
+Source:
+    The interface is Opacus' `IAccountant`; Opacus itself is not needed to make one of these.
 """
 
 from collections import OrderedDict
@@ -43,10 +47,18 @@ class NoisyOptimizer(Protocol):
 class OpacusAccountant:
     """An accountant for Opacus whose steps are paid before the first: `engine.accountant = OpacusAccountant(…)`.
 
-    Guarantee: one (μ, δ), or loss in the ledger's measure, charged durably when it is made.
-    Args: noise_multiplier: σ in clips; sample_rate: of the Poisson samples, 1/len(data_loader) in Opacus; steps: how
-        many; delta: of the ledger's `delta_keys`, above 0 in a gdp ledger for samples; label: for the history.
-    Raises: as `Session.reserve`; nothing is charged then.
+    Guarantee:
+        One (μ, δ), or loss in the ledger's measure, charged durably when it is made.
+
+    Args:
+        noise_multiplier: σ in clips.
+        sample_rate: Of the Poisson samples, 1/len(data_loader) in Opacus.
+        steps: How many.
+        delta: Of the ledger's `delta_keys`, above 0 in a gdp ledger for samples.
+        label: For the history.
+
+    Raises:
+        LapwingError: As `Session.reserve`; nothing is charged then.
     """
 
     def __init__(
@@ -79,7 +91,8 @@ class OpacusAccountant:
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Count a step.
 
-        Raises: BudgetExhausted for a step beyond those that were paid, or that loses more than they do.
+        Raises:
+            BudgetExhausted: For a step beyond those that were paid, or that loses more than they do.
         """
         sigma, rate = exact(noise_multiplier, "noise_multiplier"), exact(sample_rate, "sample_rate")
         if sigma < self._sigma or not 0 < rate <= self._rate:
@@ -140,7 +153,8 @@ class OpacusAccountant:
     def load_state_dict(self, state_dict: MutableMapping[str, Any]) -> None:
         """Take up what was counted before, by an accountant that paid for it; this one's steps stay as they are.
 
-        Raises: ValueError, as Opacus' accountants do, for what none of these has saved.
+        Raises:
+            ValueError: As Opacus' accountants do, for what none of these has saved.
         """
         if not state_dict or "history" not in state_dict or state_dict.get("mechanism") != NAME:
             raise ValueError("The state is none of an OpacusAccountant: it needs its history and its mechanism.")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def paid_session(session: Session, budget: Budget, part: Loss, *, ends: bool = False) -> Session:
     """Return a session that spends a part of what was charged, with a budget of its own.
 
-    Args: ends: whether the first charge raises `WouldBeCharged`, so that nothing private is read.
+    Args:
+        ends: Whether the first charge raises `WouldBeCharged`, so that nothing private is read.
     """
     access = access_of(session)
     ledger = cast("Ledger", _PaidBefore(access.ledger.seen(), part, ends=ends))

@@ -19,7 +19,11 @@ def parameters(estimator: Any) -> dict[str, Any]:
 
 
 def changed(estimator: Estimator, values: dict[str, Any]) -> Estimator:
-    """Set parameters of an estimator, and return it. Raises: InvalidParameter for a name that it does not have."""
+    """Set parameters of an estimator, and return it.
+
+    Raises:
+        InvalidParameter: For a name that it does not have.
+    """
     there = parameters(estimator)
     for name, value in values.items():
         if name not in there:
@@ -29,7 +33,11 @@ def changed(estimator: Estimator, values: dict[str, Any]) -> Estimator:
 
 
 def require_fit(estimator: Any, attribute: str) -> Any:
-    """Return what fitting found. Raises: InvalidParameter if the estimator was not fit."""
+    """Return what fitting found.
+
+    Raises:
+        InvalidParameter: If the estimator was not fit.
+    """
     found = getattr(estimator, attribute, None)
     if found is None:
         raise InvalidParameter(f"This {type(estimator).__name__} has not been fit; call fit first.")
@@ -37,7 +45,11 @@ def require_fit(estimator: Any, attribute: str) -> Any:
 
 
 def require_number(name: str, value: Any, *, least: float = 0, open_end: bool = False) -> float:
-    """Return a parameter as a float. Raises: InvalidParameter unless it is a finite number from `least` upwards."""
+    """Return a parameter as a float.
+
+    Raises:
+        InvalidParameter: Unless it is a finite number from `least` upwards.
+    """
     number = None if isinstance(value, bool) or not isinstance(value, int | float | Fraction) else float(value)
     if number is None or not least <= number < float("inf") or (open_end and number == least):
         raise InvalidParameter(
@@ -48,7 +60,11 @@ def require_number(name: str, value: Any, *, least: float = 0, open_end: bool = 
 
 
 def require_whole(name: str, value: Any, *, least: int = 1, most: int = 1_000) -> int:
-    """Return a parameter as an int. Raises: InvalidParameter unless it is a whole number in its range."""
+    """Return a parameter as an int.
+
+    Raises:
+        InvalidParameter: Unless it is a whole number in its range.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidParameter(
             f"{name} is {value!r:.60}; it must be a whole number from {least} to {most}. Nothing was charged."

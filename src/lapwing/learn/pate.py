@@ -5,17 +5,18 @@ are trained without noise, and never leave. Each votes for a class of every publ
 counted, the counts get noise, and the class with most is the row's label. A student is trained on these labels: it is
 public.
 
-Guarantee: the price, for whatever teachers are, as each is a function of its own people: each is made, trained and
-asked in a process of its own, which starts from the same state (`isolation`), and one that fails, in whatever way,
-votes for the first class on every row. Take any neighbours,
-and give everybody whom both have the same teacher in both; one who takes another's place gets the other's teacher,
-which has the same chance. Then one teacher alone may differ. On each of m rows it takes one vote from a class and gives
-it to another, so that all counts together move by √(2m) in L2 and 2m in L1, by presence and by replacement alike. They
-are one vector, released with noise for that distance; all else is post-processing, which is why noisy counts are
-released, too. The cost is what it is, however well teachers agree: a cost by how clear votes were would be private
-itself.
+Guarantee:
+    The price, for whatever teachers are, as each is a function of its own people: each is made, trained and asked in a
+    process of its own, which starts from the same state (`isolation`), and one that fails, in whatever way, votes for
+    the first class on every row. Take any neighbours, and give everybody whom both have the same teacher in both; one
+    who takes another's place gets the other's teacher, which has the same chance. Then one teacher alone may differ. On
+    each of m rows it takes one vote from a class and gives it to another, so that all counts together move by √(2m) in
+    L2 and 2m in L1, by presence and by replacement alike. They are one vector, released with noise for that distance;
+    all else is post-processing, which is why noisy counts are released, too. The cost is what it is, however well
+    teachers agree: a cost by how clear votes were would be private itself.
 
-Source: Papernot et al. 2017 and 2018 (PATE), whose data-dependent accounting is left out.
+Source:
+    Papernot et al. 2017 and 2018 (PATE), whose data-dependent accounting is left out.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,13 +99,17 @@ class LeastSquares:
 class PATE:
     """A student of teachers who vote on the classes of public rows.
 
-    Guarantee: one loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
-    Args: inputs: public rows with the features, or rows that were paid for, as a synthetic table's; each costs.
-        teachers: how many, from 2: with more, noise hides fewer votes, and each has fewer people to learn from.
-        teacher, student: make a classifier with `fit(features, classes)` and `predict(features)`, as scikit-learn's
-        are. A teacher lives in a process of its own, for an hour of a processor at most. None takes a line for each
-        class. scaler, categories: as
-        `LinearRegression` has them.
+    Guarantee:
+        One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
+
+    Args:
+        inputs: Public rows with the features, or rows that were paid for, as a synthetic table's; each costs.
+        teachers: How many, from 2: with more, noise hides fewer votes, and each has fewer people to learn from.
+        teacher: Make a classifier with `fit(features, classes)` and `predict(features)`, as scikit-learn's are. A
+            teacher lives in a process of its own, for an hour of a processor at most. None takes a line for each class.
+        student: As `teacher`.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     inputs: Data
@@ -133,8 +138,9 @@ class PATE:
     ) -> Self:
         """Train teachers, buy their votes, and train the student; each call is charged.
 
-        Raises: as `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then); EngineFault
-            (charged).
+        Raises:
+            LapwingError: As `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then).
+            EngineFault: If the question fails after its charge. It is charged.
         """
         teachers = require_whole("teachers", self.teachers, least=2, most=MOST_TEACHERS)
         what = target_reading(
@@ -194,7 +200,9 @@ def votes(isolated: Isolated, units: UnitRows, assigned: Integers, teachers: int
 
     A teacher that fails votes for the first class on every input, and one whose vote is no class does so on that input.
 
-    Args: isolated: a teacher, as `teacher_of` makes it; shape: how many inputs and classes there are.
+    Args:
+        isolated: A teacher, as `teacher_of` makes it.
+        shape: How many inputs and classes there are.
     """
     inputs, classes = shape
     owners, found, everywhere = np.repeat(assigned, units.sizes), np.zeros(shape, dtype=np.int64), np.arange(inputs)

@@ -1,7 +1,10 @@
 """Principal components of a noisy covariance matrix.
 
-Guarantee: the moments are one question (`moments`); eigenvalues and vectors are post-processing of its answer.
-Source: Dwork, Talwar, Thakurta and Zhang 2014 (Analyze Gauss), but with each entry's own noise and exact integers.
+Guarantee:
+    The moments are one question (`moments`); eigenvalues and vectors are post-processing of its answer.
+
+Source:
+    Dwork, Talwar, Thakurta and Zhang 2014 (Analyze Gauss), but with each entry's own noise and exact integers.
 """
 
 from collections.abc import Sequence
@@ -26,9 +29,13 @@ if TYPE_CHECKING:
 class PCA:
     """The directions in which scaled features vary most.
 
-    Guarantee: that of one question with the same price. Neighbours and unit are the catalog's.
-    Args: components: how many directions, at most as many as there are features; scaler, categories: as
-        `LinearRegression` has them.
+    Guarantee:
+        That of one question with the same price. Neighbours and unit are the catalog's.
+
+    Args:
+        components: How many directions, at most as many as there are features.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     components: int = 2
@@ -53,7 +60,9 @@ class PCA:
     ) -> Self:
         """Buy the moments of columns and find their components. The same again is free.
 
-        Raises: as `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged then.
+        Raises:
+            LapwingError: As `Session.sql`, and InvalidParameter for columns that cannot be used; nothing is charged
+                then.
         """
         rows = table_of(session.catalog, table)
         found = features_of(rows, features, scaler=self.scaler, categories=self.categories)

@@ -68,7 +68,8 @@ class Predicting(Protocol):
 def row_local(own: Own, check: Check | None = None) -> Own:
     """Register a type of ours: of models whose predictions are proven above, or of values that such a model holds.
 
-    Args: check: tells whether what a model of this type predicts with is ours; None looks at its fields.
+    Args:
+        check: Tells whether what a model of this type predicts with is ours; None looks at its fields.
     """
     _OWN_TYPES[own] = check or _holds_plain_values
     return own
@@ -126,7 +127,8 @@ def predicting(model: Model, what: Reading, names: Sequence[str]) -> Iterator[Pr
 def require_predictions(model: Model, what: Reading, names: Sequence[str]) -> None:
     """Refuse a model that cannot predict such rows: it tries one that nobody has.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     nobody = UnitRows(
         features=np.zeros((1, len(what.features)), dtype=np.int64),
@@ -146,7 +148,11 @@ def require_predictions(model: Model, what: Reading, names: Sequence[str]) -> No
 
 
 def _own_reason(model: Model, data: Any, what: Reading) -> str | None:
-    """Return why a model of ours predicts nothing. Raises: InvalidParameter, as the model does."""
+    """Return why a model of ours predicts nothing.
+
+    Raises:
+        InvalidParameter: As the model does.
+    """
     try:
         told = _told(type(model).predict(model, data), what)
     except InvalidParameter:
@@ -177,7 +183,11 @@ def _unit_by_unit(isolated: Isolated, units: UnitRows, what: Reading, names: Seq
 
 
 def _asked(model: Model, what: Reading, *, finite: bool = False) -> Callable[[Any], Floats]:
-    """Return what asks a model of the rows of one unit. Args: finite: whether to insist on a number for each."""
+    """Return what asks a model of the rows of one unit.
+
+    Args:
+        finite: Whether to insist on a number for each.
+    """
 
     def ask(data: Any) -> Floats:
         told = _told(model.predict(data), what)

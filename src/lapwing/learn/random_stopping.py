@@ -29,9 +29,10 @@ e^((2 + η)ε₁). ∎
 With Gaussian noise it is κ·μ₁-GDP, with κ from the law of N alone: `gaussian_tries` has the proof. A zCDP ledger is
 charged the ρ = (κμ₁)²/2 that this implies: its tries count μ, too.
 
-Source: Liu and Talwar 2019 (η = 1, not cut off); Papernot and Steinke 2022, for the truncated negative binomial law.
-That N may be cut off at M at no price, so that time can be made even, and that no further parameter is needed then, is
-argued above.
+Source:
+    Liu and Talwar 2019 (η = 1, not cut off); Papernot and Steinke 2022, for the truncated negative binomial law. That N
+    may be cut off at M at no price, so that time can be made even, and that no further parameter is needed then, is
+    argued above.
 """
 
 import copy
@@ -90,7 +91,9 @@ class Scored(Protocol):
 class Tries:
     """How many tries there are at most, and the law of how many count: public.
 
-    Args: most: M; eta: η, a whole number: the larger, the more tries are likely, and the dearer they are.
+    Args:
+        most: M.
+        eta: η, a whole number: the larger, the more tries are likely, and the dearer they are.
     """
 
     most: int
@@ -132,7 +135,12 @@ def _down(amount: Fraction) -> Fraction:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Best:
-    """What is released of all tries. Args: place: of the candidate; score: noisy, in rows."""
+    """What is released of all tries.
+
+    Args:
+        place: Of the candidate.
+        score: Noisy, in rows.
+    """
 
     place: int
     model: Any
@@ -154,11 +162,15 @@ def best_of(
 ) -> Best:
     """Return the best of a random number of tries, of copies of the candidates.
 
-    Args: epsilon: the price of everything; choice: the part of a try's loss that its score takes.
-    Raises: InvalidParameter for a candidate that is refused (`candidates`), in a pure ledger also one that has no pure
-        loss;
-        BudgetExhausted (nothing charged);
-        EngineFault (charged), if all tries that count fail.
+    Args:
+        epsilon: The price of everything.
+        choice: The part of a try's loss that its score takes.
+
+    Raises:
+        InvalidParameter: For a candidate that is refused (`candidates`), in a pure ledger also one that has no pure
+            loss.
+        BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+        EngineFault: If all tries that count fail. It is charged.
     """
     if tries.most * len(candidates) > MOST_TRAINED:
         raise InvalidParameter(

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 class StandardScaler:
     """Means and standard deviations of columns, by noisy moments; other estimators scale their features by them.
 
-    Guarantee: that of one question with the same price. What is scaled by it later is scaled by public figures.
-    Args: reach: a scaled feature is kept within so many deviations of the mean, and is −1 or 1 there.
+    Guarantee:
+        That of one question with the same price. What is scaled by it later is scaled by public figures.
+
+    Args:
+        reach: A scaled feature is kept within so many deviations of the mean, and is −1 or 1 there.
     """
 
     reach: float = 3.0
@@ -44,7 +47,11 @@ class StandardScaler:
         where: str | None = None,
         label: str = "fit a scaler",
     ) -> Self:
-        """Buy the moments of columns of numbers. The same again is free. Raises: as `LinearRegression.fit`."""
+        """Buy the moments of columns of numbers. The same again is free.
+
+        Raises:
+            LapwingError: As `LinearRegression.fit`.
+        """
         require_number("reach", self.reach, open_end=True)
         rows = table_of(session.catalog, table)
         if isinstance(features, str) or not features or len(set(features)) != len(features):

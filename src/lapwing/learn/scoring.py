@@ -5,11 +5,12 @@ of them. Every row adds a few whole numbers: to tell classes, one to the rows th
 are not; of a number, 1, the target t and t², scaled to −1 … 1, and the square of half the error. Their sums get noise,
 and the score is computed from these alone.
 
-Guarantee: the price. A prediction is a function of its unit's rows and of released numbers, whatever the model is, and
-where there is none the row counts as wrong, or as the largest error (`predictions`). So a unit's K rows move the sums
-by what these rows add, and nothing else: two counts that are never below 0 and K together, hence L1 ≤ K and L2 ≤ K by
-presence, L1 ≤ 2K and L2 ≤ K√2 by replacement (in the positive quadrant no two vectors of length K are farther apart);
-of a number four entries of at most 1 a row, L1 ≤ 4K and L2 ≤ 2K, and twice that by replacement.
+Guarantee:
+    The price. A prediction is a function of its unit's rows and of released numbers, whatever the model is, and where
+    there is none the row counts as wrong, or as the largest error (`predictions`). So a unit's K rows move the sums by
+    what these rows add, and nothing else: two counts that are never below 0 and K together, hence L1 ≤ K and L2 ≤ K by
+    presence, L1 ≤ 2K and L2 ≤ K√2 by replacement (in the positive quadrant no two vectors of length K are farther
+    apart); of a number four entries of at most 1 a row, L1 ≤ 4K and L2 ≤ 2K, and twice that by replacement.
 
 Intervals are of the score on the rows of the table, and of noise alone. A share R/N of noisy R and N is in the interval
 where |R − sN| is at most the noise of that combination, which is a quadratic in s (Fieller 1954). R² is between its
@@ -45,8 +46,11 @@ _NUMBER_ENTRIES: Final = 4
 class Score:
     """A model's score on the rows of a protected table: public.
 
-    Args: value: the share of rows that are told rightly, or R² of a number; interval: of the score without noise, on
-        these rows; confidence: of the interval; cost: what was charged.
+    Args:
+        value: The share of rows that are told rightly, or R² of a number.
+        interval: Of the score without noise, on these rows.
+        confidence: Of the interval.
+        cost: What was charged.
     """
 
     value: float
@@ -78,10 +82,16 @@ def score(
     A model of yours is asked of one person at a time, in a process of its own; where it fails, that person's rows count
     as wrong, or as the largest error, and nothing tells that it did.
 
-    Args: model: an estimator of `lapwing.learn` with a target, or another with `predict(data)`, which takes a dict of
-        columns and returns a prediction for each row; features, target, where: as its `fit` takes them.
-    Raises: as `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then); EngineFault
-        (charged).
+    Args:
+        model: An estimator of `lapwing.learn` with a target, or another with `predict(data)`, which takes a dict of
+            columns and returns a prediction for each row.
+        features: As its `fit` takes them.
+        target: As its `fit` takes them.
+        where: As its `fit` takes them.
+
+    Raises:
+        LapwingError: As `Session.spend`, and InvalidParameter for what cannot be used (nothing is charged then).
+        EngineFault: If the question fails after its charge. It is charged.
     """
     if not 0 < confidence < 1:
         raise InvalidParameter(f"confidence is {confidence!r:.60}; it must be between 0 and 1. Nothing was charged.")

@@ -1,7 +1,8 @@
 """Features that go with a target: by noisy correlations.
 
-Guarantee: sums, squares and products with the target are one question (`moments`); correlations, and which of them are
-largest, are post-processing of its answer.
+Guarantee:
+    Sums, squares and products with the target are one question (`moments`); correlations, and which of them are
+    largest, are post-processing of its answer.
 """
 
 from collections.abc import Sequence
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
 class SelectKBest:
     """The columns whose features correlate most with a target.
 
-    Guarantee: that of one question with the same price. Neighbours and unit are the catalog's.
-    Args: k: how many columns, at most as many as there are. scaler, categories: as `LinearRegression` has them.
+    Guarantee:
+        That of one question with the same price. Neighbours and unit are the catalog's.
+
+    Args:
+        k: How many columns, at most as many as there are.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     k: int = 3
@@ -48,7 +54,11 @@ class SelectKBest:
         where: str | None = None,
         label: str = "select features",
     ) -> Self:
-        """Buy correlations with a number or two classes. The same again is free. Raises: as `Session.sql`."""
+        """Buy correlations with a number or two classes. The same again is free.
+
+        Raises:
+            LapwingError: As `Session.sql`.
+        """
         rows = table_of(session.catalog, table)
         found = features_of(rows, features, scaler=self.scaler, categories=self.categories)
         require_other(target, features)

@@ -1,9 +1,9 @@
 """Training: the price is charged, then rows are read, then what was paid is released, in this order.
 
-Guarantee: `paid_rows` commits the whole loss to the ledger before the engine reads a row; who fits a model gets the
-rows together with the `Releases` that this loss pays for, and lets nothing else of them out. What can be refused is
-refused
-before: columns, parameters, data that are not the ledger's version.
+Guarantee:
+    `paid_rows` commits the whole loss to the ledger before the engine reads a row; who fits a model gets the rows
+    together with the `Releases` that this loss pays for, and lets nothing else of them out. What can be refused is
+    refused before: columns, parameters, data that are not the ledger's version.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,12 @@ def reading(
     *,
     where: str | None,
 ) -> Reading:
-    """Return what is to be read, free of charge. Raises: QueryRefused, InvalidParameter."""
+    """Return what is to be read, free of charge.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
+    """
     access = access_of(session)
 
     return reading_of(
@@ -70,9 +75,16 @@ def target_reading(
 ) -> Reading:
     """Return what reads columns as features, and a target, free of charge.
 
-    Args: scaler, categories, all_categories: as `features_of` takes them; numbers: whether a target may be a number,
-        else it has classes; two: whether of classes there must be two.
-    Raises: QueryRefused, InvalidParameter.
+    Args:
+        scaler: As `features_of` takes them.
+        categories: As `features_of` takes them.
+        all_categories: As `features_of` takes them.
+        numbers: Whether a target may be a number, else it has classes.
+        two: Whether of classes there must be two.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
     """
     rows = table_of(session.catalog, table)
     require_other(target, features)
@@ -91,8 +103,12 @@ def paid_rows(
 ) -> tuple[UnitRows, Releases, Loss]:
     """Charge a price, read the rows, and return them with the releases that it pays for, and what was charged.
 
-    Raises: InvalidParameter in a pure ledger; DataChanged, DataStopped, BudgetExhausted (nothing charged); EngineFault
-        (charged).
+    Raises:
+        InvalidParameter: In a pure ledger.
+        DataChanged: If the data are another version. Nothing is charged.
+        DataStopped: If the data set is stopped. Nothing is charged.
+        BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+        EngineFault: If the question fails after its charge. It is charged.
     """
     price = session.price(epsilon)
     if isinstance(price, PureDP):
@@ -114,7 +130,9 @@ def reserved_rows(
 ) -> "tuple[UnitRows, Reservation]":
     """Charge a list of steps, read the rows, and return them with what counts the steps.
 
-    Raises: as `Session.reserve` (nothing charged); EngineFault (charged).
+    Raises:
+        LapwingError: As `Session.reserve` Nothing is charged.
+        EngineFault: If the question fails after its charge. It is charged.
     """
     return _rows_after(lambda: session.reserve([steps], label, delta=delta), session, what)
 

@@ -5,10 +5,13 @@ each bin of each column, in every node that there is. Each node is then split wh
 apart most (the Gini impurity falls most), which is post-processing; one whose counts are as small as the noise is a
 leaf. At last the classes in all leaves are counted.
 
-Guarantee: `depth` vectors of counts and one of leaves, each a clipped sum with its part of the price (`noisy_sums`). A
-row adds 1 in one bin of each column, so that a person with K rows moves a vector by K·√columns at most.
-Source: Friedman and Schuster 2010 chose splits by the exponential mechanism, one node after the other; noisy counts of
-all columns at once cost a level as much as one node.
+Guarantee:
+    `depth` vectors of counts and one of leaves, each a clipped sum with its part of the price (`noisy_sums`). A row
+    adds 1 in one bin of each column, so that a person with K rows moves a vector by K·√columns at most.
+
+Source:
+    Friedman and Schuster 2010 chose splits by the exponential mechanism, one node after the other; noisy counts of all
+    columns at once cost a level as much as one node.
 """
 
 from collections.abc import Sequence
@@ -66,9 +69,15 @@ class Split:
 class DecisionTree:
     """A tree of splits between classes.
 
-    Guarantee: one loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
-    Args: depth: how many splits lie above a leaf at most; bins: of a number, of equal width; clip: as how many rows one
-        person counts at most, None for all that there may be. scaler, categories: as `LinearRegression` has them.
+    Guarantee:
+        One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
+
+    Args:
+        depth: How many splits lie above a leaf at most.
+        bins: Of a number, of equal width.
+        clip: As how many rows one person counts at most, None for all that there may be.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     depth: int = 3
@@ -95,7 +104,11 @@ class DecisionTree:
         where: str | None = None,
         label: str = "grow a decision tree",
     ) -> Self:
-        """Train on all units; each call is charged. Raises: as `LogisticRegression.fit`."""
+        """Train on all units; each call is charged.
+
+        Raises:
+            LapwingError: As `LogisticRegression.fit`.
+        """
         depth, bins = require_whole("depth", self.depth, most=8), require_whole("bins", self.bins, least=2, most=256)
         what = target_reading(
             session, table, features, target,

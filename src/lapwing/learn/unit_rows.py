@@ -7,9 +7,10 @@ each unit. Grouped by everything, its cells are the different contents that unit
 that have it. So no name of a unit leaves the engine, what arrives is bounded and clamped, and no code beneath is new.
 The cells are private, and instead of noise on each, `noisy_sums` adds up over all units what each of them contributes.
 
-Guarantee: `read` is called after the charge, by `training` alone, and its value stays in the process: it has no field
-that is shown, and every error after the charge is one constant message. The order of units follows from their contents,
-which does not matter to what adds them up.
+Guarantee:
+    `read` is called after the charge, by `training` alone, and its value stays in the process: it has no field that is
+    shown, and every error after the charge is one constant message. The order of units follows from their contents,
+    which does not matter to what adds them up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,8 +45,10 @@ Integers = NDArray[np.int64]
 class UnitRows:
     """The rows that exist of every unit: private data.
 
-    Args: features: a row each, in parts of 1/GRID, from −GRID to GRID; target: one each, a place among classes or as
-        features are; starts: where each unit's rows begin; a unit has one row at least, those of one stand together.
+    Args:
+        features: A row each, in parts of 1/GRID, from −GRID to GRID.
+        target: One each, a place among classes or as features are.
+        starts: Where each unit's rows begin; a unit has one row at least, those of one stand together.
     """
 
     features: Integers
@@ -74,7 +77,11 @@ class Reading:
     places: int
 
     def read(self, engine: Engine, digests: "Mapping[str, str]") -> UnitRows:
-        """Return the rows of every unit, of the data with these digests. Raises: EngineFault, a constant."""
+        """Return the rows of every unit, of the data with these digests.
+
+        Raises:
+            EngineFault: A constant.
+        """
         found = self._read(engine, digests)
         if found is None:  # out here, so that no engine's message is dragged along
             raise EngineFault(FAILED)
@@ -121,8 +128,13 @@ def reading_of(
 ) -> Reading:
     """Return what reads features and a target of every unit.
 
-    Args: target: a feature, or the name of a column of classes; bind: makes a plan of a question.
-    Raises: QueryRefused, InvalidParameter.
+    Args:
+        target: A feature, or the name of a column of classes.
+        bind: Makes a plan of a question.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
     """
     if table.link is not None:
         raise InvalidParameter(

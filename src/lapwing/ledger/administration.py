@@ -21,9 +21,13 @@ Clock = Callable[[], str]
 def register(chain: Chain, registration: Registration, parts: Parts | None, owners: Owners, now: Clock) -> None:
     """Write the first entries of a ledger that has none, or hold the registration against what it has.
 
-    Args: parts: into which the data are to be divided, if they are not yet; owners: whose rows the tables have.
-    Raises: CatalogMismatch if it was registered, the data were divided, or rows are those of others; nothing is
-        changed then.
+    Args:
+        parts: Into which the data are to be divided, if they are not yet.
+        owners: Whose rows the tables have.
+
+    Raises:
+        CatalogMismatch: If it was registered, the data were divided, or rows are those of others; nothing is changed
+            then.
     """
     with chain.transaction() as transaction:
         state, entries = transaction.newest, []
@@ -43,8 +47,11 @@ def accept(chain: Chain, digests: Mapping[str, str], principal: str, owners: Own
 
     Data that are the current version already keep their number, so that two sessions may accept the same data.
 
-    Args: owners: whose rows the tables have.
-    Raises: CatalogMismatch if the rows of a table are those of others than before; nothing is changed then.
+    Args:
+        owners: Whose rows the tables have.
+
+    Raises:
+        CatalogMismatch: If the rows of a table are those of others than before; nothing is changed then.
     """
     with chain.transaction() as transaction:
         require_same_owners(owners, transaction.state.owners, chain.name)
@@ -65,8 +72,10 @@ def raise_budget(
 
     A budget that is the new one already stays, whatever it was expected to be: what was done is not done twice.
 
-    Raises: CatalogMismatch if it is another; InvalidParameter for what is no larger budget; DataStopped if the data
-        set was closed. Nothing is changed then.
+    Raises:
+        CatalogMismatch: If it is another.
+        InvalidParameter: For what is no larger budget.
+        DataStopped: If the data set was closed. Nothing is changed then.
     """
     with chain.transaction() as transaction:
         before = transaction.state.registration

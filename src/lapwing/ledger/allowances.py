@@ -34,7 +34,10 @@ from lapwing.privacy.measures import Loss
 class Allowance:
     """The most that some names may be charged together: a share of the cap, and the same share of `delta_keys`.
 
-    Args: holder: whose it is, for people; names: whose charges count; share: from 0 to 1.
+    Args:
+        holder: Whose it is, for people.
+        names: Whose charges count.
+        share: From 0 to 1.
     """
 
     holder: str
@@ -59,11 +62,14 @@ class Allowance:
 class Limits:
     """What a request must keep to beside the cap.
 
-    Args: allowances: all that hold for who asks; most: of one request, and the same share of
-        `delta_keys`, None for no such limit; least: of one charge, a
-        share of the cap; least_epsilon: names the least epsilon that is charged so much, for people; stopped: whether
-            the curator has stopped the data set; timed: whether who asks may not see how long anything takes, so that
-            late answers refuse the charge (`ledger.events`).
+    Args:
+        allowances: All that hold for who asks.
+        most: Of one request, and the same share of `delta_keys`, None for no such limit.
+        least: Of one charge, a share of the cap.
+        least_epsilon: Names the least epsilon that is charged so much, for people.
+        stopped: Whether the curator has stopped the data set.
+        timed: Whether who asks may not see how long anything takes, so that late answers refuse the charge
+            (`ledger.events`).
     """
 
     allowances: tuple[Allowance, ...] = ()
@@ -93,7 +99,10 @@ def require_within(
     Every single charge has to reach the least: whether a question fails is a fact without noise at any price, so how
     many may be asked is to be bounded. With a least of 1/n there are at most n charges under the cap.
 
-    Raises: DataStopped, QueryRefused, AllowanceExhausted.
+    Raises:
+        DataStopped: If the data set is stopped.
+        QueryRefused: If the question is not understood or not allowed.
+        AllowanceExhausted: If the limits of who asks do not bear it.
     """
     if not charges:
         return
@@ -140,7 +149,10 @@ def _tightness(price: Spent, room: Spent) -> tuple[bool, Fraction]:
 def require_chargeable(limits: Limits, state: State, charges: Sequence[Charge]) -> None:
     """Refuse charges of one request that go beyond its limits, or that come too late for who may not see time.
 
-    Raises: DataStopped, QueryRefused, AllowanceExhausted.
+    Raises:
+        DataStopped: If the data set is stopped.
+        QueryRefused: If the question is not understood or not allowed.
+        AllowanceExhausted: If the limits of who asks do not bear it.
     """
     require_within(limits, state.spending, state.registration, charges, left_if_refused(state, charges))
     if limits.timed:

@@ -37,7 +37,8 @@ def opening(registration: Registration, time: str) -> Entry:
 def opened(entry: Entry, body: Mapping[str, Any]) -> State:
     """Return the state after the first entry.
 
-    Raises: LedgerFault if it opens no ledger.
+    Raises:
+        LedgerFault: If it opens no ledger.
     """
     if entry.kind != "open":
         raise broken(entry.sequence, "comes before the ledger is opened")
@@ -61,7 +62,8 @@ def dividing(state: State, parts: Parts | None, time: str) -> Entry | None:
 
     Parts of another table than the one that is divided change nothing: its questions are charged to all parts.
 
-    Raises: CatalogMismatch if the same table is divided otherwise.
+    Raises:
+        CatalogMismatch: If the same table is divided otherwise.
     """
     if parts is None:
         return None
@@ -83,7 +85,8 @@ def accepting(
 ) -> Entry | None:
     """Return the entry of a new version of the data, or None if these data are already the current version.
 
-    Args: owners: whose rows the tables have.
+    Args:
+        owners: Whose rows the tables have.
     """
     state.require_open()
     if not digests:
@@ -139,7 +142,10 @@ def _fold_resume(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def raising(state: State, now: Registration, principal: str, time: str) -> Entry | None:
     """Return the entry that raises the budget to another one, or None if that is the budget already.
 
-    Raises: DataStopped, InvalidParameter, CatalogMismatch (`ledger.raising`); nothing is changed then.
+    Raises:
+        DataStopped: As `ledger.raising`.
+        InvalidParameter: As `ledger.raising`.
+        CatalogMismatch: ; nothing is changed then.
     """
     if (now.epsilon, now.delta) == (state.registration.epsilon, state.registration.delta):
         return None
@@ -176,7 +182,9 @@ def _fold_close(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def restoring(state: State, declared: Declared, marked: int | None, principal: str, time: str) -> Entry:
     """Return the entry that a restored ledger adds to those of the copy.
 
-    Args: declared: why that may be; marked: how many entries the ledger had by its mark, if there is one.
+    Args:
+        declared: Why that may be.
+        marked: How many entries the ledger had by its mark, if there is one.
     """
     body = {"entries": state.sequence, "marked": marked, "declared": declared, "principal": principal}
     return state.next_entry(time, "restored", "", body)

@@ -64,7 +64,8 @@ class Entry:
     def contents(self) -> Any:
         """Return the body as a value, after checking that it is the one that was sealed.
 
-        Raises: LedgerFault if any field is not what the hash was made of.
+        Raises:
+            LedgerFault: If any field is not what the hash was made of.
         """
         parts = (self.time, self.kind, self.subject, self.body, self.previous)
         if not all(isinstance(part, str) for part in parts):

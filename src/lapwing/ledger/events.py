@@ -11,9 +11,10 @@ known to be innocent: who shares a machine with the data shares its caches. The 
   entry of its own before it is given up.
 - *A fault*, by the entry `unanswered` (`ledger.faults`): what was given up, or failed.
 
-Guarantee: what all analysts together learn, between two `resume` entries, from the times and statuses of n charged
-questions is which events there were. A question has at most three moments, and may be a fault. So there are N = 4n
-names of events, with at most MOMENTS outcomes each, and that is at most
+Guarantee:
+    What all analysts together learn, between two `resume` entries, from the times and statuses of n charged questions
+    is which events there were. A question has at most three moments, and may be a fault. So there are N = 4n names of
+    events, with at most MOMENTS outcomes each, and that is at most
 
     log2 of the sum over j <= EVENTS_ALLOWED of C(N, j) * MOMENTS**j bits,
 
@@ -78,7 +79,8 @@ def noted(transaction: "Transaction", tick: str, principal: str, time: str) -> t
 def fold_late(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     """Return the state after such an entry.
 
-    Raises: LedgerFault if it says what no service says.
+    Raises:
+        LedgerFault: If it says what no service says.
     """
     late = Late(tick=body["tick"], principal=body["principal"])
     if not all(isinstance(part, str) for part in late):
@@ -89,7 +91,8 @@ def fold_late(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
 def require_few(state: State, requests: Sequence[Charge]) -> None:
     """Refuse charges of somebody who is not trusted with time once too many events stand.
 
-    Raises: DataStopped; nothing was charged.
+    Raises:
+        DataStopped: If the data set is stopped. nothing was charged.
     """
     if events(state) >= EVENTS_ALLOWED:
         raise DataStopped(

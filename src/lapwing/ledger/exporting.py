@@ -32,7 +32,8 @@ def lines(entries: Iterable[Entry]) -> Iterator[str]:
 def read(text: Iterable[str]) -> Iterator[Entry]:
     """Yield the entries of lines.
 
-    Raises: LedgerFault, with its number, for a line that is no entry.
+    Raises:
+        LedgerFault: With its number, for a line that is no entry.
     """
     for number, line in enumerate(text, 1):
         yield _entry(line, number)
@@ -59,7 +60,8 @@ def _no_entry(number: int) -> LedgerFault:
 def entries_of(path: Path) -> Iterator[Entry]:
     """Yield the entries of a file.
 
-    Raises: LedgerFault.
+    Raises:
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -74,7 +76,8 @@ def entries_of(path: Path) -> Iterator[Entry]:
 def verified(path: Path) -> State:
     """Return what the entries of a file add up to, after checking each of them and their chain.
 
-    Raises: LedgerFault, naming the first line or entry that cannot be what Lapwing wrote.
+    Raises:
+        LedgerFault: Naming the first line or entry that cannot be what Lapwing wrote.
     """
     state = reading.verified(entries_of(path))
     if state is None:
@@ -85,8 +88,12 @@ def verified(path: Path) -> State:
 def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> State:
     """Write entries to a file, whole or not at all, for its owner alone, and return what they add up to.
 
-    Args: newer: whether the file may be an older copy of the same ledger, which is replaced.
-    Raises: InvalidParameter if the file is there and is no such copy; LedgerFault if what was written is no chain.
+    Args:
+        newer: Whether the file may be an older copy of the same ledger, which is replaced.
+
+    Raises:
+        InvalidParameter: If the file is there and is no such copy.
+        LedgerFault: If what was written is no chain.
     """
     if path.exists() and not newer:
         raise _taken(path)
@@ -111,7 +118,8 @@ def _taken(path: Path) -> InvalidParameter:
 def require_older(path: Path, newer: Path) -> None:
     """Refuse to replace a file by one that does not begin with all that it holds.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     with path.open("rb") as old, newer.open("rb") as new:
         for was, now in zip_longest(old, new):

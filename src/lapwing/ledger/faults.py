@@ -29,18 +29,18 @@ or the disk is full. Then the open ledger *owes* it, and writes it down before t
 open ledger may owe some until its next charge, those of the questions that it had under way at one time; a process that
 ends while it owes them leaves them as a death.
 
-Guarantee: between two `resume` entries, what an analyst learns from failures is which charges they follow, of at most
-FAULTS_ALLOWED faults, of what each open ledger owes, and of one death more for each process that has a question under
-way when the data set stops.
-Proof. `charging` refuses once FAULTS_ALLOWED faults stand, and `fold` accepts no charge then; deaths, and what the open
-ledger that charges owes, are counted first, and whoever is missing and may be dead is counted with them until it is
-known (`ledger.store`). Any other fault adds one where it is written down, under the ledger's lock,
-before it is told. Every question that ends after the last of them and can write to the ledger finds the data set
-stopped: with an answer in hand or without, it is recorded with the same cause and raises the same constant message;
-one that cannot write is owed, and no answer is released that is not recorded. The refusal itself is a function of the
-entries, and their faults had been seen. So failures divide all that may happen to n charges into at most Σ C(n, i),
-i ≤ FAULTS_ALLOWED, cases, those debts and those deaths. ∎ (No case is differentially private. The number says how much
-can be learned, not that it is harmless.)
+Guarantee:
+    Between two `resume` entries, what an analyst learns from failures is which charges they follow, of at most
+    FAULTS_ALLOWED faults, of what each open ledger owes, and of one death more for each process that has a question
+    under way when the data set stops. Proof. `charging` refuses once FAULTS_ALLOWED faults stand, and `fold` accepts no
+    charge then; deaths, and what the open ledger that charges owes, are counted first, and whoever is missing and may
+    be dead is counted with them until it is known (`ledger.store`). Any other fault adds one where it is written down,
+    under the ledger's lock, before it is told. Every question that ends after the last of them and can write to the
+    ledger finds the data set stopped: with an answer in hand or without, it is recorded with the same cause and raises
+    the same constant message; one that cannot write is owed, and no answer is released that is not recorded. The
+    refusal itself is a function of the entries, and their faults had been seen. So failures divide all that may happen
+    to n charges into at most Σ C(n, i), i ≤ FAULTS_ALLOWED, cases, those debts and those deaths. ∎ (No case is
+    differentially private. The number says how much can be learned, not that it is harmless.)
 
 Only the curator's `resume` sets the count back, and nothing else does: it never touches what is spent. Accepting a new
 version of the data does not, as most of its people were in the last one, and as a script may do it every night without

@@ -71,9 +71,13 @@ class GroupCommit:
     def carry_out(self, decide: Callable[[Transaction], T]) -> T:
         """Decide something with the ledger held alone, at its newest state; return what came of it once that is kept.
 
-        Args: decide: appends what is to be kept. It may be called more than once, by any thread, and what it does
-            beside that is left to `Transaction.once_kept`.
-        Raises: what it raises; LedgerFault as `Chain.transaction` does, and if nobody knows what became of it.
+        Args:
+            decide: Appends what is to be kept. It may be called more than once, by any thread, and what it does beside
+                that is left to `Transaction.once_kept`.
+
+        Raises:
+            LapwingError: What it raises.
+            LedgerFault: As `Chain.transaction` does, and if nobody knows what became of it.
         """
         request = _Request(decide)
         self._line.append(request)

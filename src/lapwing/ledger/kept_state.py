@@ -86,7 +86,8 @@ def keep(ledger: Path, state: State) -> None:
 def kept(ledger: Path, log: Log) -> State | None:
     """Return the state that was kept, if it is one of this chain; None if there is none, or a doubt.
 
-    Raises: LedgerFault if the store cannot be read.
+    Raises:
+        LedgerFault: If the store cannot be read.
     """
     try:
         head, _, text = path_of(ledger).read_text(encoding="ascii").partition("\n")

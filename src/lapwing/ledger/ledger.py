@@ -44,9 +44,12 @@ NOBODY: Final[Owners] = MappingProxyType({})
 class Ledger:
     """A durable account of privacy loss, for any number of threads and processes.
 
-    Guarantee: whatever was reported as `Charged` is in the store, and the losses in it never exceed the budget.
-    Raises: in every method, LedgerFault if the store or its mark is missing, damaged, rolled back, held for too long,
-        out of reach, read-only or full; nothing is reported as charged then.
+    Guarantee:
+        Whatever was reported as `Charged` is in the store, and the losses in it never exceed the budget.
+
+    Raises:
+        LedgerFault: In every method, if the store or its mark is missing, damaged, rolled back, held for too long, out
+            of reach, read-only or full; nothing is reported as charged then.
     """
 
     def __init__(self, chain: Chain, presence: Presence, snapshots: Snapshots | None = None) -> None:
@@ -75,7 +78,8 @@ class Ledger:
     ) -> Self:
         """Open the ledger that a store keeps, registering it if it has no entry yet.
 
-        Raises: CatalogMismatch (`administration.register`); nothing is changed then.
+        Raises:
+            CatalogMismatch: As `administration.register`; nothing is changed then.
         """
         try:
             administration.register(chain, registration, parts, owners, _now)
@@ -121,12 +125,15 @@ class Ledger:
         Only then may private data be touched. None is charged either while one of the same questions is under way for
         somebody (`ledger.waiting`).
 
-        Args: limits: what they must keep to beside the budget; asked for, and decided, in the same transaction.
-            since: the newest entry when answers were looked for: none is charged if one came after it.
-        Raises: DataStopped if too many questions failed since the curator looked; DataChanged if no version was
-            accepted yet or a request is about another than the current one; InvalidParameter if a loss is not of the
-            budget's measure, or a part is unknown; AllowanceExhausted if they are beyond these limits. Nothing is
-            charged then.
+        Args:
+            limits: What they must keep to beside the budget; asked for, and decided, in the same transaction.
+            since: The newest entry when answers were looked for: none is charged if one came after it.
+
+        Raises:
+            DataStopped: If too many questions failed since the curator looked.
+            DataChanged: If no version was accepted yet or a request is about another than the current one.
+            InvalidParameter: If a loss is not of the budget's measure, or a part is unknown.
+            AllowanceExhausted: If they are beyond these limits. Nothing is charged then.
         """
         if not requests:
             return ()
@@ -173,8 +180,10 @@ class Ledger:
     def record_answer(self, sequence: int, payload: str) -> None:
         """Keep the answer that the charge `sequence` bought.
 
-        Raises: InvalidParameter if there is no such charge, or it has another answer; answers never change. EngineFault
-            if the question was given up or the data set is stopped: then the answer must not be released either.
+        Raises:
+            InvalidParameter: If there is no such charge, or it has another answer; answers never change.
+            EngineFault: If the question was given up or the data set is stopped: then the answer must not be released
+                either.
         """
         try:
             self._record(sequence, payload)
@@ -193,9 +202,10 @@ class Ledger:
     def record_unanswered(self, sequences: Sequence[int], cause: Cause) -> bool:
         """Note that charges ended without an answer, the first of them for this cause, those after it with it.
 
-        Returns: whether nothing may be told of what came of them, as they had ended otherwise, or the data set was
-            stopped: then raise `faults.given_up`. A ledger that cannot be written does not raise here, where something
-            else went wrong already: this object owes it, and writes it before the next charge that it makes.
+        Returns:
+            Whether nothing may be told of what came of them, as they had ended otherwise, or the data set was stopped:
+            then raise `faults.given_up`. A ledger that cannot be written does not raise here, where something else went
+            wrong already: this object owes it, and writes it before the next charge that it makes.
         """
         if not sequences:
             self.settle()  # what went wrong may have been the commit of a charge
@@ -283,7 +293,8 @@ class Ledger:
     def verify(self) -> int:
         """Walk the whole chain anew, check the store page by page, and return the number of entries.
 
-        Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
+        Raises:
+            LedgerFault: Naming the first entry that cannot be what Lapwing wrote.
         """
         return reading.verify(self._chain)
 

@@ -64,7 +64,8 @@ class HeldMark:
     def read(self) -> Mark:
         """Return the mark.
 
-        Raises: LedgerFault if it is not in its one form.
+        Raises:
+            LedgerFault: If it is not in its one form.
         """
         mark = read_text(os.pread(self._descriptor, 4096, 0))
         if mark is None:
@@ -83,7 +84,8 @@ class HeldMark:
 def hold(ledger: Path, seconds: float) -> Iterator[HeldMark]:
     """Hold the mark alone, among all threads and processes.
 
-    Raises: LedgerFault if the mark is missing or others held it for `seconds`.
+    Raises:
+        LedgerFault: If the mark is missing or others held it for `seconds`.
     """
     path = path_of(ledger)
     try:
@@ -129,7 +131,9 @@ def read_text(text: bytes) -> Mark | None:
 class Turn:
     """The turn of one thread; others wait for it.
 
-    Args: name: of the ledger, for people; patience: seconds that a thread waits before that is a fault.
+    Args:
+        name: Of the ledger, for people.
+        patience: Seconds that a thread waits before that is a fault.
     """
 
     def __init__(self, name: str, patience: float) -> None:
@@ -141,7 +145,8 @@ class Turn:
     def taken(self) -> Iterator[None]:
         """Hold the turn through the block.
 
-        Raises: LedgerFault if others held it for too long.
+        Raises:
+            LedgerFault: If others held it for too long.
         """
         # Ctrl-C may come after the lock was taken and before Python knows that it was, so it is released in any case.
         # Releasing a lock that this thread does not own is an error without effect.
@@ -179,9 +184,13 @@ class Transaction:
 
     `appended` are the entries that are not kept yet.
 
-    Args: log: the entries, to be looked up; mark: held by this thread; newest: the state after the newest entry that is
-        kept, None before the first; name: of the ledger, for people; insert: adds an entry to what is to be kept; keep:
-        makes what was added durable, all or none, the last of which becomes the newest.
+    Args:
+        log: The entries, to be looked up.
+        mark: Held by this thread.
+        newest: The state after the newest entry that is kept, None before the first.
+        name: Of the ledger, for people.
+        insert: Adds an entry to what is to be kept.
+        keep: Makes what was added durable, all or none, the last of which becomes the newest.
     """
 
     def __init__(
@@ -207,7 +216,8 @@ class Transaction:
     def state(self) -> State:
         """The state after the newest entry, kept or only appended.
 
-        Raises: LedgerFault if there is none.
+        Raises:
+            LedgerFault: If there is none.
         """
         if self._after is None:
             raise rolled_back(self._name, 1)
@@ -216,7 +226,8 @@ class Transaction:
     def append(self, *entries: Entry) -> list[State]:
         """Append entries that `commit` makes durable, and return the state after each.
 
-        Raises: LedgerFault if an entry may not follow, whatever made it; then none is appended.
+        Raises:
+            LedgerFault: If an entry may not follow, whatever made it; then none is appended.
         """
         states: list[State] = []
         for entry in entries:
@@ -236,9 +247,12 @@ class Transaction:
 
         The order of the lines is the safety argument of the store's chain.
 
-        Guarantee: when this returns, they survive the death of every machine that is involved. When it raises, nobody
-            may act as if they were made, and nobody as if they were not.
-        Raises: LedgerFault; also if an entry may not follow.
+        Guarantee:
+            When this returns, they survive the death of every machine that is involved. When it raises, nobody may act
+            as if they were made, and nobody as if they were not.
+
+        Raises:
+            LedgerFault: If the ledger cannot be trusted or written. also if an entry may not follow.
         """
         for entry in entries:
             self.append(entry)
@@ -253,8 +267,11 @@ class Transaction:
 def caught_up(state: State | None, log: Log, name: str) -> State | None:
     """Return the state after the newest entry.
 
-    Args: state: what this object has folded before, or None.
-    Raises: LedgerFault if the entries do not continue it.
+    Args:
+        state: What this object has folded before, or None.
+
+    Raises:
+        LedgerFault: If the entries do not continue it.
     """
     entries = log.entries(since=state.sequence if state else 1)
     if state is not None:
@@ -276,7 +293,8 @@ def head_of(state: State | None) -> Mark:
 def advance(mark: HeldMark, high: Mark, state: State | None, log: Log, name: str) -> None:
     """Move the mark, which shows `high`, to the newest entry.
 
-    Raises: LedgerFault if what it shows is not in the chain.
+    Raises:
+        LedgerFault: If what it shows is not in the chain.
     """
     head = head_of(state)
     if high == head:

@@ -34,9 +34,14 @@ def open_ledger(
 ) -> Ledger:
     """Open the ledger that a catalog names, creating and registering it if there is none.
 
-    Args: name: as in the catalog; folder: that of the catalog, where this host keeps the ledger's file, or its mark of
-        a ledger in PostgreSQL; patience: seconds to wait for other users of the ledger, or for a server that restarts.
-    Raises: as `Ledger.opened`; LedgerFault.
+    Args:
+        name: As in the catalog.
+        folder: That of the catalog, where this host keeps the ledger's file, or its mark of a ledger in PostgreSQL.
+        patience: Seconds to wait for other users of the ledger, or for a server that restarts.
+
+    Raises:
+        LapwingError: As `Ledger.opened`.
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     place = place_of(name)
     file = followed(folder / place.file)
@@ -61,7 +66,8 @@ def open_ledger(
 def is_begun(name: str, folder: Path) -> bool:
     """Tell whether the ledger that a catalog names is there, or its mark is.
 
-    Raises: LedgerFault if that cannot be known.
+    Raises:
+        LedgerFault: If that cannot be known.
     """
     place = place_of(name)
     if mark_of(folder / place.file).exists():

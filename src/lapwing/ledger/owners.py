@@ -36,7 +36,8 @@ def owners_of(catalog: Catalog) -> Owners:
 def owners_from(record: object) -> Owners:
     """Read what a ledger's entry says of tables.
 
-    Raises: TypeError if it says something else.
+    Raises:
+        TypeError: If it says something else.
     """
     if not isinstance(record, dict) or not all(isinstance(owner, dict) for owner in record.values()):
         raise TypeError("not the owners of tables")
@@ -46,7 +47,8 @@ def owners_from(record: object) -> Owners:
 def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
     """Refuse tables whose rows would belong to other units than the ledger has recorded.
 
-    Raises: CatalogMismatch, naming the first of them.
+    Raises:
+        CatalogMismatch: Naming the first of them.
     """
     for name in others_than(given, known):
         raise CatalogMismatch(

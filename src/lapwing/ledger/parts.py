@@ -28,8 +28,10 @@ from lapwing.privacy.parts import NEIGHBOURS_DIFFER, Neighbouring, PartsAccount,
 class Parts:
     """The disjoint parts of a table, in order of rank.
 
-    Args: values: their names; meaning: the digest of all else that a unit's part follows from, but for the data: what
-        the column's values are read as, and what a unit is.
+    Args:
+        values: Their names.
+        meaning: The digest of all else that a unit's part follows from, but for the data: what the column's values are
+            read as, and what a unit is.
     """
 
     table: str
@@ -71,7 +73,8 @@ class Parts:
 def require_same_parts(parts: Parts, registered: Parts) -> None:
     """Refuse other parts of the table whose parts are registered.
 
-    Raises: CatalogMismatch, saying what is different.
+    Raises:
+        CatalogMismatch: Saying what is different.
     """
     if parts == registered or parts.table != registered.table:
         return
@@ -93,8 +96,9 @@ def require_same_parts(parts: Parts, registered: Parts) -> None:
 class Division:
     """The parts, and what is charged to each: losses, and of `delta_keys` what private keys took.
 
-    Guarantee: on every pair of neighbours both sums are at most the totals here (`privacy.parts`), each of which `paid`
-    keeps within a cap of its own: together they are one filter of (loss, delta) on that pair (`privacy.filters`).
+    Guarantee:
+        On every pair of neighbours both sums are at most the totals here (`privacy.parts`), each of which `paid` keeps
+        within a cap of its own: together they are one filter of (loss, delta) on that pair (`privacy.filters`).
     """
 
     parts: Parts

@@ -4,9 +4,9 @@ The guarantee of a ledger is its cap. The curator may make the cap larger, by an
 the new figures; nothing makes it smaller, and neither the measure, nor the neighbours, nor the privacy unit, nor
 `delta_keys` can change. What is spent stays spent, and charges go on against the new cap.
 
-Guarantee: let c be the cap in force when one stops looking. On every path of questions and answers, the charges add up
-to at most c.
-Proof. Each charge passed the filter of the cap in force at its time, and caps only grow. ∎
+Guarantee:
+    Let c be the cap in force when one stops looking. On every path of questions and answers, the charges add up to at
+    most c. Proof. Each charge passed the filter of the cap in force at its time, and caps only grow. ∎
 
 What follows from this depends on who chose to raise, and why.
 
@@ -42,7 +42,9 @@ from lapwing.privacy.calibration import loss_for
 def raised_to(was: Registration, epsilon: Fraction, delta: Fraction) -> Registration:
     """Return a registration with another budget in the same measure.
 
-    Raises: InvalidParameter for what no budget can be; CatalogMismatch if the measure has no use for delta.
+    Raises:
+        InvalidParameter: For what no budget can be.
+        CatalogMismatch: If the measure has no use for delta.
     """
     kind = was.budget.kind
     if not (epsilon > 0 and was.delta_keys <= delta < 1):
@@ -63,7 +65,8 @@ def record_of(was: Registration, now: Registration, principal: str) -> dict[str,
 def raised_by(was: Registration, record: Mapping[str, Any]) -> Registration:
     """Return a registration after the entry that `record_of` wrote.
 
-    Raises: InvalidParameter if the entry raises another registration than this one, or is no raise.
+    Raises:
+        InvalidParameter: If the entry raises another registration than this one, or is no raise.
     """
     if record["was"] != _figures(was):
         raise InvalidParameter("The entry raises another budget than the one in force.")
@@ -81,8 +84,9 @@ def raised_by(was: Registration, record: Mapping[str, Any]) -> Registration:
 def require_raise(was: Registration, now: Registration) -> None:
     """Refuse what is no larger budget, or changes more than the budget.
 
-    Raises: CatalogMismatch if anything but epsilon and delta would change; InvalidParameter if one of them would become
-        smaller, or both stay.
+    Raises:
+        CatalogMismatch: If anything but epsilon and delta would change.
+        InvalidParameter: If one of them would become smaller, or both stay.
     """
     for name in ("privacy_unit", "neighbouring", "delta_keys"):
         if getattr(was, name) != getattr(now, name):
@@ -102,7 +106,8 @@ def require_raise(was: Registration, now: Registration) -> None:
 def require_expected(was: Registration, epsilon: Fraction, delta: Fraction, ledger: str) -> None:
     """Refuse to raise another budget than the one that is meant.
 
-    Raises: CatalogMismatch.
+    Raises:
+        CatalogMismatch: If the catalog contradicts the ledger.
     """
     if (was.epsilon, was.delta) != (epsilon, delta):
         raise CatalogMismatch(

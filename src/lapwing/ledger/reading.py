@@ -28,8 +28,11 @@ PAGE: Final = 500
 class HistoryRow:
     """One charge, for people to read.
 
-    Args: question: the canonical plan; wording: what was typed, unless an earlier version of Lapwing made the charge,
-        or the question was made otherwise. unanswered: why it bought nothing, once that is known.
+    Args:
+        question: The canonical plan.
+        wording: What was typed, unless an earlier version of Lapwing made the charge, or the question was made
+            otherwise.
+        unanswered: Why it bought nothing, once that is known.
     """
 
     sequence: int
@@ -54,7 +57,9 @@ class HistoryRow:
 class History(Sequence[HistoryRow]):
     """Charges in order, read when somebody first looks at them; what was read stays as it is. Thread-safe.
 
-    Args: read: returns the charges; count: returns how many there are, where that takes less than to read them.
+    Args:
+        read: Returns the charges.
+        count: Returns how many there are, where that takes less than to read them.
     """
 
     def __init__(self, read: Callable[[], tuple[HistoryRow, ...]], count: Callable[[], int] | None = None) -> None:
@@ -117,7 +122,8 @@ class FaultRow:
 def entries(chain: Chain) -> Iterator[Entry]:
     """Yield the entries that there are now, in order; others go on meanwhile, as no entry ever changes.
 
-    Raises: LedgerFault if the ledger is another one on the way.
+    Raises:
+        LedgerFault: If the ledger is another one on the way.
     """
     with chain.transaction() as transaction:
         since, last = 1, transaction.state.sequence
@@ -138,9 +144,12 @@ def history(
 ) -> tuple[HistoryRow, ...]:
     """Return charges, in the order in which they were made; others go on meanwhile.
 
-    Args: after: a sequence, only those that come after it; most: at most so many; principal: those of one name alone;
-        until: a sequence, none that comes after it.
-    A negative `most` asks for the last charges, so many, as a slice does.
+    Args:
+        after: A sequence, only those that come after it.
+        most: At most so many.
+        principal: Those of one name alone.
+        until: A sequence, none that comes after it. A negative `most` asks for the last charges, so many, as a slice
+            does.
     """
     if most is not None and most < 0:
         return _last(snapshots, -most, principal)
@@ -232,8 +241,9 @@ def payload(log: Log, charge: int) -> str:
 def is_answered(log: Log, sequence: int, text: str) -> bool:
     """Tell whether a charge that is not under way has this answer; if not, it may be given it.
 
-    Raises: InvalidParameter if there is no such charge, or it has another answer; EngineFault if it was given up: then
-        nothing of it may be released.
+    Raises:
+        InvalidParameter: If there is no such charge, or it has another answer.
+        EngineFault: If it was given up: then nothing of it may be released.
     """
     charge = log.entry(sequence)
     if charge is None:
@@ -261,7 +271,8 @@ def faults(log: Log) -> tuple[FaultRow, ...]:
 def verify(chain: Chain) -> int:
     """Walk the whole chain anew, check the store page by page, and return the number of entries.
 
-    Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
+    Raises:
+        LedgerFault: Naming the first entry that cannot be what Lapwing wrote.
     """
     with chain.transaction() as transaction:
         state = verified(transaction.log.entries(since=1))
@@ -274,7 +285,8 @@ def verify(chain: Chain) -> int:
 def verified(entries: Iterable[Entry]) -> State | None:
     """Fold a whole chain anew, and hold against it what a state of constant size cannot tell.
 
-    Raises: LedgerFault, naming the first entry that cannot be what Lapwing wrote.
+    Raises:
+        LedgerFault: Naming the first entry that cannot be what Lapwing wrote.
     """
     state: State | None = None
     open_charges: set[int] = set()

@@ -58,8 +58,11 @@ def require_same(
     The name of the data set may change: spending belongs to the people, not to a name. The amount of the budget is what
     epsilon and delta came to when the ledger was opened, and stays that; only its measure is compared.
 
-    Args: earlier: those before the budget was raised, for a catalog that was not written when that happened.
-    Raises: CatalogMismatch, naming every difference.
+    Args:
+        earlier: Those before the budget was raised, for a catalog that was not written when that happened.
+
+    Raises:
+        CatalogMismatch: Naming every difference.
     """
     if _promises(given) != _promises(registered) and _promises(given) in map(_promises, earlier):
         now = f"epsilon {written(registered.epsilon)}, delta {written(registered.delta)}"

@@ -21,8 +21,9 @@ In each case an entry `restored` follows those of the copy. It says what was dec
 goes unnoticed, and the chain differs from the lost one from there on: whatever remembers a later entry of the lost one
 refuses this.
 
-Guarantee: after a restore as `marked` or `lost` what was ever charged is at most what counts as spent, if the mark was
-that of the newest entry; as `newest`, if that is true.
+Guarantee:
+    After a restore as `marked` or `lost` what was ever charged is at most what counts as spent, if the mark was that of
+    the newest entry; as `newest`, if that is true.
 
 In PostgreSQL that is one transaction (`ledger.postgres.restoring`). A file is built beside its place, closed, linked
 into it, and then its mark is put in the mark's place. A death before the link leaves nothing; between the two, a ledger
@@ -60,8 +61,13 @@ def restore(
 ) -> State:
     """Make the ledger of a path from the entries of a copy; return its state.
 
-    Args: registration: what the catalog says; declared: by the curator, None for nothing.
-    Raises: LedgerFault, CatalogMismatch; nothing is changed then.
+    Args:
+        registration: What the catalog says.
+        declared: By the curator, None for nothing.
+
+    Raises:
+        LedgerFault: If the ledger cannot be trusted or written.
+        CatalogMismatch: If the catalog contradicts the ledger. nothing is changed then.
     """
     path = followed(path)
     with faults(path.name):
@@ -79,8 +85,12 @@ def restore_in(
 ) -> State:
     """Make the ledger that a catalog names from the entries of a copy, in whatever store; return its state.
 
-    Args: name: as in the catalog; folder: that of the catalog.
-    Raises: as `restore`.
+    Args:
+        name: As in the catalog.
+        folder: That of the catalog.
+
+    Raises:
+        LapwingError: As `restore`.
     """
     place = place_of(name)
     if place.store != "postgres":
@@ -102,8 +112,13 @@ def planned(
 ) -> list[Entry]:
     """Return the entries of a restored ledger: those of a copy, after checking it, and those that restoring adds.
 
-    Args: mark: of what was lost, if there is one; name: of the ledger, for people.
-    Raises: LedgerFault, CatalogMismatch if it may not be restored.
+    Args:
+        mark: Of what was lost, if there is one.
+        name: Of the ledger, for people.
+
+    Raises:
+        LedgerFault: If it may not be restored.
+        CatalogMismatch: If it may not be restored.
     """
     state = reading.verified(entries)
     if state is None:
@@ -114,7 +129,8 @@ def planned(
 def admitted(entries: Sequence[Entry], mark: Mark | None, declared: Declared | None) -> Declared:
     """Return why a copy may stand for a ledger with this mark, if it has one; a pure decision.
 
-    Raises: LedgerFault if it may not.
+    Raises:
+        LedgerFault: If it may not.
     """
     last = entries[-1].sequence
     if mark is None or not mark.sequence:

@@ -42,7 +42,8 @@ class Settled(NamedTuple):
     def require_counted(self) -> None:
         """Refuse to charge while those who are missing could stop the data set, were they known to be dead.
 
-        Raises: LedgerFault.
+        Raises:
+            LedgerFault: If the ledger cannot be trusted or written.
         """
         if self.missing and not self.state.stopped and self.state.faults + self.missing >= FAULTS_ALLOWED:
             raise LedgerFault(
@@ -54,8 +55,10 @@ class Settled(NamedTuple):
 def settled(state: State, owed: Sequence[Debt], told: Collection[int], presence: Presence, time: str) -> Settled:
     """Return what is to be written before a charge.
 
-    Args: owed: what could not be written when it happened; told: the charges that this open ledger has handed out and
-        that have not ended; presence: who asks.
+    Args:
+        owed: What could not be written when it happened.
+        told: The charges that this open ledger has handed out and that have not ended.
+        presence: Who asks.
     """
     asking: dict[str, list[int]] = {}
     for charge, asker in state.under_way.items():

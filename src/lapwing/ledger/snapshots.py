@@ -39,8 +39,9 @@ class Snapshot:
 class Snapshots:
     """Looks at a ledger.
 
-    Args: mark: where the file lies that the mark is named after; reader: None if the store has none, so that every look
-        holds the ledger.
+    Args:
+        mark: Where the file lies that the mark is named after.
+        reader: None if the store has none, so that every look holds the ledger.
     """
 
     def __init__(self, chain: Chain, mark: Path | None = None, reader: Reader | None = None) -> None:
@@ -53,7 +54,8 @@ class Snapshots:
     def state(self) -> State:
         """Return what the entries add up to of which anybody was told before the call.
 
-        Raises: as `taken`.
+        Raises:
+            LapwingError: As `taken`.
         """
         stamp, last = None if self._reader is None else self._reader.stamp(), self._last
         as_it_was = stamp is not None and last is not None and last[0] == stamp
@@ -67,7 +69,8 @@ class Snapshots:
     def taken(self) -> Iterator[Snapshot]:
         """Give the ledger as it was at one moment since the call.
 
-        Raises: LedgerFault as `Chain.transaction` does.
+        Raises:
+            LedgerFault: As `Chain.transaction` does.
         """
         with ExitStack() as stack:
             snapshot = None
@@ -88,7 +91,8 @@ class Snapshots:
     def _read(self, stack: ExitStack) -> Snapshot | None:
         """Return a snapshot that lasts as long as the stack, None if there is a doubt.
 
-        Raises: LedgerFault if the store cannot be read.
+        Raises:
+            LedgerFault: If the store cannot be read.
         """
         if self._reader is None or self._mark is None or self._seen is None:  # the first look holds the ledger
             return None

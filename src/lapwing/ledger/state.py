@@ -103,7 +103,8 @@ class State:
     def require_open(self) -> None:
         """Refuse what would go on with a data set that was closed.
 
-        Raises: DataStopped.
+        Raises:
+            DataStopped: If the data set is stopped.
         """
         if self.closed:
             raise DataStopped(

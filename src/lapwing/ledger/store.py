@@ -19,7 +19,8 @@ Fate = Literal["present", "missing", "dead"]
 class Log(Protocol):
     """The entries of a ledger, to be looked up inside a transaction.
 
-    Raises: in every method, LedgerFault if the store cannot be read, or holds what Lapwing did not write.
+    Raises:
+        LedgerFault: In every method, if the store cannot be read, or holds what Lapwing did not write.
     """
 
     def entries(self, *, since: int) -> Iterator[Entry]:

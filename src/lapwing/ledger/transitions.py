@@ -5,14 +5,15 @@ rests on public facts alone. A store (`ledger.store`) keeps entries and makes th
 questions add: `charge` and `answer`; those that end without one are in `ledger.unanswered`, those of the curator in
 `ledger.curating`.
 
-Guarantee: in any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one
-after another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
-`delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that read a
-part, for every part, or under replace_one for every two of them (`ledger.parts`). The budget is the one in force at
-the end: it only grows (`ledger.raising`). No charge follows when as many faults stand as stop the data set
-(`ledger.faults`), and none after the data set was closed. The chain is not signed: whoever can write the file can
-write another chain. It shows accidents, partial restores and hasty edits, not a forger; the high-water mark
-(`ledger.mark`) shows a whole older chain.
+Guarantee:
+    In any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one after
+    another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
+    `delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that
+    read a part, for every part, or under replace_one for every two of them (`ledger.parts`). The budget is the one in
+    force at the end: it only grows (`ledger.raising`). No charge follows when as many faults stand as stop the data set
+    (`ledger.faults`), and none after the data set was closed. The chain is not signed: whoever can write the file can
+    write another chain. It shows accidents, partial restores and hasty edits, not a forger; the high-water mark
+    (`ledger.mark`) shows a whole older chain.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +37,9 @@ from lapwing.privacy.filters import charge as pay
 def fold(state: State | None, entry: Entry) -> State:
     """Return the state after one more entry, in constant time; `None` is the state before the first.
 
-    Raises: LedgerFault if the entry cannot follow: another place in the chain, a broken hash, a second opening, a
-        version out of turn, an answer to nothing, a charge that the budget does not hold or one while the data set is
+    Raises:
+        LedgerFault: If the entry cannot follow: another place in the chain, a broken hash, a second opening, a version
+            out of turn, an answer to nothing, a charge that the budget does not hold or one while the data set is
             stopped.
     """
     sequence, head = (state.sequence, state.hash) if state else (0, GENESIS)
@@ -117,9 +119,10 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
     The outcome depends on the request and on earlier entries only, never on data, but for the faults among them, which
     had been seen (`ledger.faults`): it may be shown to anybody.
 
-    Raises: DataStopped if the data set was closed, or as many faults stand as stop it; DataChanged if no version of
-        the data was accepted, or a newer one than the asker's; InvalidParameter if the loss is not of the ledger's
-        measure.
+    Raises:
+        DataStopped: If the data set was closed, or as many faults stand as stop it.
+        DataChanged: If no version of the data was accepted, or a newer one than the asker's.
+        InvalidParameter: If the loss is not of the ledger's measure.
     """
     state.require_open()
     if state.stopped:
@@ -142,7 +145,8 @@ def charging(state: State, charge: Charge, time: str) -> Entry | Refused:
 def answering(state: State, charge: int, payload: str, time: str) -> Entry:
     """Return the entry that keeps what a charge bought, which is under way (or `reading.is_answered`).
 
-    Raises: EngineFault if the data set is stopped: then nothing of it may be released.
+    Raises:
+        EngineFault: If the data set is stopped: then nothing of it may be released.
     """
     if state.stopped:
         raise given_up()

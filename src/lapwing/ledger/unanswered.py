@@ -15,7 +15,8 @@ from lapwing.ledger.state import State
 def fold_unanswered(state: State, entry: Entry, body: Mapping[str, Any]) -> State:
     """Return the state after such an entry.
 
-    Raises: LedgerFault if it cannot follow.
+    Raises:
+        LedgerFault: If it cannot follow.
     """
     charges = [int(entry.subject), *body["also"]]
     if len(set(charges)) < len(charges) or not state.under_way.keys() >= set(charges):

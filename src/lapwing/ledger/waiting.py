@@ -42,7 +42,8 @@ def under_way(state: State, requests: Sequence[Charge], log: Log, since: int | N
 
     Nothing comes of any that is under way while the data set is stopped.
 
-    Args: since: the newest entry when answers were looked for; what was answered after it is returned, too.
+    Args:
+        since: The newest entry when answers were looked for; what was answered after it is returned, too.
     """
     if state.stopped:
         return None

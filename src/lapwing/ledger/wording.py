@@ -18,8 +18,10 @@ LONGEST_LABEL: Final = 200
 class Wording:
     """A question in the words of who asked it.
 
-    Args: text: in SQL; parameters: beside it, in order or by name; what JSON has no form for is a text. label: what the
-        asker calls the question, or wants it for.
+    Args:
+        text: In SQL.
+        parameters: Beside it, in order or by name; what JSON has no form for is a text.
+        label: What the asker calls the question, or wants it for.
     """
 
     text: str

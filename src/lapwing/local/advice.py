@@ -26,9 +26,11 @@ _STEP: Final = Fraction(1, 1000)
 class Option:
     """A mechanism for a list of values with its exact error.
 
-    Args: error: the root of the mean squared error of a share, over values, given who responded. worst: the standard
-        deviation at worst of a share of the population that the respondents are a sample of. report_bytes: what one
-        says, packed. operations: steps of the estimate.
+    Args:
+        error: The root of the mean squared error of a share, over values, given who responded.
+        worst: The standard deviation at worst of a share of the population that the respondents are a sample of.
+        report_bytes: What one says, packed.
+        operations: Steps of the estimate.
     """
 
     name: str
@@ -60,9 +62,10 @@ class Advice:
 class MeanOption:
     """A mechanism for a mean with its exact error.
 
-    Args: error: the standard deviation of the mean, given who responded, at the worst numbers or at those expected.
-        worst: that of the mean of a population of which the respondents are a random sample, whatever its numbers are.
-        report_bytes: what one says, packed.
+    Args:
+        error: The standard deviation of the mean, given who responded, at the worst numbers or at those expected.
+        worst: That of the mean of a population of which the respondents are a random sample, whatever its numbers are.
+        report_bytes: What one says, packed.
     """
 
     name: str
@@ -92,7 +95,8 @@ def advise(epsilon: Number, categories: int, respondents: int, *, most_bytes: in
 
     The error is that of an average value: √((q(1−q)/(p−q)² + (1−p−q)/(k(p−q)))/n), with the mechanism's own p and q.
 
-    Args: most_bytes: leave out mechanisms with longer reports.
+    Args:
+        most_bytes: Leave out mechanisms with longer reports.
     """
     amount, n = epsilon_of(epsilon), whole_number(respondents, "respondents", least=1)
     options = []
@@ -125,9 +129,12 @@ def advise_mean(
 ) -> MeanAdvice:
     """Return every mechanism for a mean with the exact error that it would have.
 
-    Args: expected: mean and standard deviation that the numbers are thought to have; without them, the error is that of
-        the worst numbers.
-    Raises: InvalidParameter if numbers within the bounds cannot have such a mean and standard deviation.
+    Args:
+        expected: Mean and standard deviation that the numbers are thought to have; without them, the error is that of
+            the worst numbers.
+
+    Raises:
+        InvalidParameter: If numbers within the bounds cannot have such a mean and standard deviation.
     """
     amount, n = epsilon_of(epsilon), whole_number(respondents, "respondents", least=1)
     moments = _positions(number, *expected) if expected is not None else None
@@ -162,7 +169,8 @@ def mean_respondents_needed(
     With z of the confidence and the worst variance s²/n of the mean, that is n = z²s²/half_width², for the mechanism
     that `advise_mean` puts first.
 
-    Args: half_width: in the units of the number, above 0 and below half of what is between the bounds.
+    Args:
+        half_width: In the units of the number, above 0 and below half of what is between the bounds.
     """
     reach, most = exact(half_width, "half_width"), (Fraction(number.upper) - Fraction(number.lower)) / 2
     if not 0 < reach < most:
@@ -173,7 +181,8 @@ def mean_respondents_needed(
 def epsilon_needed(respondents: int, categories: int, half_width: Number, confidence: Number = 0.95) -> Fraction:
     """Return the least ε, in steps of 0.001, with which so many respondents suffice; found by halving.
 
-    Raises: InvalidParameter if none up to 32 does: the sample itself is too small.
+    Raises:
+        InvalidParameter: If none up to 32 does: the sample itself is too small.
     """
     n = whole_number(respondents, "respondents", least=1)
     return _least_epsilon(n, f"{n}", lambda e: respondents_needed(e, categories, half_width, confidence))
@@ -184,7 +193,8 @@ def mean_epsilon_needed(
 ) -> Fraction:
     """Return the least ε, in steps of 0.001, with which so many respondents suffice; found by halving.
 
-    Raises: InvalidParameter if none up to 32 does: the sample itself is too small.
+    Raises:
+        InvalidParameter: If none up to 32 does: the sample itself is too small.
     """
     n = whole_number(respondents, "respondents", least=1)
     return _least_epsilon(n, f"{n:,}", lambda e: mean_respondents_needed(e, number, half_width, confidence))

@@ -15,14 +15,21 @@ from lapwing.local.report_formats import list_of, number_below
 class OneAttribute(Mechanism):
     """Draw one of d attributes, each as likely, and report it, and which, by its own mechanism.
 
-    Guarantee: PureDP(ln ratio) for one respondent's whole record: two records may differ in all attributes. A report
-        (j, r) has the probability P_j(r | x_j)/d for the record x, as j is drawn without regard to it. For any two
-        records the ratio is that of P_j at two values, so at most the largest ratio of any attribute, and equal to it
-        where only that attribute differs.
-    Nothing is gained by hiding j: two records that differ everywhere differ in whichever attribute was drawn. So the
+    Guarantee:
+        PureDP(ln ratio) for one respondent's whole record: two records may differ in all attributes. A report (j, r)
+        has the probability P_j(r | x_j)/d for the record x, as j is drawn without regard to it. For any two records the
+        ratio is that of P_j at two values, so at most the largest ratio of any attribute, and equal to it where only
+        that attribute differs. Nothing is gained by hiding j: two records that differ everywhere differ in whichever
+        attribute was drawn. So the
+
         published claim that fake answers to the others amplify ε (random sampling plus fake data) is wrong.
-    Args: questions: d names. each: their mechanisms.
-    Source: Wang et al. 2019 (one attribute); Arcolezi et al. 2021 (RS+FD, refuted by the tests).
+
+    Args:
+        questions: d names.
+        each: Their mechanisms.
+
+    Source:
+        Wang et al. 2019 (one attribute); Arcolezi et al. 2021 (RS+FD, refuted by the tests).
     """
 
     name: ClassVar[str] = "one-attribute"
@@ -58,12 +65,17 @@ class OneAttribute(Mechanism):
 class AllAttributes(Mechanism):
     """Report all d attributes, each by its own mechanism with randomness of its own, for joint tables.
 
-    Guarantee: PureDP(ln ratio) for one respondent's whole record. The parts of a report are independent given the
-        record, so its probability is the product of theirs, and the ratio for two records the product of ratios of the
-        attributes: at most the product of their largest, and equal to it where all differ.
-    Shares of one question are far less accurate than by `OneAttribute` at the same ε, and those of pairs less than by
+    Guarantee:
+        PureDP(ln ratio) for one respondent's whole record. The parts of a report are independent given the record, so
+        its probability is the product of theirs, and the ratio for two records the product of ratios of the attributes:
+        at most the product of their largest, and equal to it where all differ. Shares of one question are far less
+        accurate than by `OneAttribute` at the same ε, and those of pairs less than by
+
         asking for the pair as one question; it is for those who want several tables.
-    Args: questions: d names. each: their mechanisms.
+
+    Args:
+        questions: d names.
+        each: Their mechanisms.
     """
 
     name: ClassVar[str] = "all-attributes"

@@ -45,7 +45,8 @@ class Collected(Generic[Kind]):
 def collect(task: client.Task, lines: Iterable[bytes]) -> Collected[Randomizer]:
     """Read the reports of a task that asks for one of a list of values.
 
-    Raises: InvalidParameter for another task: `collect_for` is for all.
+    Raises:
+        InvalidParameter: For another task: `collect_for` is for all.
     """
     return collect_for(randomizer_of(task), task, lines)
 
@@ -56,7 +57,8 @@ def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> C
     Anybody may have written a line, so no line can spoil the others: one that is no report of this task, or repeats the
     identity of an earlier one, is rejected alone. Identities are dropped.
 
-    Raises: InvalidParameter if the mechanism is not the task's, or a line is not bytes.
+    Raises:
+        InvalidParameter: If the mechanism is not the task's, or a line is not bytes.
     """
     if mechanism_of(task.asked) != mechanism:
         raise InvalidParameter(
@@ -106,7 +108,8 @@ class Expected:
 def parse_report(line: bytes, expected: Expected) -> tuple[str, object]:
     """Return the identity of a report of a task, and what it says, which its mechanism has yet to check.
 
-    Raises: ValueError, with one of a few constant reasons.
+    Raises:
+        ValueError: With one of a few constant reasons.
     """
     if len(line) > expected.most:
         raise ValueError(f"the line has more than {expected.most} bytes")

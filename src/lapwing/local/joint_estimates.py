@@ -42,8 +42,14 @@ Table = NDArray[np.float64]
 class JointEstimate:
     """The shares of pairs of answers to two questions.
 
-    Args: questions, values, mechanisms: of the two. reports: how many. first, second: how many support each value of
-        the one question, and of the other. both: how many support both of two values, by row and column.
+    Args:
+        questions: Of the two.
+        values: Of the two.
+        mechanisms: Of the two.
+        reports: How many.
+        first: How many support each value of the one question, and of the other.
+        second: As `first`.
+        both: How many support both of two values, by row and column.
     """
 
     questions: tuple[str, str]
@@ -74,7 +80,8 @@ class JointEstimate:
     def interval(self, confidence: Number = 0.95, *, together: bool = False) -> tuple[Table, Table]:
         """Return the ends of an interval for each share of the population; not a number where there are too few.
 
-        Args: together: all intervals hold at once with this confidence (Bonferroni), not each by itself.
+        Args:
+            together: All intervals hold at once with this confidence (Bonferroni), not each by itself.
         """
         level = 1 - float(probability(confidence, "confidence"))
         reach = NormalDist().inv_cdf(1 - level / (self.both.size if together else 1) / 2) * self.standard_error
@@ -116,8 +123,11 @@ class JointEstimate:
 class JointCounts:
     """What reports on two questions add up to.
 
-    Args: numbers: of the two questions, in their record.
-    Raises: InvalidParameter for a table of more than a million cells.
+    Args:
+        numbers: Of the two questions, in their record.
+
+    Raises:
+        InvalidParameter: For a table of more than a million cells.
     """
 
     numbers: tuple[int, int]
@@ -140,7 +150,8 @@ class JointCounts:
     def of(cls, asked: client.Attributes, one: int, other: int) -> Self:
         """Return empty counts of two questions, by their numbers.
 
-        Raises: InvalidParameter unless both ask for one of a list of values.
+        Raises:
+            InvalidParameter: Unless both ask for one of a list of values.
         """
         questions, each = zip(*(asked.each[number] for number in (one, other)), strict=True)
         made = randomizer_of(each[0]), randomizer_of(each[1])
@@ -163,7 +174,8 @@ class JointCounts:
     def estimate(self) -> JointEstimate:
         """Return the estimate of what was added so far.
 
-        Raises: InvalidParameter if nothing was.
+        Raises:
+            InvalidParameter: If nothing was.
         """
         if not self.reports:
             raise InvalidParameter("There are no reports to estimate from.")
@@ -181,9 +193,13 @@ class JointCounts:
 def estimate_joint(task: client.Task, reports: tuple[Any, ...], first: str, second: str) -> JointEstimate:
     """Return the table of two questions of a task whose reports tell all of them.
 
-    Args: reports: as `collect_for` returns them, a part for each question. first, second: the questions, both for one
-        of a list of values.
-    Raises: InvalidParameter for another task, for questions that it does not have, or without reports.
+    Args:
+        reports: As `collect_for` returns them, a part for each question.
+        first: The questions, both for one of a list of values.
+        second: The questions, both for one of a list of values.
+
+    Raises:
+        InvalidParameter: For another task, for questions that it does not have, or without reports.
     """
     asked = task.asked
     if not isinstance(asked, client.Attributes) or asked.mechanism != client.ALL_ATTRIBUTES:

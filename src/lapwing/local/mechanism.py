@@ -42,7 +42,8 @@ class Mechanism(Protocol):
     def read(self, said: object) -> Hashable:
         """Return what a report says, as `gather` takes it.
 
-        Raises: ValueError, with the reason, if no device sends this.
+        Raises:
+            ValueError: With the reason, if no device sends this.
         """
 
     @abstractmethod

@@ -15,8 +15,11 @@ def estimate_record(task: client.Task, reports: tuple[Any, ...]) -> dict[str, Fr
     Those who report on an attribute are a random sample of all respondents. So `whom="population"` gives intervals for
     all respondents too, somewhat too wide, and for the population that they are a random sample of.
 
-    Args: reports: as `collect_for` returns them, a part for each question.
-    Raises: InvalidParameter for a task that does not ask for several attributes.
+    Args:
+        reports: As `collect_for` returns them, a part for each question.
+
+    Raises:
+        InvalidParameter: For a task that does not ask for several attributes.
     """
     if not isinstance(task.asked, client.Attributes) or len(reports) != len(task.asked.each):
         raise InvalidParameter("These are no reports of a task that asks for several attributes.")

@@ -76,7 +76,8 @@ MEAN_MAKERS: Final[Mapping[str, Callable[[Number, client.Number], MeanRandomizer
 def mechanism_of(asked: client.Asked | client.Attributes) -> Mechanism:
     """Return the mechanism of what is asked, of whatever kind.
 
-    Raises: InvalidParameter if its reports would say nothing: a client sends them, but no estimate follows.
+    Raises:
+        InvalidParameter: If its reports would say nothing: a client sends them, but no estimate follows.
     """
     if isinstance(asked, client.Attributes):
         questions, each = zip(*asked.each, strict=True)
@@ -92,7 +93,8 @@ def mechanism_of(asked: client.Asked | client.Attributes) -> Mechanism:
 def randomizer_of(task: client.Task | client.Asked) -> Randomizer:
     """Return the mechanism of a task that asks for one of a list of values, by which shares are estimated.
 
-    Raises: InvalidParameter for another task, or if reports would say nothing.
+    Raises:
+        InvalidParameter: For another task, or if reports would say nothing.
     """
     asked = task.asked if isinstance(task, client.Task) else task
     if not isinstance(asked, client.Asked) or asked.mechanism not in FREQUENCIES:
@@ -103,7 +105,8 @@ def randomizer_of(task: client.Task | client.Asked) -> Randomizer:
 def mean_randomizer_of(task: client.Task | client.Asked) -> MeanRandomizer:
     """Return the mechanism of a task that asks for a number, by which the mean is estimated.
 
-    Raises: InvalidParameter for another task, or if reports would say nothing.
+    Raises:
+        InvalidParameter: For another task, or if reports would say nothing.
     """
     asked = task.asked if isinstance(task, client.Task) else task
     if not (isinstance(asked, client.Asked) and isinstance(asked.answers, client.Number)):
@@ -114,7 +117,8 @@ def mean_randomizer_of(task: client.Task | client.Asked) -> MeanRandomizer:
 def record_mechanism_of(task: client.Task) -> OneAttribute | AllAttributes:
     """Return the mechanism of a task that asks for several attributes.
 
-    Raises: InvalidParameter for another task, or if reports would say nothing.
+    Raises:
+        InvalidParameter: For another task, or if reports would say nothing.
     """
     made = mechanism_of(task.asked)
     if not isinstance(made, OneAttribute | AllAttributes):

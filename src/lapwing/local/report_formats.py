@@ -31,7 +31,8 @@ _SIDE_BY_SIDE: Final = 1 << 12
 def number_below(said: object, bound: int, name: str) -> int:
     """Return an integer from 0 to below a bound.
 
-    Raises: ValueError for anything else, a bool included.
+    Raises:
+        ValueError: For anything else, a bool included.
     """
     if isinstance(said, bool) or not isinstance(said, int) or not 0 <= said < bound:
         raise ValueError(f"{name} must be a whole number from 0 to {bound - 1}")
@@ -41,7 +42,8 @@ def number_below(said: object, bound: int, name: str) -> int:
 def list_of(said: object, length: int, form: str) -> Sequence[object]:
     """Return a list of so many parts.
 
-    Raises: ValueError for anything else.
+    Raises:
+        ValueError: For anything else.
     """
     if not isinstance(said, list) or len(said) != length:
         raise ValueError(f"r must be {form}")
@@ -56,7 +58,8 @@ def rows(said: Sequence[tuple[int, ...]], width: int) -> Reports:
 def checked_rows(reports: Reports, bounds: Sequence[int], form: str) -> NDArray[np.int64]:
     """Return reports that are rows of numbers, each below the bound of its column.
 
-    Raises: InvalidParameter if they are not.
+    Raises:
+        InvalidParameter: If they are not.
     """
     if reports.ndim != 2 or reports.shape[1] != len(bounds):
         raise InvalidParameter(f"The reports must be rows of {form}.")
@@ -76,8 +79,13 @@ def index_bytes(count: int) -> int:
 def read_bits(digits: object, count: int, weights: range, name: str = "the bits of r", last: str = "one") -> bytes:
     """Return packed bits from hexadecimal digits.
 
-    Args: weights: how many of them may be 1. name, last: what messages call the digits, and the last bit.
-    Raises: ValueError if no honest device sends such.
+    Args:
+        weights: How many of them may be 1.
+        name: What messages call the digits, and the last bit.
+        last: What messages call the digits, and the last bit.
+
+    Raises:
+        ValueError: If no honest device sends such.
     """
     size = -(-count // 8)
     if not isinstance(digits, str) or len(digits) != 2 * size or not set(digits) <= set("0123456789abcdef"):
@@ -98,7 +106,8 @@ def honest_weights(rates: Rates, count: int, own: range = range(1, 2)) -> range:
     Bernstein's inequality for independent bits of variance V in all: the number is t or more from its mean with
     probability at most 2e^(−L), for t = L/3 + √(L²/9 + 2VL).
 
-    Args: own: how many of the bits may be those of the answer.
+    Args:
+        own: How many of the bits may be those of the answer.
     """
     p, q = rates
     means = [float(ones * p + (count - ones) * q) for ones in (own[0], own[-1])]
@@ -117,7 +126,8 @@ def unpacked_bits(said: Sequence[bytes], count: int) -> NDArray[np.bool_]:
 def checked_bits(reports: Reports, count: int) -> NDArray[np.bool_]:
     """Return reports that are rows of so many bits.
 
-    Raises: InvalidParameter if they are not.
+    Raises:
+        InvalidParameter: If they are not.
     """
     if reports.ndim != 2 or reports.shape[1] != count or reports.dtype != np.bool_:
         raise InvalidParameter(f"The reports must be rows of {count} bits (bool).")

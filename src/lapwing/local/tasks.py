@@ -24,8 +24,11 @@ def new_task(
 ) -> client.Task:
     """Return a task that states the mechanism's integers and every ε that applies.
 
-    Args: answers: a list of values, or `client.Number`, or `client.Text`.
-    Raises: InvalidParameter if a device would refuse it.
+    Args:
+        answers: A list of values, or `client.Number`, or `client.Text`.
+
+    Raises:
+        InvalidParameter: If a device would refuse it.
     """
     with _refusals():
         asked = _asked(answers, mechanism)
@@ -44,9 +47,13 @@ def new_record_task(
 ) -> client.Task:
     """Return a task of several questions, of which each report tells one, with all of ε.
 
-    Args: attributes: for each its question, a list of values or `client.Number`, and the mechanism. joint: each report
-        tells all of them, for tables of two questions (`estimate_joint`); the ε of the mechanisms add up.
-    Raises: InvalidParameter if a device would refuse it.
+    Args:
+        attributes: For each its question, a list of values or `client.Number`, and the mechanism.
+        joint: Each report tells all of them, for tables of two questions (`estimate_joint`); the ε of the mechanisms
+            add up.
+
+    Raises:
+        InvalidParameter: If a device would refuse it.
     """
     with _refusals():
         kind = client.ALL_ATTRIBUTES if joint else client.ONE_ATTRIBUTE
@@ -89,7 +96,8 @@ def _refusals() -> Iterator[None]:
 def read_task(text: str) -> client.Task:
     """Read a task, in TOML or JSON, as a respondent's device does.
 
-    Raises: QueryRefused if it is not a task, or states another ε than it has.
+    Raises:
+        QueryRefused: If it is not a task, or states another ε than it has.
     """
     try:
         return client.read_task(text)

@@ -16,10 +16,11 @@ may round a row differently by which others are there (a matrix product in NumPy
 What a child prints is dropped. Files, locks and sockets that were open are closed in it, since a shared place in a file
 would be state that lasts from one unit to the next.
 
-Guarantee: what is added up of a function of the caller moves by at most the width of the bounds for each number of a
-unit, as long as the function reads nothing but its argument and its own memory. It may still read a clock, a file or a
-process number, look through the memory of the program that it was started from, and write to places that outlive it:
-this is a copy of a process, not a prison. `docs/limitations.md` says so to users.
+Guarantee:
+    What is added up of a function of the caller moves by at most the width of the bounds for each number of a unit, as
+    long as the function reads nothing but its argument and its own memory. It may still read a clock, a file or a
+    process number, look through the memory of the program that it was started from, and write to places that outlive
+    it: this is a copy of a process, not a prison. `docs/limitations.md` says so to users.
 
 Time: a unit takes a fork of the whole process, which costs the more, the more libraries that has: 4 to 20 ms of a
 processor on a busy machine.
@@ -60,7 +61,9 @@ class Isolated:
 
     Not safe for threads.
 
-    Args: function: takes an argument and returns numbers; seconds: of a processor, for each argument.
+    Args:
+        function: Takes an argument and returns numbers.
+        seconds: Of a processor, for each argument.
     """
 
     def __init__(self, function: Callable[[Any], Any], *, seconds: int = SECONDS) -> None:
@@ -79,7 +82,8 @@ class Isolated:
     def ask(self, argument: Any, count: int) -> NDArray[np.float64]:
         """Return what the function says of an argument: so many numbers, NaN where there is none.
 
-        Raises: InvalidParameter if the system starts no processes, whatever the argument is.
+        Raises:
+            InvalidParameter: If the system starts no processes, whatever the argument is.
         """
         try:
             payload = pickle.dumps(argument)

@@ -18,7 +18,12 @@ def opened(request: urllib.request.Request, seconds: float) -> HTTPResponse:
     Following a redirect would send what was meant for one address to another one, perhaps unencrypted or behind a
     firewall. It would also take the answer of a sign-in page for that of who was asked.
 
-    Args: seconds: to wait for each step.
-    Raises: urllib.error.HTTPError for a status outside of 200 to 299; OSError; ValueError.
+    Args:
+        seconds: To wait for each step.
+
+    Raises:
+        HTTPError: For a status outside of 200 to 299.
+        OSError: If the system refuses.
+        ValueError: If it fails.
     """
     return cast(HTTPResponse, urllib.request.build_opener(_NoRedirects).open(request, timeout=seconds))

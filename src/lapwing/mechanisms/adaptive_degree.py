@@ -37,21 +37,30 @@ class AdaptiveDegree:
     more than `caution` standard deviations below the second threshold; what remains is weighed anew, so that the
     others get more.
 
-    Guarantee: ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed. A round with
+    Guarantee:
+        ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed. A round with
         first_share of μ² is (√first_share/sigma, first_share·delta): the weights move by at most SENSITIVITY
-        (`adaptive_weights`), for which the noise is widened, and the rest is proven in `partitions`. Both together:
-        let v be added to D, C the keys kept by some unit in D and N those that only v keeps, in the first round. Let A
-        be the event that no key of N is released in it. Given A and given the noise on N, whatever it is, on D' the
-        second round depends on the noisy weights of C (a μ₁-GDP pair with those on D) and on data from which v is
-        missing or has a set of keys that is a function of v's own and of these; and other units do as on D, for they
-        keep no key of N. So given each value of the noise on N it is a (μ₂, δ₂) pair with the second round on D, and
-        the two rounds are a (√(μ₁² + μ₂²), δ₂) pair with those on D (adaptive composition: Dong, Roth and Su 2022,
-        Theorem 4). D ignores the noise on N; drawing it there too and forgetting it shows that the mixture over its
-        values is such a pair as well. P(A) ≥ 1 − δ₁ and μ₁² + μ₂² = 1/sigma².
-    Args: sigma: noise of one round with the whole μ, in weights, above 0 and at most 1024; delta: above 0; max_keys:
-        how many keys a unit keeps, 1 to 10,000; first_share: 0 (one round only) or from 1/64 to 63/64; rerouting: how
-        weights flow; margin: they flow from what is so many standard deviations above the threshold, ≥ 0; caution: ≥ 0.
-    Source: MAD2R of Chen, Cohen-Addad, Epasto and Zadimoghaddam 2025 (arXiv 2502.08878); a variant, proven here.
+        (`adaptive_weights`), for which the noise is widened, and the rest is proven in `partitions`. Both together: let
+        v be added to D, C the keys kept by some unit in D and N those that only v keeps, in the first round. Let A be
+        the event that no key of N is released in it. Given A and given the noise on N, whatever it is, on D' the second
+        round depends on the noisy weights of C (a μ₁-GDP pair with those on D) and on data from which v is missing or
+        has a set of keys that is a function of v's own and of these; and other units do as on D, for they keep no key
+        of N. So given each value of the noise on N it is a (μ₂, δ₂) pair with the second round on D, and the two rounds
+        are a (√(μ₁² + μ₂²), δ₂) pair with those on D (adaptive composition: Dong, Roth and Su 2022, Theorem 4). D
+        ignores the noise on N; drawing it there too and forgetting it shows that the mixture over its values is such a
+        pair as well. P(A) ≥ 1 − δ₁ and μ₁² + μ₂² = 1/sigma².
+
+    Args:
+        sigma: Noise of one round with the whole μ, in weights, above 0 and at most 1024.
+        delta: Above 0.
+        max_keys: How many keys a unit keeps, 1 to 10,000.
+        first_share: 0 (one round only) or from 1/64 to 63/64.
+        rerouting: How weights flow.
+        margin: They flow from what is so many standard deviations above the threshold, ≥ 0.
+        caution: ≥ 0.
+
+    Source:
+        MAD2R of Chen, Cohen-Addad, Epasto and Zadimoghaddam 2025 (arXiv 2502.08878); a variant, proven here.
     """
 
     name: ClassVar[str] = "adaptive degree"
@@ -83,7 +92,8 @@ class AdaptiveDegree:
     def loss(self, kind: str) -> ApproximateGaussianDP:
         """Return (1/sigma, delta) for the kind approx_gdp; its `to_delta` gives the δ at any ε.
 
-        Raises: InvalidParameter for other kinds.
+        Raises:
+            InvalidParameter: For other kinds.
         """
         if kind != ApproximateGaussianDP.kind:
             raise partitions.refused_kind(self.name, kind, ApproximateGaussianDP.kind)

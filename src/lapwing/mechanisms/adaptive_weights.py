@@ -35,8 +35,9 @@ of u; so b_u rises by less than two steps more than without rounding. Over all p
 weight are capped, which only lessens a rise). On 2^31 keys at most this adds less than 2^−40 each, less than 2^−24 in
 L2 norm. In all the weights move by less than 1 + 2^−23.
 
-Source: the idea and its analysis are those of MaxAdaptiveDegree (Chen, Cohen-Addad, Epasto and Zadimoghaddam 2025,
-arXiv 2502.08878); this is a variant of it that spreads over max(s, low) instead of one maximal degree.
+Source:
+    The idea and its analysis are those of MaxAdaptiveDegree (Chen, Cohen-Addad, Epasto and Zadimoghaddam 2025, arXiv
+    2502.08878); this is a variant of it that spreads over max(s, low) instead of one maximal degree.
 """
 
 from dataclasses import dataclass
@@ -76,8 +77,10 @@ _CAP_BITS = 48
 class Rerouting:
     """Which units are adaptive, and how what they get back is spread.
 
-    Args: low: what is given back is spread as over at least so many keys; high: an adaptive unit has at most so many;
-        share: the part of what is given back that is spread, 1/1000 or more; the three must satisfy (*).
+    Args:
+        low: What is given back is spread as over at least so many keys.
+        high: An adaptive unit has at most so many.
+        share: The part of what is given back that is spread, 1/1000 or more; the three must satisfy (*).
     """
 
     low: int = 10
@@ -121,7 +124,8 @@ class Rerouting:
     def weights(self, contributions: Contributions, level: int) -> NDArray[np.int64]:
         """Return the weight of every key, from 0 to 2^61, in steps of 2^−40.
 
-        Args: level: T, in steps of 2^−28, at least 2^28.
+        Args:
+            level: T, in steps of 2^−28, at least 2^28.
         """
         degrees = contributions.degrees()
         most = int(degrees.max(initial=1))

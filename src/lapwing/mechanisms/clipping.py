@@ -50,13 +50,22 @@ class UnboundedQuantile:
     the other, `AboveThreshold` tells whether −#{x > ℓ} is above −rank; the first such ℓ is returned, and `most` if
     there is none.
 
-    Guarantee: PureDP(1/threshold_scale + 1/query_scale) where every unit has one value. If a unit is added, #{x > ℓ}
-        grows by 1 for every ℓ below its value and stays for every other: the answers are monotonic with Δ = 1. If a
-        value is replaced by a larger one, #{x > ℓ} grows by 1 for every ℓ between them; so the same holds for
-        neighbours by replacement. If a unit has up to K values, that is a group of K: the loss is `for_group(K)`.
-    Args: threshold_scale, query_scale: of the noise, in units, from 2⁻³⁰ to 2⁸⁰; rank: how many units may exceed the
-        bound, ≥ 0 (see `rank_error`); start: the first candidate, ≥ 0; growth: > 1; most: the last, at most 2⁶².
-    Source: Durfee 2023 (Unbounded Differentially Private Quantile and Maximum Estimation, arXiv 2305.01177).
+    Guarantee:
+        PureDP(1/threshold_scale + 1/query_scale) where every unit has one value. If a unit is added, #{x > ℓ} grows by
+        1 for every ℓ below its value and stays for every other: the answers are monotonic with Δ = 1. If a value is
+        replaced by a larger one, #{x > ℓ} grows by 1 for every ℓ between them; so the same holds for neighbours by
+        replacement. If a unit has up to K values, that is a group of K: the loss is `for_group(K)`.
+
+    Args:
+        threshold_scale: Of the noise, in units, from 2⁻³⁰ to 2⁸⁰.
+        query_scale: Of the noise, in units, from 2⁻³⁰ to 2⁸⁰.
+        rank: How many units may exceed the bound, ≥ 0 (see `rank_error`).
+        start: The first candidate, ≥ 0.
+        growth: > 1.
+        most: The last, at most 2⁶².
+
+    Source:
+        Durfee 2023 (Unbounded Differentially Private Quantile and Maximum Estimation, arXiv 2305.01177).
     """
 
     name: ClassVar[str] = "unbounded quantile"
@@ -112,7 +121,8 @@ class UnboundedQuantile:
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return a bound that about `rank` of the values or fewer exceed.
 
-        Raises: InvalidParameter if the values are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the values are not whole numbers; nothing is drawn then.
         """
         ladder = _ladder(self.start, self.growth, self.most)
         # No candidate is below 0 or above `most`, so cutting there moves no value across a candidate.
@@ -147,13 +157,19 @@ class RaceToTheTop:
     β/(L + 1), with β = `failure`. The largest of the results, and of 0, is released: no level may promise too much,
     and a low one that cuts little loses less to noise and penalty than a high one.
 
-    Guarantee: PureDP(L/scale). The sum of min(x, τ) moves by at most τ if a unit is added, removed or replaced, so each
-        noisy sum is (1/scale)-DP (see `DiscreteLaplace`), all L together (L/scale)-DP, and the release is a function of
-        them and of public numbers. Contributions are cut at 0 and at `most`, so the sensitivity needs no promise.
-    Args: scale: of the noise, in units of the level, from 2⁻³⁰ to 2⁸⁰ also when multiplied by `most`; most: the
-        largest contribution that counts, from 1 to 2⁶²; failure: β, above 0 and below 1.
-    Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal Truncation for Differentially Private
-        Query Evaluation with Foreign Keys). The constants are ours.
+    Guarantee:
+        PureDP(L/scale). The sum of min(x, τ) moves by at most τ if a unit is added, removed or replaced, so each noisy
+        sum is (1/scale)-DP (see `DiscreteLaplace`), all L together (L/scale)-DP, and the release is a function of them
+        and of public numbers. Contributions are cut at 0 and at `most`, so the sensitivity needs no promise.
+
+    Args:
+        scale: Of the noise, in units of the level, from 2⁻³⁰ to 2⁸⁰ also when multiplied by `most`.
+        most: The largest contribution that counts, from 1 to 2⁶².
+        failure: β, above 0 and below 1.
+
+    Source:
+        Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal Truncation for Differentially Private Query
+        Evaluation with Foreign Keys). The constants are ours.
     """
 
     name: ClassVar[str] = "race to the top"
@@ -195,7 +211,8 @@ class RaceToTheTop:
     def release(self, contributions: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the sum of the contributions, most probably less what `shortfall` allows, and at least 0.
 
-        Raises: InvalidParameter if the contributions are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the contributions are not whole numbers; nothing is drawn then.
         """
         cut = _clipped(integers(contributions, "The contributions"), self.most)
         penalties = [self.penalty(level) for level in self.levels]

@@ -46,7 +46,8 @@ class Contributions:
         A column holds values of one type: bool, int, str, bytes, date, or tuples of these with the same types in the
         same places (a tuple with a NULL is NULL). Whether an error is raised depends on types and lengths only.
 
-        Raises: InvalidParameter for other columns, and for columns of 2^31 rows or more.
+        Raises:
+            InvalidParameter: For other columns, and for columns of 2^31 rows or more.
         """
         unit_codes, _ = _coded(units, "units")
         key_codes, labels = _coded(keys, "keys")
@@ -149,7 +150,8 @@ def _hash(label: Label) -> int:
 def checked(contributions: Contributions) -> Contributions:
     """Return who holds which keys.
 
-    Raises: InvalidParameter if it is anything else.
+    Raises:
+        InvalidParameter: If it is anything else.
     """
     if not isinstance(contributions, Contributions):
         raise InvalidParameter(

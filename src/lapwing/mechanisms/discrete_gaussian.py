@@ -37,14 +37,19 @@ _SMALLEST, _LARGEST = SMALLEST_SCALE**2, LARGEST_SCALE**2
 class DiscreteGaussian:
     """Add discrete Gaussian noise, P(x) ∝ e^(−x²/(2·variance)), to each integer.
 
-    Guarantee: ZeroConcentratedDP(l2_squared / (2·variance)) for integer vectors at squared L2 distance at most
-        l2_squared. For two integers m apart and c = α·m, the divergence of order α is α·m²/(2·variance) plus
-        1/(α − 1) times the logarithm of Σ f(x − c)/Σ f(x) over the integers, f(x) = e^(−x²/(2·variance)); that
-        quotient is at most 1 by Poisson's formula, as the Fourier transform of f is positive. Entries are independent
-        and their divergences add. At whole orders α the bound is attained.
-    Args: variance: the parameter, in squared steps of the answer, from 2⁻⁶⁰ to 2¹⁶⁰; the noise's variance is less, by
-        less than a millionth from 1 on.
-    Source: Canonne, Kamath and Steinke 2020 (The Discrete Gaussian for Differential Privacy), Theorem 4.
+    Guarantee:
+        ZeroConcentratedDP(l2_squared / (2·variance)) for integer vectors at squared L2 distance at most l2_squared. For
+        two integers m apart and c = α·m, the divergence of order α is α·m²/(2·variance) plus 1/(α − 1) times the
+        logarithm of Σ f(x − c)/Σ f(x) over the integers, f(x) = e^(−x²/(2·variance)); that quotient is at most 1 by
+        Poisson's formula, as the Fourier transform of f is positive. Entries are independent and their divergences add.
+        At whole orders α the bound is attained.
+
+    Args:
+        variance: The parameter, in squared steps of the answer, from 2⁻⁶⁰ to 2¹⁶⁰; the noise's variance is less, by
+            less than a millionth from 1 on.
+
+    Source:
+        Canonne, Kamath and Steinke 2020 (The Discrete Gaussian for Differential Privacy), Theorem 4.
     """
 
     name: ClassVar[str] = "discrete Gaussian"
@@ -62,7 +67,8 @@ class DiscreteGaussian:
     def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
         """Return the least noise whose loss is at most `loss`: variance = l2_squared/(2ρ), exactly.
 
-        Raises: InvalidParameter for any other measure, in which it states no loss.
+        Raises:
+            InvalidParameter: For any other measure, in which it states no loss.
         """
         check_positive(loss)
         if not isinstance(loss, ZeroConcentratedDP):
@@ -96,8 +102,9 @@ class DiscreteGaussian:
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return the loss in a measure: ρ = l2_squared/(2·variance) in zcdp.
 
-        Raises: InvalidParameter for pure, in which no Gaussian noise has a loss, and for gdp: ρ-zCDP implies no gdp
-            loss, and this law has more δ at some ε than √(2ρ)-GDP allows.
+        Raises:
+            InvalidParameter: For pure, in which no Gaussian noise has a loss, and for gdp: ρ-zCDP implies no gdp loss,
+                and this law has more δ at some ε than √(2ρ)-GDP allows.
         """
         return ZeroConcentratedDP(vector(sensitivity).l2_squared / (2 * self.variance)).to_kind(kind)
 

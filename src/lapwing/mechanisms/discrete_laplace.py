@@ -37,11 +37,16 @@ from lapwing.privacy.search import smallest
 class DiscreteLaplace:
     """Add discrete Laplace noise, P(x) ∝ e^(−|x|/scale), to each integer.
 
-    Guarantee: PureDP(l1 / scale) for integer vectors at L1 distance at most l1: each entry's probability changes by a
-        factor of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy. In gdp
-        and zcdp the loss is the noise's own, which is below what its ε implies (`privacy.laplace_implies`).
-    Args: scale: in steps of the answer, from 2⁻³⁰ to 2⁸⁰.
-    Source: Ghosh, Roughgarden and Sundararajan 2009; the sampler is `exact.laplace`.
+    Guarantee:
+        PureDP(l1 / scale) for integer vectors at L1 distance at most l1: each entry's probability changes by a factor
+        of at most e^(|change|/scale). Attained, and optimal for counts under pure differential privacy. In gdp and zcdp
+        the loss is the noise's own, which is below what its ε implies (`privacy.laplace_implies`).
+
+    Args:
+        scale: In steps of the answer, from 2⁻³⁰ to 2⁸⁰.
+
+    Source:
+        Ghosh, Roughgarden and Sundararajan 2009; the sampler is `exact.laplace`.
     """
 
     name: ClassVar[str] = "discrete Laplace"

@@ -40,7 +40,8 @@ def rounded(value: Fraction | int, step: int) -> int:
 class ExactProgram:
     """A linear program that grows by columns, solved in fractions. Private data: it has no `repr` of its own.
 
-    Args: limits: b, one for each row, 0 or more.
+    Args:
+        limits: b, one for each row, 0 or more.
     """
 
     def __init__(self, limits: Sequence[int]) -> None:

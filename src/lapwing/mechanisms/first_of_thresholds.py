@@ -50,11 +50,16 @@ class Threshold(NamedTuple):
 class FirstOfThresholds:
     """Tell which of several numbers is the first that passes its threshold; of each number it states its share.
 
-    Guarantee: that of `AboveThreshold` for one answer above, as the top of the file proves; `loss` is an equal share
-        of it for each number, all of which are released together or not at all.
-    Args: thresholds: of each number in order, all `moved` at least 1; one_way: whether all that move pass more easily,
-        or all less; mechanism: whose scales are in steps of the number that moves furthest; place: of this number;
-            before: what the same loss bought in earlier versions, which serves as well if it was bought.
+    Guarantee:
+        That of `AboveThreshold` for one answer above, as the top of the file proves; `loss` is an equal share of it for
+        each number, all of which are released together or not at all.
+
+    Args:
+        thresholds: Of each number in order, all `moved` at least 1.
+        one_way: Whether all that move pass more easily, or all less.
+        mechanism: Whose scales are in steps of the number that moves furthest.
+        place: Of this number.
+        before: What the same loss bought in earlier versions, which serves as well if it was bought.
     """
 
     name: ClassVar[str] = FIRST
@@ -89,7 +94,8 @@ class FirstOfThresholds:
     def release_all(self, values: Sequence[IntArray], entropy: Entropy = SYSTEM) -> tuple[IntArray, ...]:
         """Return a number for each, of which the first that passes its threshold is the one that was told.
 
-        Args: values: arrays of one number each, in the order of the thresholds.
+        Args:
+            values: Arrays of one number each, in the order of the thresholds.
         """
         most = max(threshold.moved for threshold in self.thresholds)
         pairs = [(int(value[0]), threshold) for value, threshold in zip(values, self.thresholds, strict=True)]

@@ -38,12 +38,17 @@ _FARTHEST = 3000
 class FixedPoint:
     """A grid of the multiples of a step between two bounds, and the way there and back.
 
-    Guarantee: none by itself. It makes sensitivities true: whatever a row holds, it becomes one of the integers
-        `lowest` to `highest`, a function of that row alone.
-    Args: step: above 0. lower, upper: public bounds, with a multiple of the step between them; bounds that were read
-        off the data are outside any guarantee. missing: what NaN and None count as; by default the number within the
-        bounds that is nearest to 0, so that they add nothing to a sum if 0 is within the bounds. All four are int,
-        Fraction or Decimal.
+    Guarantee:
+        None by itself. It makes sensitivities true: whatever a row holds, it becomes one of the integers `lowest` to
+        `highest`, a function of that row alone.
+
+    Args:
+        step: Above 0.
+        lower: Public bounds, with a multiple of the step between them; bounds that were read off the data are outside
+            any guarantee.
+        upper: As `lower`.
+        missing: What NaN and None count as; by default the number within the bounds that is nearest to 0, so that they
+            add nothing to a sum if 0 is within the bounds. All four are int, Fraction or Decimal.
     """
 
     name: ClassVar[str] = "fixed point"
@@ -83,9 +88,14 @@ class FixedPoint:
         Rounding is monotone and `lowest` and `highest` are whole, so this is round(x/step) moved into them, for every
         x between −∞ and ∞. NaN and None count as `missing`; −0.0 is 0.
 
-        Args: values: a number, an array of floats, integers or numbers, or a list of numbers.
-        Returns: an int for a number, else an array of the same shape: int64 if the grid fits it, else Python ints.
-        Raises: InvalidParameter for what is not a number (bools and strings are not), whatever its value.
+        Args:
+            values: A number, an array of floats, integers or numbers, or a list of numbers.
+
+        Returns:
+            An int for a number, else an array of the same shape: int64 if the grid fits it, else Python ints.
+
+        Raises:
+            InvalidParameter: For what is not a number (bools and strings are not), whatever its value.
         """
         if isinstance(values, np.ndarray):
             return self._of_array(values)
@@ -109,7 +119,8 @@ class FixedPoint:
     def decimals(self, steps: int | IntArray | Sequence[int]) -> Decimal | list[Decimal]:
         """Return numbers of steps as decimals, exactly; of several, a flat list.
 
-        Raises: InvalidParameter if the step is no finite decimal, such as 1/3.
+        Raises:
+            InvalidParameter: If the step is no finite decimal, such as 1/3.
         """
         places = _decimal_places(self.step)
         unit = int(self.step * 10**places)
@@ -161,8 +172,11 @@ class FixedPoint:
 
         No entry moves by more than `highest` − `lowest`, which bounds all of these too.
 
-        Args: entries: of the vector, or the most that move, if fewer; l1, l2, linf: one of them, the most that the
-            vector moves in that norm, in units of the values.
+        Args:
+            entries: Of the vector, or the most that move, if fewer.
+            l1: One of them, the most that the vector moves in that norm, in units of the values.
+            l2: As `l1`.
+            linf: As `l1`.
         """
         entries = whole_number(entries, "entries", least=1)
         bounds = {name: bound for name, bound in (("l1", l1), ("l2", l2), ("linf", linf)) if bound is not None}

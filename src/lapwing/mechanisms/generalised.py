@@ -21,8 +21,9 @@ b = q − t·Δ times the denominator of t: its maximum over j is at a corner of
 (Δ_j, b_j), all of which are to the right of every (−Δ_i, b_i). Along the hull the slope from a point rises and then
 falls, so the corner is found by bisection: n·log n steps for n candidates.
 
-Source: Raskhodnikova and Smith 2016 (Lipschitz Extensions for Node-Private Graph Statistics and the Generalized
-Exponential Mechanism), for scores to be minimised; here for the largest.
+Source:
+    Raskhodnikova and Smith 2016 (Lipschitz Extensions for Node-Private Graph Statistics and the Generalized Exponential
+    Mechanism), for scores to be minimised; here for the largest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,12 +58,18 @@ class GeneralisedExponential:
     The probability of candidate i is proportional to e^(−u(i)/(M·scale)) with u(i) = ⌊M·s(i)⌋ and the defects s that
     the top of this file defines; M is `resolution`.
 
-    Guarantee: bounded range 2/scale, hence PureDP(2/scale). The weight of a candidate moves by a factor of e^(±1/scale)
+    Guarantee:
+        Bounded range 2/scale, hence PureDP(2/scale). The weight of a candidate moves by a factor of e^(±1/scale)
         between neighbours, as u moves by at most M; the sum of the weights is common to all candidates, so the
         log-ratios of their probabilities differ by at most 2/scale from each other.
-    Args: scale: from 2⁻³⁰ to 2⁸⁰; sensitivities: one whole number a candidate, from 1 to 2⁶²; margin: t ≥ 0, how many
-        of its sensitivities a score is handicapped by; `for_loss` chooses it for a confidence.
-    Source: Raskhodnikova and Smith 2016.
+
+    Args:
+        scale: From 2⁻³⁰ to 2⁸⁰.
+        sensitivities: One whole number a candidate, from 1 to 2⁶².
+        margin: t ≥ 0, how many of its sensitivities a score is handicapped by; `for_loss` chooses it for a confidence.
+
+    Source:
+        Raskhodnikova and Smith 2016.
     """
 
     name: ClassVar[str] = "generalised exponential"
@@ -115,7 +122,8 @@ class GeneralisedExponential:
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
 
-        Raises: InvalidParameter if the scores are not whole numbers, one a candidate; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the scores are not whole numbers, one a candidate; nothing is drawn then.
         """
         whole = integers(scores, "The scores")
         if whole.size != len(self.sensitivities):

@@ -32,11 +32,15 @@ class Releasing(Protocol[Asked, Stated, Given, Released]):
 class GroupView(Generic[Asked, Stated, Given, Released]):
     """A mechanism as seen by groups of `size` units: the release is the same, the losses are the group's.
 
-    Guarantee: between data sets that differ in at most `size` units there is a chain of that many steps of one unit, so
-        the mechanism's loss holds for each step; how they add up is said at each measure's `for_group`: ε to size·ε,
-        μ to size·μ, ρ to size²·ρ, (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)), and (μ, δ) to (size·μ, δ') with a
-        δ' far above size·δ.
-    Args: mechanism: any; size: from 1.
+    Guarantee:
+        Between data sets that differ in at most `size` units there is a chain of that many steps of one unit, so the
+        mechanism's loss holds for each step; how they add up is said at each measure's `for_group`: ε to size·ε, μ to
+        size·μ, ρ to size²·ρ, (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)), and (μ, δ) to (size·μ, δ') with a δ' far
+        above size·δ.
+
+    Args:
+        mechanism: Any.
+        size: From 1.
     """
 
     name: ClassVar[str] = "group view"
@@ -54,7 +58,8 @@ class GroupView(Generic[Asked, Stated, Given, Released]):
         Where the loss follows from a sensitivity, asking the mechanism itself with the group's sensitivity may promise
         more: so it is for discrete Laplace noise in gdp and zcdp.
 
-        Raises: InvalidParameter for a (ρ, δ) loss, of which no bound for groups is known.
+        Raises:
+            InvalidParameter: For a (ρ, δ) loss, of which no bound for groups is known.
         """
         return self.mechanism.loss(*args, **kwargs).for_group(self.size)  # type: ignore[return-value]  # the class stays
 

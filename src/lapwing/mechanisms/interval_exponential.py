@@ -42,13 +42,20 @@ class IntervalExponential:
     Public: the fields. Private: the pieces that `release` is given, their starts as well as their scores; they enter
     the law only through the score of each grid point.
 
-    Guarantee: bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))), if
-        between neighbours, for any two grid points x and y, score(x) − score(y) moves by at most `range`. The weights
-        are the same on both sides and cancel; the proof is that of `ExponentialMechanism`.
-    Args: scale: in steps of the score, from 2⁻³⁰ to 2⁸⁰; lower, upper: the ends of the grid, both among the
-        candidates, within ±2²⁵⁶; weights: pairs (start, weight), ascending from start = lower: from each start on, grid
-        points weigh so much, a whole number from 0 to 2¹²⁸, not all 0. Left out, all points weigh the same.
-    Source: McSherry and Talwar 2007.
+    Guarantee:
+        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))), if between
+        neighbours, for any two grid points x and y, score(x) − score(y) moves by at most `range`. The weights are the
+        same on both sides and cancel; the proof is that of `ExponentialMechanism`.
+
+    Args:
+        scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
+        lower: The ends of the grid, both among the candidates, within ±2²⁵⁶.
+        upper: As `lower`.
+        weights: Pairs (start, weight), ascending from start = lower: from each start on, grid points weigh so much, a
+            whole number from 0 to 2¹²⁸, not all 0. Left out, all points weigh the same.
+
+    Source:
+        McSherry and Talwar 2007.
     """
 
     name: ClassVar[str] = "exponential mechanism on an interval"
@@ -102,10 +109,13 @@ class IntervalExponential:
     ) -> int:
         """Return the chosen grid point.
 
-        Args: starts: where each piece begins, the first at `lower`, none before the one before it nor beyond
-            upper + 1; a piece ends where the next begins, the last at `upper`, and one without points is allowed;
-            scores: one integer a piece, the score of all its points.
-        Raises: InvalidParameter if these are not integers, or not such pieces; nothing is drawn then.
+        Args:
+            starts: Where each piece begins, the first at `lower`, none before the one before it nor beyond upper + 1; a
+                piece ends where the next begins, the last at `upper`, and one without points is allowed.
+            scores: One integer a piece, the score of all its points.
+
+        Raises:
+            InvalidParameter: If these are not integers, or not such pieces; nothing is drawn then.
         """
         begins, heights = self._pieces(starts, scores)
         begins, heights, base = self._cut(begins, heights)

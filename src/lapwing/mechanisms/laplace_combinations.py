@@ -45,7 +45,9 @@ def continuous_scale(scale: Fraction) -> Fraction:
 def combination_quantile(scales: Sequence[Fraction], chance: Fraction) -> Fraction:
     """Return a T with P(|Σ a_i·L_i| > T) ≤ chance for scales a_i ≥ 0: at most about a 4000th above the least.
 
-    Args: scales: at most three of them; chance: above 0, below 1.
+    Args:
+        scales: At most three of them.
+        chance: Above 0, below 1.
     """
     first, *others = sorted(scales, reverse=True)
     if first == 0:

@@ -34,10 +34,16 @@ PREPARED = (choice, coins, integers)
 class LargestCells:
     """Choose the largest of all cells, or the smallest.
 
-    Guarantee: that of `PermuteAndFlip` or `TopK`, which depend on differences of numbers only: the L1 distance of a
+    Guarantee:
+        That of `PermuteAndFlip` or `TopK`, which depend on differences of numbers only: the L1 distance of a
         sensitivity here is the most by which the difference of any two cells' numbers moves (`query.score_stability`).
-    Args: law: "permute-and-flip", of one cell, or "top k"; count: how many cells; least: whether the smallest; cells:
-        of how many, at least `count`; scale: in steps of the number.
+
+    Args:
+        law: "permute-and-flip", of one cell, or "top k".
+        count: How many cells.
+        least: Whether the smallest.
+        cells: Of how many, at least `count`.
+        scale: In steps of the number.
     """
 
     name: ClassVar[str] = LARGEST

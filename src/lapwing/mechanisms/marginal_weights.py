@@ -24,8 +24,10 @@ _CLOSE: Final = 1.002
 def precisions_for(cost: Floats, variance: Floats, beside: Floats) -> tuple[Floats, float]:
     """Return a precision for each residual that costs 1 in all, and a factor within which it is the best.
 
-    Args: cost: of a precision of 1, by residual; variance: a row a marginal, of a residual with a precision of 1;
-        beside: what the variance of each marginal is compared with.
+    Args:
+        cost: Of a precision of 1, by residual.
+        variance: A row a marginal, of a residual with a precision of 1.
+        beside: What the variance of each marginal is compared with.
     """
     relative = variance / beside[:, np.newaxis]
     weights = np.full(len(beside), 1 / len(beside))

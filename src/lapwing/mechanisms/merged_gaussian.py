@@ -28,7 +28,9 @@ class MergedGaussian:
     independent Gaussians and |eᵢ| ≤ slackᵢ. Their mean with weights wᵢ ∝ 1/σᵢ² is v + Z + w₁e₁ + w₂e₂, where Z is
     Gaussian with 1/σ² = 1/σ₁² + 1/σ₂², and rounding it to an integer adds ½ to the slack at most.
 
-    Args: sigma: in steps of the answer, > 0; slack: in steps, > 0.
+    Args:
+        sigma: In steps of the answer, > 0.
+        slack: In steps, > 0.
     """
 
     name: ClassVar[str] = "merged Gaussians"
@@ -102,7 +104,8 @@ def merged(
 ) -> tuple[IntArray, MergedGaussian]:
     """Return the mean of two answers, each weighted by the inverse of its variance, and what it errs by.
 
-    Args: wanted: the sigma that the mean is stated with, at least its own.
+    Args:
+        wanted: The sigma that the mean is stated with, at least its own.
     """
     weight = (1 / bought.sigma**2) / (1 / bought.sigma**2 + 1 / fresh.sigma**2)
     pairs, half = zip(first.tolist(), second.tolist(), strict=True), Fraction(1, 2)

@@ -39,7 +39,10 @@ class NoiseAboveThreshold:
     Its half-width, scale and deviation are those of the noise, whether the count is shown or not: at most 5 % of all
     keys are shown with a number that is off by more than the half-width at 95 %. Given that it is shown, see `ends`.
 
-    Args: law: the noise; threshold: the least number that is shown; minimum: the least true count that is ever shown.
+    Args:
+        law: The noise.
+        threshold: The least number that is shown.
+        minimum: The least true count that is ever shown.
     """
 
     name: ClassVar[str] = "noise above a threshold"
@@ -64,7 +67,8 @@ class NoiseAboveThreshold:
     def ends(self, values: IntArray, confidence: Number) -> tuple[IntArray, IntArray]:
         """Return the ends of intervals that contain the true counts with this confidence, given that they are shown.
 
-        Args: values: the noisy counts that are shown.
+        Args:
+            values: The noisy counts that are shown.
         """
         tail, h = (1 - probability(confidence, "confidence")) / 2, self.law.half_width(confidence)
         lows: dict[int, int] = {}

@@ -30,7 +30,9 @@ _INT64 = np.iinfo(np.int64)
 class Sensitivity:
     """The most that a vector of integers moves between neighbouring data sets.
 
-    Args: l1: bound on the sum of the entries' absolute changes, in steps; l2_squared: on the sum of their squares.
+    Args:
+        l1: Bound on the sum of the entries' absolute changes, in steps.
+        l2_squared: On the sum of their squares.
     """
 
     l1: int
@@ -66,7 +68,8 @@ class Sensitivity:
 def vector(sensitivity: Sensitivity) -> Sensitivity:
     """Return the sensitivity of a vector that gets noise.
 
-    Raises: InvalidParameter if it is anything else.
+    Raises:
+        InvalidParameter: If it is anything else.
     """
     if not isinstance(sensitivity, Sensitivity):
         raise InvalidParameter(
@@ -81,8 +84,12 @@ def add(values: int | IntArray, draw: Callable[[int], IntArray]) -> int | IntArr
 
     The type of the result depends on the noisy sums only, so that it tells nothing that they do not.
 
-    Args: values: an int, a list of them, or an array of any shape; draw: returns so many independent numbers.
-    Raises: InvalidParameter if the values are not integers; nothing is drawn then.
+    Args:
+        values: An int, a list of them, or an array of any shape.
+        draw: Returns so many independent numbers.
+
+    Raises:
+        InvalidParameter: If the values are not integers; nothing is drawn then.
     """
     if isinstance(values, list | tuple):
         values = integers(values, "The values")

@@ -45,8 +45,13 @@ Noise = DiscreteLaplace | RoundedGaussian | DiscreteGaussian
 def sum_half_width(noise: object, weight: Fraction, tail: Fraction) -> int:
     """Return an h with P(|Σ c_i·X_i| > h) ≤ tail, for any weights with |c_i| ≤ 1 and Σ c_i² ≤ weight.
 
-    Args: noise: a mechanism that adds noise; weight: K > 0; tail: above 0, below 1.
-    Raises: InvalidParameter for any other mechanism, for which no bound is proven here.
+    Args:
+        noise: A mechanism that adds noise.
+        weight: K > 0.
+        tail: Above 0, below 1.
+
+    Raises:
+        InvalidParameter: For any other mechanism, for which no bound is proven here.
     """
     raise InvalidParameter(
         f"A {type(noise).__name__} was given; it must be DiscreteLaplace, RoundedGaussian or DiscreteGaussian."

@@ -5,10 +5,12 @@ them are. So when a unit is removed exactly its rows vanish, and all others stay
 
     Q(τ) = max Σ w_k   where   Σ_{k ∋ u} w_k ≤ τ for every unit u,   0 ≤ w_k ≤ ψ_k.
 
-Guarantee: removing unit u changes Q(τ) by at most τ, and never upwards; and Q(τ) ≤ Σ ψ_k. Proof. Write Q' for the
-value without u. Weights that are allowed for the rows without u are allowed for all rows, if those of u get 0: Q' ≤ Q.
-Take the best weights for all rows and leave those of u out: they are allowed, and Σ_{k ∋ u} w_k ≤ τ is lost, so that
-Q ≤ Q' + τ. ∎ If one unit is replaced by another, Q goes down and then up, by at most τ each: it moves by at most τ.
+Guarantee:
+    Removing unit u changes Q(τ) by at most τ, and never upwards; and Q(τ) ≤ Σ ψ_k. Proof. Write Q' for the value
+    without u. Weights that are allowed for the rows without u are allowed for all rows, if those of u get 0: Q' ≤ Q.
+    Take the best weights for all rows and leave those of u out: they are allowed, and Σ_{k ∋ u} w_k ≤ τ is lost, so
+    that Q ≤ Q' + τ. ∎ If one unit is replaced by another, Q goes down and then up, by at most τ each: it moves by at
+    most τ.
 
 Integers. Levels and weights are integers of steps. For levels of 2³⁰ and more they are made coarser: with the grid
 q = ⌈τ/2³⁰⌉, a function of τ alone, every set of units has the weight ⌊ψ/q⌋ of all its rows together, and the level is
@@ -39,8 +41,9 @@ over the rows that it has there. If the program of the part has the value B, the
 the two; and as rounding keeps the order, it is enough that the rounded values are the same. Else the whole is computed.
 Which rows are tried changes the time that it takes, and nothing else.
 
-Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal truncation for differentially private query
-evaluation with foreign keys), whose program this is; grid, settling and proofs in integers are worked out here.
+Source:
+    Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T: Instance-optimal truncation for differentially private query
+    evaluation with foreign keys), whose program this is; grid, settling and proofs in integers are worked out here.
 """
 
 from collections.abc import Sequence
@@ -93,8 +96,12 @@ def require_solver() -> None:
 class SharedRows:
     """Sets of units, each once, and the weight of the rows that belong to it. Private data: nothing shows in `repr`.
 
-    Args: units: a row a set, ascending, `NOBODY` in front where it has fewer; weights: 1 to 2⁶¹; count: of all units;
-        owners: for each place, which of its units a set has there; heaviest: the most that all rows of a unit weigh.
+    Args:
+        units: A row a set, ascending, `NOBODY` in front where it has fewer.
+        weights: 1 to 2⁶¹.
+        count: Of all units.
+        owners: For each place, which of its units a set has there.
+        heaviest: The most that all rows of a unit weigh.
     """
 
     units: Integers
@@ -107,9 +114,13 @@ class SharedRows:
     def of(cls, units: Sequence[Integers], weights: Integers, count: int) -> "SharedRows":
         """Return rows by their sets of units: the order, and one unit that is named twice, make no difference.
 
-        Args: units: for every place in a row, the unit of each row, from 0 to below `count`; weights: 0 or more, and
-            those above 2⁵³ count as that, which no level exceeds.
-        Raises: MemoryError if there are more than 2²⁵ sets; InvalidParameter if a weight is negative.
+        Args:
+            units: For every place in a row, the unit of each row, from 0 to below `count`.
+            weights: 0 or more, and those above 2⁵³ count as that, which no level exceeds.
+
+        Raises:
+            MemoryError: If there are more than 2²⁵ sets.
+            InvalidParameter: If a weight is negative.
         """
         if weights.size and int(weights.min()) < 0:
             raise InvalidParameter("A weight is negative; rows of a packing weigh 0 or more.")
@@ -127,8 +138,9 @@ class SharedRows:
     def value(self, level: int) -> int:
         """Return the truncated sum at a level from 1 to 2⁵³: it is at most the sum.
 
-        Guarantee: adding, removing or replacing one unit changes it by at most level + slack(level, most units a row).
-            There is a value for all rows.
+        Guarantee:
+            Adding, removing or replacing one unit changes it by at most level + slack(level, most units a row). There
+            is a value for all rows.
         """
         if not 1 <= level <= MOST_LEVEL:
             raise InvalidParameter(f"The level is {level}; it must be from 1 to 2^53.")

@@ -52,7 +52,10 @@ SECONDS: Final = 600.0
 def paired_value(units: Integers, weights: Integers, room: Integers) -> int:
     """Return twice the value of a program in which every row has two different units.
 
-    Args: units: two columns, each pair once; weights, room: at most 2³⁰.
+    Args:
+        units: Two columns, each pair once.
+        weights: At most 2³⁰.
+        room: At most 2³⁰.
     """
     count = len(room)
     first, second = units.T
@@ -72,7 +75,8 @@ def paired_value(units: Integers, weights: Integers, room: Integers) -> int:
 def greatest_flow(tails: Integers, heads: Integers, capacities: Integers, source: int) -> tuple[int, Integers]:
     """Return the value of a greatest flow from `source` to the node after it, and on which nodes more would come.
 
-    Args: capacities: at most 2³⁰, each pair of nodes once.
+    Args:
+        capacities: At most 2³⁰, each pair of nodes once.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow
@@ -126,7 +130,10 @@ class _Proof:
 def shared_value(units: Integers, weights: Integers, room: Integers, settled: int, step: int) -> int:
     """Return the best value of a program and an integer, `settled`, rounded to a step as `rounded` does.
 
-    Args: units: a row a set, -1 where it has fewer; weights, room: at most 2³⁰.
+    Args:
+        units: A row a set, -1 where it has fewer.
+        weights: At most 2³⁰.
+        room: At most 2³⁰.
     """
     program = _Program(units=units, weights=weights, room=room)
     for proof in _proofs(program):

@@ -23,7 +23,8 @@ Rational = int | Fraction | Decimal
 def rational(value: Rational, name: str) -> Fraction:
     """Return an exact number as a fraction.
 
-    Raises: InvalidParameter for a float, a bool, a string, NaN, an infinity or anything else.
+    Raises:
+        InvalidParameter: For a float, a bool, a string, NaN, an infinity or anything else.
     """
     if isinstance(value, float):
         exactly = f": write Fraction({str(value)!r})" if isfinite(value) else ""
@@ -71,8 +72,9 @@ def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
 
     What the values are never shows in the error; only their type and shape do.
 
-    Raises: InvalidParameter if they are not integers (floats and bools are not), not in one dimension, or masked: the
-        sum of a masked array and noise keeps, under the mask, the values as they were.
+    Raises:
+        InvalidParameter: If they are not integers (floats and bools are not), not in one dimension, or masked: the sum
+            of a masked array and noise keeps, under the mask, the values as they were.
     """
     array = values if isinstance(values, np.ndarray) else _gathered(values, name)
     if isinstance(array, MaskedArray):

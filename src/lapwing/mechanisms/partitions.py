@@ -98,7 +98,8 @@ class KeySelection(Protocol):
     def units_needed(self, confidence: Number) -> tuple[int, int]:
         """Return how many units make a key's release certain to `confidence`: with no other key, and with the most.
 
-        Raises: InvalidParameter if that is more than 2^31.
+        Raises:
+            InvalidParameter: If that is more than 2^31.
         """
         ...
 
@@ -137,7 +138,8 @@ def threshold(novel: tuple[int, ...], variance: Fraction, delta: Fraction) -> in
     With p_t = P(novel[t − 1] + round(N(0, variance)) ≥ threshold): (1 − p_t)^t ≥ 1 − delta for every t, certified with
     160 binary digits; where these do not tell, as for a delta within 2^−150 of 1, a greater threshold is returned.
 
-    Args: novel: the most weight that each of t keys can get if only one unit holds them, for t = 1, 2, ….
+    Args:
+        novel: The most weight that each of t keys can get if only one unit holds them, for t = 1, 2, ….
     """
     sigma, log = math.sqrt(variance), math.log1p(-min(float(delta), 1 - 2.0**-50))
 
@@ -156,7 +158,8 @@ def threshold(novel: tuple[int, ...], variance: Fraction, delta: Fraction) -> in
 def count_for(confidence: Number, chance: Callable[[int], Fraction]) -> int:
     """Return the least number of units, 2^31 at most, whose chance, rising in it, is at least `confidence`.
 
-    Raises: InvalidParameter if the chance stays below it.
+    Raises:
+        InvalidParameter: If the chance stays below it.
     """
     wanted = probability(confidence, "confidence")
     if chance(_MOST_UNITS) < wanted:
@@ -169,7 +172,8 @@ def as_approximate_gaussian(loss: ApproxDP | ApproximateGaussianDP) -> Approxima
 
     (μ, δ/2) is (ε, δ_μ(ε) + δ/2)-DP, and μ is the largest whose δ_μ(ε) is at most δ/2.
 
-    Raises: InvalidParameter if there is none.
+    Raises:
+        InvalidParameter: If there is none.
     """
     if isinstance(loss, ApproximateGaussianDP):
         return loss

@@ -61,13 +61,19 @@ _INT64_ROOM = 1 << 62
 class Quantile:
     """Return a grid point v with P(v) ∝ e^(−(rank error of v)/scale); any point from `lower` to `upper` can occur.
 
-    Guarantee: bounded range rows·w/scale, w = 2·max(q, 1 − q), or 1 for q = 0 and q = 1, under add_remove of a unit
-        with up to `rows` rows. One row is proven at the top of the file; of several rows, added one by one, the ranges
-        add up.
-    Args: quantile: from 0 (least) to 1 (greatest), with a denominator of at most 2²⁰; lower, upper: the public grid,
-        from −2⁶¹ to 2⁶¹; scale: in rows, from 2⁻³⁰ to 2⁸⁰.
-    Source: Smith 2011 (Privacy-Preserving Statistical Estimation with Optimal Convergence Rates), with
-        a rank error that is 0 where equal rows allow it.
+    Guarantee:
+        Bounded range rows·w/scale, w = 2·max(q, 1 − q), or 1 for q = 0 and q = 1, under add_remove of a unit with up to
+        `rows` rows. One row is proven at the top of the file; of several rows, added one by one, the ranges add up.
+
+    Args:
+        quantile: From 0 (least) to 1 (greatest), with a denominator of at most 2²⁰.
+        lower: The public grid, from −2⁶¹ to 2⁶¹.
+        upper: The public grid, from −2⁶¹ to 2⁶¹.
+        scale: In rows, from 2⁻³⁰ to 2⁸⁰.
+
+    Source:
+        Smith 2011 (Privacy-Preserving Statistical Estimation with Optimal Convergence Rates), with a rank error that is
+        0 where equal rows allow it.
     """
 
     name: ClassVar[str] = "quantile"
@@ -98,7 +104,8 @@ class Quantile:
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return a grid point near the quantile; there may be no values at all, and then every point is alike.
 
-        Raises: InvalidParameter if the values are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the values are not whole numbers; nothing is drawn then.
         """
         ordered = np.sort(clamped(values, self.lower, self.upper))
         return choose(ordered, self.quantile, self.lower, self.upper, self.scale, entropy)

@@ -37,9 +37,14 @@ from lapwing.privacy.measures import Loss
 class QuantileOfCounts:
     """Choose a point in each cell, by a rank error that is 0 where equal rows allow it.
 
-    Guarantee: bounded range K·w/scale, w = 2·max(q, 1 − q), or 1 for q = 0 and q = 1, where K is the L1 distance of the
-        counts between neighbours. Proof at the top of the file.
-    Args: quantile: from 0 to 1; points: of the grid in each cell, at least 1; scale: in rows.
+    Guarantee:
+        Bounded range K·w/scale, w = 2·max(q, 1 − q), or 1 for q = 0 and q = 1, where K is the L1 distance of the counts
+        between neighbours. Proof at the top of the file.
+
+    Args:
+        quantile: From 0 to 1.
+        points: Of the grid in each cell, at least 1.
+        scale: In rows.
     """
 
     name: ClassVar[str] = QUANTILE
@@ -69,7 +74,8 @@ class QuantileOfCounts:
     def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Return the number of a point for each cell, from 0.
 
-        Args: values: a row of the array a cell, of which the last `points` entries are the counts of its points.
+        Args:
+            values: A row of the array a cell, of which the last `points` entries are the counts of its points.
         """
         chosen = np.zeros((len(values), 1), dtype=np.int64)
         for cell, counts in enumerate(values[:, -self.points :]):

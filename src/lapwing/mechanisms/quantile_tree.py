@@ -10,8 +10,9 @@ K²·levels in the sum of squares. All else is computed from the noisy counts.
 Consistency, and how the noise enters: `trees`. `noisy_sums` bounds what such a sum of noise can be, also where the
 noise is not Gaussian.
 
-Source: Hay, Rastogi, Miklau and Suciu 2010 (Boosting the Accuracy of Differentially Private Histograms Through
-Consistency). The bound on the error at a confidence is worked out here.
+Source:
+    Hay, Rastogi, Miklau and Suciu 2010 (Boosting the Accuracy of Differentially Private Histograms Through
+    Consistency). The bound on the error at a confidence is worked out here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,10 +46,15 @@ _MOST_NODES = 1 << 22
 class QuantileTree:
     """Count the rows in every node of a tree over a grid, with noise; answer as many questions as one likes.
 
-    Guarantee: the loss of the noise at L1 distance rows·levels and squared L2 distance rows²·levels, under add_remove
-        of a unit with up to `rows` rows.
-    Args: lower, upper: the public grid; branching: how many children a node has, ≥ 2; noise: a mechanism that adds
-        noise to counts. A tree has at most 2²² nodes.
+    Guarantee:
+        The loss of the noise at L1 distance rows·levels and squared L2 distance rows²·levels, under add_remove of a
+        unit with up to `rows` rows.
+
+    Args:
+        lower: The public grid.
+        upper: The public grid.
+        branching: How many children a node has, ≥ 2.
+        noise: A mechanism that adds noise to counts. A tree has at most 2²² nodes.
     """
 
     name: ClassVar[str] = "quantile tree"
@@ -87,14 +93,16 @@ class QuantileTree:
     def loss(self, kind: str, *, rows: int = 1) -> Loss:
         """Return the loss in a measure, for units of up to `rows` rows.
 
-        Raises: InvalidParameter if the noise states no loss in this measure.
+        Raises:
+            InvalidParameter: If the noise states no loss in this measure.
         """
         return self.noise.loss(_sensitivity(len(self.sizes), rows), kind)
 
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> "ReleasedQuantileTree":
         """Return the noisy counts, and what follows from them; values off the grid count at its nearest end.
 
-        Raises: InvalidParameter if the values are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the values are not whole numbers; nothing is drawn then.
         """
         places = clamped(values, self.lower, self.upper) - self.lower
         sizes = self.sizes

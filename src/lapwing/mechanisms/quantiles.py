@@ -22,9 +22,10 @@ either neighbour, used or not. Given the places, which have the same law on both
 one unit on the finer grid, so all of the above holds for places and output together, hence for the output alone. It
 costs scale·ln(s) rows of rank error a level.
 
-Source: Kaplan, Schnapp and Stemmer 2022 (Differentially Private Approximate Quantiles); the relative
-ranks, the treatment of ties and the error bound are worked out here. Slice quantiles (Imola et al. 2025) have a smaller
-error for many quantiles that lie far enough apart; they are not implemented.
+Source:
+    Kaplan, Schnapp and Stemmer 2022 (Differentially Private Approximate Quantiles); the relative ranks, the treatment
+    of ties and the error bound are worked out here. Slice quantiles (Imola et al. 2025) have a smaller error for many
+    quantiles that lie far enough apart; they are not implemented.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,13 +59,21 @@ _MOST_POINTS = 1 << 62
 class Quantiles:
     """Return one grid point for each of several quantiles, ascending.
 
-    Guarantee: on each level a bounded range of rows·w/scale, where w is the largest that `Quantile` states for the
-        level's relative quantiles (less than 2, about 1 for evenly spaced ones); losses of levels add up. Under
-        add_remove of a unit with up to `rows` rows. The proof is at the top of the file.
-    Args: quantiles: from 0 to 1, ascending, each with a denominator of at most 2²⁰; lower, upper: the public grid, from
-        −2⁶¹ to 2⁶¹; scale: in rows, from 2⁻³⁰ to 2⁸⁰; spread: how many finer points a grid point stands for, 1 if few
-        rows are equal, else such as 1024; the finer grid has at most 2⁶² points.
-    Source: Kaplan, Schnapp and Stemmer 2022.
+    Guarantee:
+        On each level a bounded range of rows·w/scale, where w is the largest that `Quantile` states for the level's
+        relative quantiles (less than 2, about 1 for evenly spaced ones); losses of levels add up. Under add_remove of a
+        unit with up to `rows` rows. The proof is at the top of the file.
+
+    Args:
+        quantiles: From 0 to 1, ascending, each with a denominator of at most 2²⁰.
+        lower: The public grid, from −2⁶¹ to 2⁶¹.
+        upper: The public grid, from −2⁶¹ to 2⁶¹.
+        scale: In rows, from 2⁻³⁰ to 2⁸⁰.
+        spread: How many finer points a grid point stands for, 1 if few rows are equal, else such as 1024; the finer
+            grid has at most 2⁶² points.
+
+    Source:
+        Kaplan, Schnapp and Stemmer 2022.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -118,7 +127,8 @@ class Quantiles:
     def release(self, values: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> tuple[int, ...]:
         """Return grid points near the quantiles, in their order; there may be no values at all.
 
-        Raises: InvalidParameter if the values are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the values are not whole numbers; nothing is drawn then.
         """
         ordered = self._spread(clamped(values, self.lower, self.upper), entropy)
         ordered.sort()

@@ -34,12 +34,18 @@ _LEAST_CHANGE = Fraction(1, 1 << 4000)
 class RandomizedResponse:
     """Keep each row's category with probability `keep`, else replace it by one of the others, each as likely.
 
-    Guarantee: two tables of the same rows that differ in the category of one row (`replace_one`; the number of rows is
-        public, and each unit has one row). What is released of that row has the law (keep, r, …, r), r =
-        (1 − keep)/(categories − 1), around its true category; the other rows are independent of it and the same in
-        both. So the losses are those of one such coin, and exact: see `loss`.
-    Args: keep: from 1/categories to below 1. categories: how many there are, from 2; they are the codes 0, 1, ….
-    Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016 (Discrete Distribution Estimation under Local Privacy).
+    Guarantee:
+        Two tables of the same rows that differ in the category of one row (`replace_one`; the number of rows is public,
+        and each unit has one row). What is released of that row has the law (keep, r, …, r), r = (1 − keep)/(categories
+        − 1), around its true category; the other rows are independent of it and the same in both. So the losses are
+        those of one such coin, and exact: see `loss`.
+
+    Args:
+        keep: From 1/categories to below 1.
+        categories: How many there are, from 2; they are the codes 0, 1, ….
+
+    Source:
+        Warner 1965; Kairouz, Bonawitz and Ramage 2016 (Discrete Distribution Estimation under Local Privacy).
     """
 
     name: ClassVar[str] = "randomized response"
@@ -88,9 +94,12 @@ class RandomizedResponse:
     def release(self, codes: IntArray, entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return a category for each row. The work does not depend on the codes.
 
-        Args: codes: one for each row, 0 … categories − 1; one outside counts as the nearest of these, so that nothing
-            fails on data.
-        Raises: InvalidParameter if the codes are not integers in one dimension.
+        Args:
+            codes: One for each row, 0 … categories − 1; one outside counts as the nearest of these, so that nothing
+                fails on data.
+
+        Raises:
+            InvalidParameter: If the codes are not integers in one dimension.
         """
         given = integers(codes, "The codes")
         inside = np.clip(given, 0, self.categories - 1).astype(np.int64)
@@ -103,7 +112,8 @@ class RandomizedResponse:
     def estimate(self, released: IntArray) -> list[Fraction]:
         """Return for each category an unbiased estimate of the number of rows that have it, from released codes.
 
-        Raises: InvalidParameter for codes that are not of this mechanism.
+        Raises:
+            InvalidParameter: For codes that are not of this mechanism.
         """
         codes = integers(released, "The released codes")
         if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) < self.categories:
@@ -116,7 +126,8 @@ class RandomizedResponse:
         Of c rows with a category and n − c without, c·keep + (n − c)·r are released with it on average. Estimates may
         be negative, and add up to n.
 
-        Raises: InvalidParameter unless there is one count a category, or if keep = 1/categories: nothing is known then.
+        Raises:
+            InvalidParameter: Unless there is one count a category, or if keep = 1/categories: nothing is known then.
         """
         numbers = [int(count) for count in integers(counts, "The counts")]
         if len(numbers) != self.categories:
@@ -133,7 +144,8 @@ class RandomizedResponse:
         confidence)) these are 1 − confidence for t = √(nL/2) and t = L/3 + √(L²/9 + 2VL); the smaller is taken. The
         estimate is t/(keep − r) from the truth. For many rows t is about 1.4 times what the normal law gives at 95 %.
 
-        Args: rows: how many there are, a public number.
+        Args:
+            rows: How many there are, a public number.
         """
         rows, difference = whole_number(rows, "rows"), self._difference()
         tail = 1 - probability(confidence, "confidence")

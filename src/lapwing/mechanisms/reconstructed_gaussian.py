@@ -20,7 +20,9 @@ class ReconstructedGaussian:
     A released value is within |Z| + slack of the true integer, Z ~ N(0, sigma²). `residual_marginals` has the proof.
     Cells of one table, and of tables from the same measurements, have noise in common: nothing is said of it here.
 
-    Args: sigma: in steps of the answer, > 0; slack: in steps, > 0.
+    Args:
+        sigma: In steps of the answer, > 0.
+        slack: In steps, > 0.
     """
 
     name: ClassVar[str] = "reconstructed Gaussian"

@@ -41,7 +41,8 @@ Never worse. Noise of variance s_W² on each wanted marginal by itself has the l
 ⊇ A} 1/(s_W²·n_A·n_W) of every t_A has the same G, and variances that are no larger. That is a point of the convex
 problem which `marginal_weights` solves for the least largest ratio of variances.
 
-Source: Xiao, He, Zhang and Kifer 2023 (ResidualPlanner, arXiv 2305.08175), with an integer basis in place of theirs.
+Source:
+    Xiao, He, Zhang and Kifer 2023 (ResidualPlanner, arXiv 2305.08175), with an integer basis in place of theirs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,8 +78,11 @@ _GRID: Final = 40
 class RowsOfUnit:
     """What one privacy unit can have in the tables.
 
-    Args: rows: how many rows at most; low, high: what one row adds to a cell, from low ≤ 0 to high ≥ 0 (0 and 1 in a
-        count); replaced: whether neighbours have one unit in the place of another, and not one more or less.
+    Args:
+        rows: How many rows at most.
+        low: What one row adds to a cell, from low ≤ 0 to high ≥ 0 (0 and 1 in a count).
+        high: As `low`.
+        replaced: Whether neighbours have one unit in the place of another, and not one more or less.
     """
 
     rows: int = 1
@@ -99,10 +103,14 @@ class RowsOfUnit:
 class ResidualMarginals:
     """Release marginals of the same rows that agree with each other, from noisy residuals.
 
-    Guarantee: GaussianDP(μ) with `loss`, of whole numbers at most `RowsOfUnit` apart; in the same way (μ²/2)-zCDP. The
-        module has the proof.
-    Args: sizes: the number of values of each attribute; marginals: the attributes of each wanted table, by their
-        places, ascending, each once; precisions: of `residuals`, the inverse of the variance that their noise has.
+    Guarantee:
+        GaussianDP(μ) with `loss`, of whole numbers at most `RowsOfUnit` apart; in the same way (μ²/2)-zCDP. The module
+        has the proof.
+
+    Args:
+        sizes: The number of values of each attribute.
+        marginals: The attributes of each wanted table, by their places, ascending, each once.
+        precisions: Of `residuals`, the inverse of the variance that their noise has.
     """
 
     name: ClassVar[str] = "residual marginals"
@@ -135,9 +143,13 @@ class ResidualMarginals:
     ) -> Self:
         """Return the mechanism whose largest variance of a cell is the least, to within a fifth of a percent mostly.
 
-        Args: loss: in gdp or zcdp; beside: what each marginal's variance is to be compared with, when the largest of
-            these ratios is to be the least; 1 for all of them if it is left out.
-        Raises: InvalidParameter for a pure loss, which no Gaussian noise keeps, and for too large a workload.
+        Args:
+            loss: In gdp or zcdp.
+            beside: What each marginal's variance is to be compared with, when the largest of these ratios is to be the
+                least; 1 for all of them if it is left out.
+
+        Raises:
+            InvalidParameter: For a pure loss, which no Gaussian noise keeps, and for too large a workload.
         """
         check_positive(loss)
         if isinstance(loss, PureDP):
@@ -168,7 +180,8 @@ class ResidualMarginals:
     def loss(self, unit: RowsOfUnit, kind: str) -> Loss:
         """Return the loss in a measure, gdp or zcdp.
 
-        Raises: InvalidParameter for pure: no Gaussian noise has a finite ε at δ = 0.
+        Raises:
+            InvalidParameter: For pure: no Gaussian noise has a finite ε at δ = 0.
         """
         return GaussianDP.from_mu_squared(self.mu_squared(unit)).to_kind(kind)
 
@@ -196,8 +209,9 @@ class ResidualMarginals:
     def release(self, tables: Sequence[IntArray], entropy: Entropy = SYSTEM) -> tuple[IntArray, ...]:
         """Return noisy tables, in the order of the marginals, that agree with each other.
 
-        Args: tables: one for each marginal, in their order, an axis an attribute: margins of one table of all rows.
-            Those that lie inside a larger one are not looked at.
+        Args:
+            tables: One for each marginal, in their order, an axis an attribute: margins of one table of all rows. Those
+                that lie inside a larger one are not looked at.
         """
         if len(tables) != len(self.marginals):
             raise InvalidParameter(f"There are {len(tables)} tables for {len(self.marginals)} marginals; give as many.")

@@ -36,11 +36,14 @@ from lapwing.privacy.search import smallest
 class RoundedGaussian:
     """Add round(N(0, σ²)) to each integer.
 
-    Guarantee: GaussianDP(√l2_squared / σ) for integer vectors at squared L2 distance at most l2_squared. For an
-        integer v, v + round(z) = round(v + z), so the release is a rounding of the real Gaussian mechanism, entry by
-        entry, and post-processing loses nothing (Dong, Roth and Su 2022, arXiv 1905.02383). In the same way it is
-        (l2_squared / 2σ²)-zCDP (Bun and Steinke 2016, Proposition 1.6).
-    Args: sigma: in steps of the answer, from 2⁻³⁰ to 2⁸⁰.
+    Guarantee:
+        GaussianDP(√l2_squared / σ) for integer vectors at squared L2 distance at most l2_squared. For an integer v, v +
+        round(z) = round(v + z), so the release is a rounding of the real Gaussian mechanism, entry by entry, and
+        post-processing loses nothing (Dong, Roth and Su 2022, arXiv 1905.02383). In the same way it is (l2_squared /
+        2σ²)-zCDP (Bun and Steinke 2016, Proposition 1.6).
+
+    Args:
+        sigma: In steps of the answer, from 2⁻³⁰ to 2⁸⁰.
     """
 
     name: ClassVar[str] = "rounded Gaussian"
@@ -53,7 +56,8 @@ class RoundedGaussian:
     def for_loss(cls, loss: Loss, sensitivity: Sensitivity) -> Self:
         """Return the least noise whose loss is at most `loss`: σ = √l2_squared/μ, rounded up.
 
-        Raises: InvalidParameter for a pure loss, which no Gaussian noise keeps.
+        Raises:
+            InvalidParameter: For a pure loss, which no Gaussian noise keeps.
         """
         check_positive(loss)
         if isinstance(loss, PureDP):
@@ -88,7 +92,8 @@ class RoundedGaussian:
     def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
         """Return the loss in a measure: μ² = l2_squared/σ² in gdp, ρ = l2_squared/(2σ²) in zcdp.
 
-        Raises: InvalidParameter for pure: no Gaussian noise has a finite ε at δ = 0.
+        Raises:
+            InvalidParameter: For pure: no Gaussian noise has a finite ε at δ = 0.
         """
         return GaussianDP.from_mu_squared(vector(sensitivity).l2_squared / self.sigma**2).to_kind(kind)
 

@@ -29,8 +29,10 @@ _MOST_DISTANCE = np.iinfo(np.int64).max
 class ScoreSensitivity:
     """The most that a score moves between neighbouring data sets, for mechanisms that compare scores.
 
-    Args: bound: the most that any one score moves, in the unit of the scores, ≥ 0; monotonic: whether, between two
-        neighbours, all scores that move do so in the same direction (as counts of rows do when a row is added).
+    Args:
+        bound: The most that any one score moves, in the unit of the scores, ≥ 0.
+        monotonic: Whether, between two neighbours, all scores that move do so in the same direction (as counts of rows
+            do when a row is added).
     """
 
     bound: Fraction = Fraction(1)
@@ -56,7 +58,8 @@ class ScoreSensitivity:
 def scored(sensitivity: ScoreSensitivity) -> ScoreSensitivity:
     """Return the sensitivity of scores that are compared.
 
-    Raises: InvalidParameter if it is anything else.
+    Raises:
+        InvalidParameter: If it is anything else.
     """
     if not isinstance(sensitivity, ScoreSensitivity):
         raise InvalidParameter(
@@ -69,7 +72,8 @@ def scored(sensitivity: ScoreSensitivity) -> ScoreSensitivity:
 def read_scores(scores: IntArray | Sequence[int]) -> IntArray:
     """Return the scores of at least one candidate as integers.
 
-    Raises: InvalidParameter if they are not integers, or not one row of 1 to 2³⁰; their values are not shown.
+    Raises:
+        InvalidParameter: If they are not integers, or not one row of 1 to 2³⁰; their values are not shown.
     """
     whole = integers(scores, "The scores")
     if not 1 <= whole.size <= MOST_CANDIDATES:
@@ -95,7 +99,8 @@ def bounded_range_loss(kind: str, eta: Fraction) -> Loss:
 def pure_within(loss: Loss) -> Fraction:
     """Return the largest ε whose every ε-DP mechanism keeps a loss: exactly if it is pure, else of 45 binary digits.
 
-    Raises: InvalidParameter if the loss is 0.
+    Raises:
+        InvalidParameter: If the loss is 0.
     """
     check_positive(loss)
     if isinstance(loss, PureDP):
@@ -107,7 +112,8 @@ def pure_within(loss: Loss) -> Fraction:
 def range_within(loss: Loss) -> Fraction:
     """Return the largest η whose every η-bounded-range mechanism keeps a loss: exactly if pure, else of 45 digits.
 
-    Raises: InvalidParameter if the loss is 0.
+    Raises:
+        InvalidParameter: If the loss is 0.
     """
     check_positive(loss)
     if isinstance(loss, PureDP):

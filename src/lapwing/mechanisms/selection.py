@@ -54,11 +54,16 @@ NOISES = ("laplace", "exponential", "gumbel")
 class ExponentialMechanism:
     """Choose candidate i with probability proportional to e^(score_i/scale).
 
-    Guarantee: bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))).
-        log P(i)/P'(i) = (s_i − s'_i)/scale + (log of the ratio of the sums), whose second term is the same for all i,
-        so two such log-ratios differ by at most range/scale.
-    Args: scale: in steps of the score, from 2⁻³⁰ to 2⁸⁰.
-    Source: McSherry and Talwar 2007; Dong, Durfee and Rogers 2020 (bounded range); Cesar and Rogers 2021 (zCDP).
+    Guarantee:
+        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))). log
+        P(i)/P'(i) = (s_i − s'_i)/scale + (log of the ratio of the sums), whose second term is the same for all i, so
+        two such log-ratios differ by at most range/scale.
+
+    Args:
+        scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
+
+    Source:
+        McSherry and Talwar 2007; Dong, Durfee and Rogers 2020 (bounded range); Cesar and Rogers 2021 (zCDP).
     """
 
     name: ClassVar[str] = "exponential mechanism"
@@ -79,7 +84,8 @@ class ExponentialMechanism:
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
 
-        Raises: InvalidParameter if the scores are not integers, or there are none; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the scores are not integers, or there are none; nothing is drawn then.
         """
         return int(samplers.exponential_choice(below_best(read_scores(scores)), self.scale, entropy))
 
@@ -100,14 +106,19 @@ class PermuteAndFlip:
     the first head in a uniformly random order, drawn apart from the coins, is each of the heads equally likely. The
     best candidate's coin is always heads.
 
-    Guarantee: PureDP(range/scale). Give each score independent noise E_i with P(E_i > x) = e^(−x/scale), x ≥ 0. The
-        noisy scores above the best score b belong to an independent coin each, of chance e^((s_i − b)/scale), and what
-        they exceed b by is, by lack of memory, again such noise, alike and independent for all of them: the largest is
-        each of them equally likely. So the law is that of reporting the largest of s_i + E_i. Fix all noise but E_i:
-        i is reported if E_i exceeds max (s_j − s_i + E_j), which moves by at most r = range between neighbours, and
-        P(E_i > m + r) ≥ e^(−r/scale)·P(E_i > m). It has no useful bounded range.
-    Args: scale: in steps of the score, from 2⁻³⁰ to 2⁸⁰.
-    Source: McKenna and Sheldon 2020 (arXiv 2010.12603); Ding, Kifer, Steinke et al. 2021 (arXiv 2105.07260).
+    Guarantee:
+        PureDP(range/scale). Give each score independent noise E_i with P(E_i > x) = e^(−x/scale), x ≥ 0. The noisy
+        scores above the best score b belong to an independent coin each, of chance e^((s_i − b)/scale), and what they
+        exceed b by is, by lack of memory, again such noise, alike and independent for all of them: the largest is each
+        of them equally likely. So the law is that of reporting the largest of s_i + E_i. Fix all noise but E_i: i is
+        reported if E_i exceeds max (s_j − s_i + E_j), which moves by at most r = range between neighbours, and P(E_i >
+        m + r) ≥ e^(−r/scale)·P(E_i > m). It has no useful bounded range.
+
+    Args:
+        scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
+
+    Source:
+        McKenna and Sheldon 2020 (arXiv 2010.12603); Ding, Kifer, Steinke et al. 2021 (arXiv 2105.07260).
     """
 
     name: ClassVar[str] = "permute-and-flip"
@@ -128,7 +139,8 @@ class PermuteAndFlip:
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
 
-        Raises: InvalidParameter if the scores are not integers, or there are none; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the scores are not integers, or there are none; nothing is drawn then.
         """
         heads = samplers.exponential_coins(below_best(read_scores(scores)), self.scale, entropy)
         return _one_of(np.flatnonzero(heads), entropy)
@@ -151,13 +163,19 @@ class ReportNoisyMax:
     with probability ∝ e^(s_i/scale)); with "exponential" noise it is permute-and-flip. Both are drawn as such. With
     "laplace" noise, P(L = x) ∝ e^(−|x|/scale) is added to the integer scores, and a tie is broken uniformly at random.
 
-    Guarantee: PureDP(range/scale), and for Gumbel noise bounded range range/scale. For Laplace noise, let ties be
-        broken by independent uniform marks, drawn beforehand. Fix the marks, and all noise but that of candidate i.
-        Then i is reported if L_i ≥ m for an integer m = max over j of s_j − s_i + L_j + [mark of j above that of i],
-        which moves by at most r = ⌊range⌋ between neighbours; and P(L_i ≥ m + r) ≥ e^(−r/scale)·P(L_i ≥ m), as
-        P(L = x + r) ≥ e^(−r/scale)·P(L = x) for every x. This holds for all values of what was fixed, hence for i.
-    Args: scale: in steps of the score, from 2⁻³⁰ to 2⁸⁰; noise: "laplace", "exponential" or "gumbel".
-    Source: Dwork and Roth 2014, section 3.3; Ding, Kifer, Steinke et al. 2021 (arXiv 2105.07260).
+    Guarantee:
+        PureDP(range/scale), and for Gumbel noise bounded range range/scale. For Laplace noise, let ties be broken by
+        independent uniform marks, drawn beforehand. Fix the marks, and all noise but that of candidate i. Then i is
+        reported if L_i ≥ m for an integer m = max over j of s_j − s_i + L_j + [mark of j above that of i], which moves
+        by at most r = ⌊range⌋ between neighbours; and P(L_i ≥ m + r) ≥ e^(−r/scale)·P(L_i ≥ m), as P(L = x + r) ≥
+        e^(−r/scale)·P(L = x) for every x. This holds for all values of what was fixed, hence for i.
+
+    Args:
+        scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
+        noise: "laplace", "exponential" or "gumbel".
+
+    Source:
+        Dwork and Roth 2014, section 3.3; Ding, Kifer, Steinke et al. 2021 (arXiv 2105.07260).
     """
 
     name: ClassVar[str] = "report noisy max"
@@ -185,7 +203,8 @@ class ReportNoisyMax:
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
         """Return the index of the choice.
 
-        Raises: InvalidParameter if the scores are not integers, or there are none; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the scores are not integers, or there are none; nothing is drawn then.
         """
         if self.noise == "gumbel":
             return ExponentialMechanism(scale=self.scale).release(scores, entropy)

@@ -31,9 +31,10 @@ answers below: they are free. Every part is needed. Of the six versions that Lyu
 private as claimed: one adds no noise to the answers, one has no cap, one has noise that does not grow with the cap,
 and one releases the noisy answer itself, whose comparison with the threshold then gives the threshold away.
 
-Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009 (the technique); Lyu, Su and Li 2017 (Understanding the Sparse
-Vector Technique, arXiv 1603.01699; what is wrong elsewhere, and the split of the budget); Liu et al. 2024 (arXiv
-2407.20068; exponential noise); Ding et al. 2019 (PVLDB 13(3); the gap, for Laplace noise). The proof is ours.
+Source:
+    Dwork, Naor, Reingold, Rothblum and Vadhan 2009 (the technique); Lyu, Su and Li 2017 (Understanding the Sparse
+    Vector Technique, arXiv 1603.01699; what is wrong elsewhere, and the split of the budget); Liu et al. 2024 (arXiv
+    2407.20068; exponential noise); Ding et al. 2019 (PVLDB 13(3); the gap, for Laplace noise). The proof is ours.
 """
 
 import math
@@ -71,12 +72,17 @@ _SAFE = 1 << 62
 class AboveThreshold:
     """Tell of each integer answer whether it is above a threshold, until `count` of them were.
 
-    Guarantee: PureDP(Δ/threshold_scale + count·r/query_scale) where no answer moves by more than Δ between neighbours,
-        and r = Δ if the answers that move all do so in one direction (a monotonic sensitivity), else 2Δ. It covers the
-        gaps as well. The proof stands at the top of this file; the loss is attained. In gdp and zcdp it is that of
-        these log-ratios' interval if the sensitivity is monotonic, else that of the ε.
-    Args: threshold_scale, query_scale: of the geometric noise on the threshold and on each answer, in steps of the
-        answers, from 2⁻³⁰ to 2⁸⁰; count: how many answers above before the run is over, ≥ 1.
+    Guarantee:
+        PureDP(Δ/threshold_scale + count·r/query_scale) where no answer moves by more than Δ between neighbours, and r =
+        Δ if the answers that move all do so in one direction (a monotonic sensitivity), else 2Δ. It covers the gaps as
+        well. The proof stands at the top of this file; the loss is attained. In gdp and zcdp it is that of these
+        log-ratios' interval if the sensitivity is monotonic, else that of the ε.
+
+    Args:
+        threshold_scale: Of the geometric noise on the threshold and on each answer, in steps of the answers, from 2⁻³⁰
+            to 2⁸⁰.
+        query_scale: As `threshold_scale`.
+        count: How many answers above before the run is over, ≥ 1.
     """
 
     name: ClassVar[str] = "above threshold"
@@ -153,7 +159,8 @@ class AboveThreshold:
     ) -> NDArray[np.bool_]:
         """Return for each answer whether it is above; the result ends with the last answer above that `count` allows.
 
-        Raises: InvalidParameter if answers or threshold are not whole numbers; nothing is drawn then.
+        Raises:
+            InvalidParameter: If answers or threshold are not whole numbers; nothing is drawn then.
         """
         gaps = self._gaps(answers, threshold, entropy)
         above: NDArray[np.bool_] = np.asarray(gaps >= 0, dtype=np.bool_)
@@ -251,14 +258,16 @@ class ThresholdSession:
     def ask(self, answer: int) -> bool:
         """Tell whether an answer is above the threshold.
 
-        Raises: InvalidParameter if the session is over or the answer is not a whole number; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the session is over or the answer is not a whole number; nothing is drawn then.
         """
         return self.ask_gap(answer) is not None
 
     def ask_gap(self, answer: int) -> int | None:
         """Return the noisy gap of an answer above the threshold, a whole number ≥ 0, or None if it is below.
 
-        Raises: InvalidParameter if the session is over or the answer is not a whole number; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the session is over or the answer is not a whole number; nothing is drawn then.
         """
         if isinstance(answer, bool) or not isinstance(answer, Integral):
             raise InvalidParameter(f"The answer is a {type(answer).__name__}; it must be a whole number.")

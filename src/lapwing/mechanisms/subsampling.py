@@ -34,7 +34,8 @@ class PoissonSample:
 
     It protects neighbours for `add_remove`; the theorem and its proof are in `privacy.amplification`.
 
-    Args: rate: q, above 0 and at most 1.
+    Args:
+        rate: q, above 0 and at most 1.
     """
 
     neighbouring: ClassVar[str] = "add_remove"
@@ -67,7 +68,9 @@ class FixedSizeSample:
     It protects neighbours for `replace_one`, where the number of rows is public; the theorem and its proof are in
     `privacy.amplification`.
 
-    Args: size: from 1 to population; population: the public number of rows.
+    Args:
+        size: From 1 to population.
+        population: The public number of rows.
     """
 
     neighbouring: ClassVar[str] = "replace_one"
@@ -82,7 +85,8 @@ class FixedSizeSample:
     def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return the indices of a sample, ascending.
 
-        Raises: InvalidParameter unless there are as many rows as the population, a public number.
+        Raises:
+            InvalidParameter: Unless there are as many rows as the population, a public number.
         """
         if rows != self.population:
             raise InvalidParameter(f"There are {rows} rows, but the population is {self.population}; give all of it.")
@@ -102,9 +106,12 @@ class FixedSizeSample:
 class Subsampled:
     """Run a mechanism on a secret random sample.
 
-    Guarantee: `loss(inner, …)`, where `inner` is the loss of what is run on the sample: for samples of every size, and
-        for neighbours in which rows may also stand in another order.
-    Args: sample: a PoissonSample or a FixedSizeSample.
+    Guarantee:
+        `loss(inner, …)`, where `inner` is the loss of what is run on the sample: for samples of every size, and for
+        neighbours in which rows may also stand in another order.
+
+    Args:
+        sample: A PoissonSample or a FixedSizeSample.
     """
 
     name: ClassVar[str] = "subsampled"
@@ -119,9 +126,13 @@ class Subsampled:
     def loss(self, inner: Amplified, *, neighbouring: str) -> Amplified:
         """Return (ε', qδ) for an inner (ε, δ): ε' = ln(1 + q(e^ε − 1)) = ε + ln(q + (1 − q)e^(−ε)), rounded up.
 
-        Args: inner: a PureDP or ApproxDP loss; neighbouring: the neighbours that it holds for, add_remove for a
-            PoissonSample and replace_one for a FixedSizeSample; the result is for the same.
-        Raises: InvalidParameter for other neighbours and for other measures, in which there is no such theorem.
+        Args:
+            inner: A PureDP or ApproxDP loss.
+            neighbouring: The neighbours that it holds for, add_remove for a PoissonSample and replace_one for a
+                FixedSizeSample; the result is for the same.
+
+        Raises:
+            InvalidParameter: For other neighbours and for other measures, in which there is no such theorem.
         """
         self._check(neighbouring)
         return self.sample.amplified(inner)
@@ -153,8 +164,9 @@ class Subsampled:
         Whatever `compute` returns is released, and so is whether it fails: it must be private by itself, failures
         included, as a function of any rows, and must not return the number of rows.
 
-        Args: rows: an array, sampled along its first axis, or a list; one row for each unit. compute: a function of
-            the rows of the sample, in their order, and of an Entropy to draw from.
+        Args:
+            rows: An array, sampled along its first axis, or a list; one row for each unit.
+            compute: A function of the rows of the sample, in their order, and of an Entropy to draw from.
         """
         indices = self.sample.draw(len(rows), entropy)
         if isinstance(rows, np.ndarray):

@@ -22,8 +22,9 @@ Releasing the noisy weights of `WeightedGaussian`, or of an adaptive selection, 
 they are no counts. For units of one key, k = 1, this is the best of both: noise of one unit's sensitivity for
 everything.
 
-Source: Korolova, Kenthapadi, Mishra and Ntoulas 2009 (releasing noisy counts above a threshold); Wilson et al. 2020
-(arXiv 1909.01917) and Desfontaines, Voss, Gipson and Mandayam 2022 (arXiv 2006.03684) for units of several keys.
+Source:
+    Korolova, Kenthapadi, Mishra and Ntoulas 2009 (releasing noisy counts above a threshold); Wilson et al. 2020 (arXiv
+    1909.01917) and Desfontaines, Voss, Gipson and Mandayam 2022 (arXiv 2006.03684) for units of several keys.
 """
 
 import math
@@ -61,8 +62,11 @@ NOISES: dict[str, type[RoundedGaussian] | type[DiscreteLaplace]] = {
 class CountThresholding:
     """Release the keys whose number of units, plus noise, reaches a threshold, together with that noisy number.
 
-    Args: law: the noise, whose loss for counts of units of `max_keys` keys is the loss but for delta; delta: above 0;
-        max_keys: how many keys a unit has at most; minimum: how many units a key needs.
+    Args:
+        law: The noise, whose loss for counts of units of `max_keys` keys is the loss but for delta.
+        delta: Above 0.
+        max_keys: How many keys a unit has at most.
+        minimum: How many units a key needs.
     """
 
     name: ClassVar[str] = "thresholding"

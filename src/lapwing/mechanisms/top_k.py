@@ -38,10 +38,16 @@ class TopK:
     largest of these is j with probability ∝ e^(s_j/scale), whatever v.) So one look at noisy scores is the same as
     `count` rounds of the exponential mechanism, each without the candidates chosen before.
 
-    Guarantee: each round has bounded range η = range/scale, whatever was chosen before, and rounds compose adaptively:
+    Guarantee:
+        Each round has bounded range η = range/scale, whatever was chosen before, and rounds compose adaptively:
         PureDP(count·η), (count·η²/8)-zCDP, and in GaussianDP count times the μ² of one round.
-    Args: scale: in steps of the score, from 2⁻³⁰ to 2⁸⁰; count: how many to report, at least 1.
-    Source: Durfee and Rogers 2019 (one shot is peeling); for one round see `ExponentialMechanism`.
+
+    Args:
+        scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
+        count: How many to report, at least 1.
+
+    Source:
+        Durfee and Rogers 2019 (one shot is peeling); for one round see `ExponentialMechanism`.
     """
 
     name: ClassVar[str] = "top k"
@@ -67,7 +73,8 @@ class TopK:
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
         """Return the indices of the choices, in order.
 
-        Raises: InvalidParameter if the scores are not integers, or fewer than `count`; nothing is drawn then.
+        Raises:
+            InvalidParameter: If the scores are not integers, or fewer than `count`; nothing is drawn then.
         """
         whole = read_scores(scores)
         if whole.size < self.count:

@@ -16,9 +16,10 @@ grow. Going down to u, each node on the way is at least its parent and at most i
 divided among the children beside the way is not above 0, and u gets an x_u in [0, 1]. The leaves below u get shares ≥ 0
 of x_u; all others get 0 or less, and together no less than −x_u. So no set of leaves gets more than 1 in size.
 
-Source: Hay, Rastogi, Miklau and Suciu 2010 (Boosting the Accuracy of Differentially Private Histograms Through
-Consistency); Honaker 2015 (Efficient Use of Differentially Private Binary Trees) for unequal variances. The bound on
-each coefficient is worked out here.
+Source:
+    Hay, Rastogi, Miklau and Suciu 2010 (Boosting the Accuracy of Differentially Private Histograms Through
+    Consistency); Honaker 2015 (Efficient Use of Differentially Private Binary Trees) for unequal variances. The bound
+    on each coefficient is worked out here.
 """
 
 from collections.abc import Sequence

@@ -34,17 +34,26 @@ class TruncatedGeometric:
 
         π_0 = 0,   π_(n+1) = min(e^ε·π_n + δ, 1 − e^(−ε)·(1 − π_n − δ), 1)
 
-    Guarantee: ApproxDP(epsilon, delta) when a unit with all its keys is added or removed. For max_keys = 1: the unit
-        moves one count, from n to n + 1, and the other coins keep their law, so four inequalities between π_n and
-        π_(n+1) are to be shown. Releasing: π_(n+1) ≤ e^ε·π_n + δ is the first term of the minimum, and π_n ≤ π_(n+1)
-        as each term is at least π_n. Not releasing: 1 − π_n ≤ e^ε·(1 − π_(n+1)) + δ is the second term, and
-        1 − π_(n+1) ≤ 1 − π_n. For max_keys = K, π is that of ε/K and δ/K, and K such losses add up.
-        With `minimum` = k the chance is π_(n−k+1), and 0 for n < k: neighbouring counts have equal or neighbouring
-        chances, so the same inequalities serve.
-    Optimal: for max_keys = 1 no (ε, δ)-DP selection has a larger chance p_n for any n: the same two inequalities hold
+    Guarantee:
+        ApproxDP(epsilon, delta) when a unit with all its keys is added or removed. For max_keys = 1: the unit moves one
+        count, from n to n + 1, and the other coins keep their law, so four inequalities between π_n and π_(n+1) are to
+        be shown. Releasing: π_(n+1) ≤ e^ε·π_n + δ is the first term of the minimum, and π_n ≤ π_(n+1) as each term is
+        at least π_n. Not releasing: 1 − π_n ≤ e^ε·(1 − π_(n+1)) + δ is the second term, and 1 − π_(n+1) ≤ 1 − π_n. For
+        max_keys = K, π is that of ε/K and δ/K, and K such losses add up. With `minimum` = k the chance is π_(n−k+1),
+        and 0 for n < k: neighbouring counts have equal or neighbouring chances, so the same inequalities serve.
+        Optimal: for max_keys = 1 no (ε, δ)-DP selection has a larger chance p_n for any n: the same two inequalities
+        hold
+
         for p, their right sides rise with p_n, and p_0 = 0; by induction p_n ≤ π_n.
-    Args: epsilon: above 0; delta: above 0; max_keys: how many keys a unit keeps; minimum: how many units a key needs.
-    Source: Desfontaines, Voss, Gipson and Mandayam 2022 (arXiv 2006.03684), Theorem 1.
+
+    Args:
+        epsilon: Above 0.
+        delta: Above 0.
+        max_keys: How many keys a unit keeps.
+        minimum: How many units a key needs.
+
+    Source:
+        Desfontaines, Voss, Gipson and Mandayam 2022 (arXiv 2006.03684), Theorem 1.
     """
 
     name: ClassVar[str] = "truncated geometric"
@@ -76,7 +85,8 @@ class TruncatedGeometric:
     def loss(self, kind: str) -> ApproxDP:
         """Return (epsilon, delta) for the kind approx.
 
-        Raises: InvalidParameter for other kinds.
+        Raises:
+            InvalidParameter: For other kinds.
         """
         if kind != ApproxDP.kind:
             raise partitions.refused_kind(self.name, kind, ApproxDP.kind)

@@ -34,16 +34,23 @@ class WeightedGaussian:
     A unit with t keys puts the weight ⌊2^k/√t⌋/2^k on each, k = `fraction_bits`; a unit with more than `max_keys` keys
     first gives some up. Weights, noise and threshold are integers in steps of 2^−k.
 
-    Guarantee: ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed: its weights
-        have squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1, and it gives each of t keys that only it holds at most
-        ⌊2^k/√t⌋/2^k, as it holds t keys or more. The rest is proven in `partitions`. With `minimum` = m only keys
-        that m units hold are considered, and the threshold is m − 1 higher. In that proof read "held" as "held by m
-        units": the t keys that this unit brings to m holders have weights from m − 1 others too, each at most 1, so
-        that above the threshold they are as rare as a new key is above the lower one.
-    Args: sigma: of the noise, in weights, above 0 and at most 2^20; delta: above 0; max_keys: how many keys a unit
-        keeps, 1 to 10,000; minimum: how many units a key needs; fraction_bits: 0 to 30, and there is no reason for
-        fewer than 30 but small examples.
-    Source: Gopi et al. 2020 (arXiv 2002.09745), "weighted Gaussian"; Desfontaines, Voss, Gipson and Mandayam 2022.
+    Guarantee:
+        ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed: its weights have
+        squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1, and it gives each of t keys that only it holds at most ⌊2^k/√t⌋/2^k, as
+        it holds t keys or more. The rest is proven in `partitions`. With `minimum` = m only keys that m units hold are
+        considered, and the threshold is m − 1 higher. In that proof read "held" as "held by m units": the t keys that
+        this unit brings to m holders have weights from m − 1 others too, each at most 1, so that above the threshold
+        they are as rare as a new key is above the lower one.
+
+    Args:
+        sigma: Of the noise, in weights, above 0 and at most 2^20.
+        delta: Above 0.
+        max_keys: How many keys a unit keeps, 1 to 10,000.
+        minimum: How many units a key needs.
+        fraction_bits: 0 to 30, and there is no reason for fewer than 30 but small examples.
+
+    Source:
+        Gopi et al. 2020 (arXiv 2002.09745), "weighted Gaussian"; Desfontaines, Voss, Gipson and Mandayam 2022.
     """
 
     name: ClassVar[str] = "weighted Gaussian"
@@ -76,7 +83,8 @@ class WeightedGaussian:
     def loss(self, kind: str) -> ApproximateGaussianDP:
         """Return (1/sigma, delta) for the kind approx_gdp; its `to_delta` gives the δ at any ε.
 
-        Raises: InvalidParameter for other kinds.
+        Raises:
+            InvalidParameter: For other kinds.
         """
         if kind != ApproximateGaussianDP.kind:
             raise partitions.refused_kind(self.name, kind, ApproximateGaussianDP.kind)

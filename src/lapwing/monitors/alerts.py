@@ -34,9 +34,13 @@ MOST_TICKS: Final = 100_000
 class Alert:
     """When to say something.
 
-    Args: name: as of a monitor; column: of numbers that the monitor shows; above: whether they are to be above the
-        threshold, or below it; ticks: in a row, from 1; surely: whether the whole interval is to be; webhook: where to
-        send it, None for nowhere.
+    Args:
+        name: As of a monitor.
+        column: Of numbers that the monitor shows.
+        above: Whether they are to be above the threshold, or below it.
+        ticks: In a row, from 1.
+        surely: Whether the whole interval is to be.
+        webhook: Where to send it, None for nowhere.
     """
 
     name: str
@@ -103,7 +107,9 @@ class Alarm:
 class Watcher:
     """Follows one alert from the first tick on.
 
-    Args: state: as `to_text` wrote it, to go on; told: up to which tick what it says was sent.
+    Args:
+        alert: What is watched.
+        state: As `to_text` wrote it, to go on.
     """
 
     def __init__(self, alert: Alert, state: str = "{}") -> None:
@@ -162,7 +168,8 @@ class Watcher:
 def require_column(alert: Alert, columns: Iterable[str]) -> None:
     """Refuse an alert about a column that is no noisy number.
 
-    Raises: QueryRefused.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
     """
     known = list(columns)
     if alert.column not in known:

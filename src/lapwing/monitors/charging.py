@@ -5,9 +5,10 @@ elsewhere, what a person loses who is there on all days is charged there, too: s
 
 Where horizons double, each is charged before its first tick, unless limits are for all of them together.
 
-Guarantee: the loss is durable in the ledger before a tick is released. It is charged for ever: a monitor that is
-stopped early gets nothing back. Events that come later are of the same people, so that this charge, those of questions
-about any version of the data, and those of other monitors add up in one filter.
+Guarantee:
+    The loss is durable in the ledger before a tick is released. It is charged for ever: a monitor that is stopped early
+    gets nothing back. Events that come later are of the same people, so that this charge, those of questions about any
+    version of the data, and those of other monitors add up in one filter.
 """
 
 import json
@@ -33,7 +34,11 @@ _NO_DATA: Final = sha256(b"events that are to come").hexdigest()
 def pay(definition: Definition, catalog: Catalog, horizon: int = 1) -> None:
     """Charge a monitor, or a further one of its horizons.
 
-    Raises: BudgetExhausted, DataStopped, CatalogMismatch, LedgerFault. Nothing is charged then.
+    Raises:
+        BudgetExhausted: If the budget does not bear the loss.
+        DataStopped: If the data set is stopped.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        LedgerFault: If the ledger cannot be trusted or written. Nothing is charged then.
     """
     number = "" if horizon == 1 else f", horizon {horizon}"
     said = f"MONITOR {definition.name}{number}: {definition.text}"
@@ -56,7 +61,9 @@ def pay_for_people(definition: Definition, catalog: Catalog, people: Catalog) ->
     Nothing is charged there if the monitor cannot be paid for in its own; but if somebody else spends what is left of
     that in between, this was charged for nothing.
 
-    Raises: BudgetExhausted, InvalidParameter, and as `pay`. Nothing is charged then.
+    Raises:
+        BudgetExhausted: As `pay`. Nothing is charged then.
+        InvalidParameter: As `pay`. Nothing is charged then.
     """
     loss = definition.loss.for_group(definition.schedule.repeat)
     with _ledger(catalog) as own:

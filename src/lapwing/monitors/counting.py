@@ -3,11 +3,12 @@
 Theory of operation. `KINDS` are ways of counting; each keeps something of every unit (how many of its events counted,
 where it was seen last) and at each tick makes changes of the events that arrived for it.
 
-Guarantee: the changes of a stream are Σ_u x(u) over the units u, tick by tick, where x(u) at a tick is a function of
-u's own events that arrived for this tick and the ticks before it, and of nothing else: not of other units, of the order
-in which events arrived, or of what was released, but through what u itself does. And x(u) is one of the streams that
-the participation of its kind allows (`planning`). Proof, kind by kind, beside the code; what is kept of a unit is in
-arrays, one entry a unit, and no line mixes entries of different units but for the last, which adds them up.
+Guarantee:
+    The changes of a stream are Σ_u x(u) over the units u, tick by tick, where x(u) at a tick is a function of u's own
+    events that arrived for this tick and the ticks before it, and of nothing else: not of other units, of the order in
+    which events arrived, or of what was released, but through what u itself does. And x(u) is one of the streams that
+    the participation of its kind allows (`planning`). Proof, kind by kind, beside the code; what is kept of a unit is
+    in arrays, one entry a unit, and no line mixes entries of different units but for the last, which adds them up.
 
 So two histories that differ by one unit's events have streams that differ by x(u), for the same ticks of arrival: what
 `mechanisms.continual` needs. Where u's events depend on what was released, they are bounded on every path all the same.
@@ -34,7 +35,10 @@ _NARROW: Final = 1 << 62
 class Arrivals(NamedTuple):
     """The events that arrived for a tick: one entry an event.
 
-    Args: unit: its number; cell: or −1 for none; values: one array a stream, and where there is none.
+    Args:
+        unit: Its number.
+        cell: Or −1 for none.
+        values: One array a stream, and where there is none.
     """
 
     unit: Integers
@@ -56,7 +60,9 @@ class Arrivals(NamedTuple):
 class Kept(NamedTuple):
     """What is kept of a unit, or of a unit in a cell: `used` of its limit, where it is (`place`), and when it was seen.
 
-    Args: seen: the tick of its last event; time: of its last event.
+    Args:
+        seen: The tick of its last event.
+        time: Of its last event.
     """
 
     unit: int
@@ -160,7 +166,9 @@ class Rows:
     Of a distribution an event adds 1 to one node of each level of its cell's tree, whatever its value: its leaf is
     `value // width`, moved to the nearest one there is.
 
-    Args: most: None if each event is a unit of its own; forms: what an event adds, a range or a tree.
+    Args:
+        most: None if each event is a unit of its own.
+        forms: What an event adds, a range or a tree.
     """
 
     def __init__(self, cells: int, most: int | None, per_tick: int | None, forms: Sequence[Range | Tree]) -> None:

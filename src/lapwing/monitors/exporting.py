@@ -16,7 +16,8 @@ FORMS: Final = (".parquet", ".arrow", ".csv")
 def require_form(file: Path) -> None:
     """Refuse a file whose name says no form.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     if file.suffix.lower() not in FORMS:
         raise InvalidParameter(f"The file is {file.name!r:.60}; its name must end in .parquet, .arrow or .csv.")

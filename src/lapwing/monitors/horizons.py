@@ -19,7 +19,8 @@ def records_of(plan: MonitorPlan) -> str:
 class Horizons:
     """The plans of a monitor's horizons; each has the mechanisms with which it began.
 
-    Args: first: the plan of the first one.
+    Args:
+        first: The plan of the first one.
     """
 
     def __init__(self, first: MonitorPlan, schedule: Schedule, store: Store) -> None:

@@ -93,9 +93,15 @@ def create_monitor(
         people: where the unit is a person and a day, the catalog of a ledger in which the same people are protected as
             people: there a person is charged for all days.
 
-    Guarantee: charged durably before this returns, and before any event is read. What the monitor releases, at all
-        ticks together, is as private as that for the budget's neighbours, also if events follow from what was released.
-    Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataStopped; nothing is charged then.
+    Guarantee:
+        Charged durably before this returns, and before any event is read. What the monitor releases, at all ticks
+        together, is as private as that for the budget's neighbours, also if events follow from what was released.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
+        BudgetExhausted: If the budget does not bear the loss.
+        DataStopped: If the data set is stopped. nothing is charged then.
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
@@ -189,8 +195,10 @@ def _planned(definition: Definition, catalog: Catalog, *, limited: bool) -> tupl
 def open_monitor(catalog: str | Path | Catalog, name: str) -> "Monitor":
     """Open a monitor, to run it or to read what it has released.
 
-    Raises: InvalidParameter if there is none, or it was not paid for; CatalogMismatch if its table has changed since;
-        Fault if its file is damaged, or an older copy.
+    Raises:
+        InvalidParameter: If there is none, or it was not paid for.
+        CatalogMismatch: If its table has changed since.
+        Fault: If its file is damaged, or an older copy.
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)
@@ -331,7 +339,8 @@ class Monitor:
     def state(self, now: int | None = None) -> str:
         """Say in one line how it stands: by the clock, the ticks that were released, and the source's faults.
 
-        Args: now: in microseconds since 1970.
+        Args:
+            now: In microseconds since 1970.
         """
         now, schedule, done = system_clock() if now is None else now, self.schedule, self.released
         facts = self._store.facts()
@@ -368,7 +377,8 @@ class Monitor:
     def follow(self, after: int = 0, *, poll: float = POLL) -> Iterator[Tick]:
         """Yield ticks as they are released, by whatever process, until the last one; free.
 
-        Args: poll: seconds between two looks.
+        Args:
+            poll: Seconds between two looks.
         """
         while True:
             ended = self._store.facts()["state"] == "stopped"
@@ -390,7 +400,8 @@ class Monitor:
     def add_alert(self, alert: Alert) -> None:
         """Say something from now on when a number passes a threshold; an alert of the same name is replaced.
 
-        Raises: QueryRefused if the monitor shows no such noisy number.
+        Raises:
+            QueryRefused: If the monitor shows no such noisy number.
         """
         require_column(alert, noisy_columns(self._plan))
         watcher = Watcher(alert)
@@ -466,7 +477,9 @@ class Monitor:
             clock: the time in microseconds since 1970; wait: lets seconds pass.
             waiting: called with the reason when ticks have to wait for the source.
 
-        Raises: InvalidParameter if another process runs it, or it was stopped; Fault.
+        Raises:
+            InvalidParameter: If another process runs it, or it was stopped.
+            Fault: If something outside fails.
         """
         if isinstance(commit, bool) or not isinstance(commit, int) or commit < 1:
             raise InvalidParameter(f"commit is {commit!r:.60}; it must be a whole number of ticks from 1.")
@@ -503,7 +516,10 @@ class Monitor:
     def _pay(self, horizon: int, now: int) -> None:
         """Charge a horizon before its first tick, if it is not paid for.
 
-        Raises: BudgetExhausted: ticks wait until there is a larger budget; DataStopped, LedgerFault.
+        Raises:
+            BudgetExhausted: Ticks wait until there is a larger budget.
+            DataStopped: If the data set is stopped.
+            LedgerFault: If the ledger cannot be trusted or written.
         """
         if not self._pays_again or horizon <= self.horizons_paid:
             return
@@ -547,7 +563,8 @@ class Monitor:
     def send(self, events: "list[dict[str, object]]") -> "Sent":
         """Take events that are sent, each with an `id`; what came before under the id of the same unit is passed over.
 
-        Raises: InvalidParameter if the monitor does not take events, or one of them is none; none is taken then.
+        Raises:
+            InvalidParameter: If the monitor does not take events, or one of them is none; none is taken then.
         """
         from lapwing.monitors.sending import send as sent
 

@@ -73,8 +73,11 @@ MOST_CELLS: Final = 100_000
 class Stream:
     """What one measure becomes: counts in cells that change from tick to tick.
 
-    Args: kind: how events are counted, a name in `counting.KINDS` or `rows`; range: the least and the greatest that one
-        event adds to a cell, in steps; price: what a horizon may lose; window: of the mechanism.
+    Args:
+        kind: How events are counted, a name in `counting.KINDS` or `rows`.
+        range: The least and the greatest that one event adds to a cell, in steps.
+        price: What a horizon may lose.
+        window: Of the mechanism.
     """
 
     measure: Measure
@@ -87,8 +90,11 @@ class Stream:
     def lasting(self, ticks: int, record: Mapping[str, Any] | None) -> "Stream":
         """Return it for a horizon of so many ticks, at the same price.
 
-        Args: record: of the mechanism that the horizon began with; None to find the best.
-        Raises: Fault if that loses more.
+        Args:
+            record: Of the mechanism that the horizon began with; None to find the best.
+
+        Raises:
+            Fault: If that loses more.
         """
         now = self.mechanism
         mechanism = _mechanism(self.price, ticks, now.participation, self.window, now.norm, record)
@@ -105,8 +111,10 @@ class Stream:
 class MonitorPlan:
     """What a monitor does.
 
-    Args: cells: their keys, in order; reading: what is read of each event; unit_day: the time whose day is a part of
-        the unit, if one is.
+    Args:
+        cells: Their keys, in order.
+        reading: What is read of each event.
+        unit_day: The time whose day is a part of the unit, if one is.
     """
 
     plan: Plan
@@ -129,10 +137,14 @@ def planned(
 ) -> MonitorPlan:
     """Return what a definition means.
 
-    Args: records: of the mechanisms that it was made with (`mechanism_records`); None to find the best.
+    Args:
+        records: Of the mechanisms that it was made with (`mechanism_records`); None to find the best.
 
-    Guarantee: what its mechanisms release together, of streams that obey `counting`, loses at most `definition.loss`.
-    Raises: QueryRefused, with a reason, for what cannot be watched.
+    Guarantee:
+        What its mechanisms release together, of streams that obey `counting`, loses at most `definition.loss`.
+
+    Raises:
+        QueryRefused: With a reason, for what cannot be watched.
     """
     catalog, unit_day = _by_persons(definition, catalog)
     plan, schedule = bind(definition.question, catalog, public), definition.schedule
@@ -173,7 +185,8 @@ def planned(
 def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str | None]:
     """Return a catalog in which days are no part of units, and the time whose day was one.
 
-    Raises: InvalidParameter if the unit is a person and a day, and the horizons are not its days.
+    Raises:
+        InvalidParameter: If the unit is a person and a day, and the horizons are not its days.
     """
     days = {table.unit_day for table in catalog.tables}
     for table in catalog.tables:
@@ -304,7 +317,8 @@ def _mechanism(
 ) -> ContinualMechanism:
     """Return the mechanism of a record, or without one the best for a price.
 
-    Raises: Fault if it loses more: whatever found it, or kept it.
+    Raises:
+        Fault: If it loses more: whatever found it, or kept it.
     """
     if record is None:
         mechanism = continual_mechanism(price, ticks, participation, window=window, norm=norm)

@@ -45,7 +45,10 @@ _COLUMNS: Final = 3
 class Run:
     """A monitor at its newest tick, by the one process that holds it.
 
-    Args: source: of events; reader: makes integers of them; entropy: of the noise.
+    Args:
+        source: Of events.
+        reader: Makes integers of them.
+        entropy: Of the noise.
     """
 
     def __init__(
@@ -83,7 +86,8 @@ class Run:
     def ingest(self) -> None:
         """Read what is new in the source, and put events by for their ticks.
 
-        Raises: DataFault if the source cannot be read: what was read before stays, and this may be called again.
+        Raises:
+            DataFault: If the source cannot be read: what was read before stays, and this may be called again.
         """
         for portion in self._source.portions(self._store.sources()):
             rows = self._reader.read(portion.file)
@@ -135,7 +139,8 @@ class Run:
     def release(self, last: int) -> list[Released]:
         """Release the ticks up to one of them, in one transaction, and return them: they are durable.
 
-        Guarantee: the loss of all ticks of the horizon together is the monitor's, which was charged when it was made
+        Guarantee:
+            The loss of all ticks of the horizon together is the monitor's, which was charged when it was made
             (`planning.planned`, `counting`).
         """
         released, head = list[Released](), self._head
@@ -242,8 +247,11 @@ def _form(stream: Stream) -> Range | Tree:
 def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | TreeSums | NodeCounts]:
     """Return the mechanisms where they were.
 
-    Args: tick: of the horizon.
-    Raises: Fault if they are not at the newest tick: then what they would release belongs to another history.
+    Args:
+        tick: Of the horizon.
+
+    Raises:
+        Fault: If they are not at the newest tick: then what they would release belongs to another history.
     """
     if tick == 0:
         return [stream.mechanism.start(len(plan.cells) * stream.entries) for stream in plan.streams]

@@ -38,7 +38,8 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def duration(text: str, what: str) -> int:
     """Read a duration like `15 minutes`, in microseconds.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     found = _DURATION.fullmatch(text)
     if found is None or int(found[1]) == 0:
@@ -74,11 +75,17 @@ def moment_text(microseconds: int) -> str:
 class Schedule:
     """Which ticks there are, and what each is about.
 
-    Args: start, period, lateness: in microseconds; horizon: how many ticks, from 1; repeat: how many horizons;
-        doubling: whether each is twice as long as the one before; window: the last so many ticks are counted, None for
-        all since the start; present: whether people are counted where they are and not where something happened;
-        within: ticks after which somebody of whom nothing was heard is nowhere, None for never. late: whether an event
-        that comes after its tick was released counts in the next, or nowhere.
+    Args:
+        start: In microseconds.
+        period: In microseconds.
+        lateness: In microseconds.
+        horizon: How many ticks, from 1.
+        repeat: How many horizons.
+        doubling: Whether each is twice as long as the one before.
+        window: The last so many ticks are counted, None for all since the start.
+        present: Whether people are counted where they are and not where something happened.
+        within: Ticks after which somebody of whom nothing was heard is nowhere, None for never.
+        late: Whether an event that comes after its tick was released counts in the next, or nowhere.
     """
 
     start: int
@@ -158,7 +165,8 @@ class Schedule:
 def _agreed(clauses: re.Match[str], name: str, given: str | None, read: Callable[[str, str], int]) -> str | None:
     """Return what a clause of the text or an option says, or both, if they mean the same.
 
-    Raises: InvalidParameter if they do not.
+    Raises:
+        InvalidParameter: If they do not.
     """
     said, clause = clauses[name], "FOR" if name == "horizon" else name.upper()
     if said is None or given is None:
@@ -187,8 +195,9 @@ def read_schedule(
 ) -> tuple[str, Schedule]:
     """Return the question without its clauses, and the schedule that clauses and options say together.
 
-    Raises: QueryRefused for a text that says EVERY in another way; InvalidParameter for durations that do not fit, and
-        for a clause and an option that say two things.
+    Raises:
+        QueryRefused: For a text that says EVERY in another way.
+        InvalidParameter: For durations that do not fit, and for a clause and an option that say two things.
     """
     found = _CLAUSES.search(text)
     if found is not None:

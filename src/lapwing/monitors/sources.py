@@ -45,8 +45,11 @@ class Source(Protocol):
     def portions(self, known: Mapping[str, str]) -> Iterator[Portion]:
         """Yield files that were not read, in order; the one before is kept when the next is asked for.
 
-        Args: known: places by name, as they were yielded before.
-        Raises: DataFault if the source is gone, or not what it was.
+        Args:
+            known: Places by name, as they were yielded before.
+
+        Raises:
+            DataFault: If the source is gone, or not what it was.
         """
         ...
 
@@ -116,8 +119,11 @@ class Inbox:
 def require_source(text: str | None, table: Table) -> None:
     """Refuse what names no source of events.
 
-    Args: text: as it was given, None for that of the table.
-    Raises: InvalidParameter. An address in which somebody wrote a password is not repeated.
+    Args:
+        text: As it was given, None for that of the table.
+
+    Raises:
+        InvalidParameter: If a value is not allowed. An address in which somebody wrote a password is not repeated.
     """
     source = text or table.source
     if source == INBOX and table.where:
@@ -142,7 +148,9 @@ def require_source(text: str | None, table: Table) -> None:
 def open_source(text: str | None, table: Table, folder: Path, store: Store, scratch: Path) -> Source:
     """Return the source of a monitor's events.
 
-    Args: text: as it was given, None for that of the table; folder: that paths start from.
+    Args:
+        text: As it was given, None for that of the table.
+        folder: That paths start from.
     """
     source = text or table.source
     if source == INBOX:

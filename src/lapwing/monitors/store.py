@@ -60,7 +60,9 @@ _PATIENCE: Final = 30.0
 class Released(NamedTuple):
     """What was released of a tick: public.
 
-    Args: released: as mechanisms released it; shown: the estimates that follow from this tick and those before it.
+    Args:
+        released: As mechanisms released it.
+        shown: The estimates that follow from this tick and those before it.
     """
 
     number: int
@@ -84,7 +86,8 @@ class Store:
     def created(cls, path: Path, facts: Mapping[str, str]) -> Self:
         """Make the file of a monitor that there is not yet, and its mark before it.
 
-        Raises: InvalidParameter if there is one.
+        Raises:
+            InvalidParameter: If there is one.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() or path_of(path).exists():
@@ -114,7 +117,9 @@ class Store:
     def opened(cls, path: Path) -> Self:
         """Open the file of a monitor.
 
-        Raises: InvalidParameter if there is none; Fault if it is damaged, or older than its mark.
+        Raises:
+            InvalidParameter: If there is none.
+            Fault: If it is damaged, or older than its mark.
         """
         if not path.exists():
             if path_of(path).exists() and _marked(path).sequence:
@@ -204,7 +209,8 @@ class Store:
     def held(self) -> Iterator[None]:
         """Hold the monitor alone: only one process runs it.
 
-        Raises: InvalidParameter if another one does.
+        Raises:
+            InvalidParameter: If another one does.
         """
         with open(path_of(self.path), "r+b", buffering=0) as mark:
             try:

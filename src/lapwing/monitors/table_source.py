@@ -91,7 +91,10 @@ class Place:
 class GrowingTable:
     """A table in PostgreSQL or SQLite whose address names such a key.
 
-    Args: address: with the key as its option; table: as the catalog describes it; scratch: a private folder.
+    Args:
+        address: With the key as its option.
+        table: As the catalog describes it.
+        scratch: A private folder.
     """
 
     pause = 10.0

@@ -94,7 +94,9 @@ class Tick:
 
     `answer` is the table, of which every reading is free; `begins` and `time` are when the tick's events happened, UTC.
 
-    Args: number: from 1; values: the estimates of each stream, in whole steps.
+    Args:
+        number: From 1.
+        values: The estimates of each stream, in whole steps.
     """
 
     def __init__(self, number: int, schedule: Schedule, plan: MonitorPlan, values: Sequence[IntArray]) -> None:
@@ -120,7 +122,8 @@ class Tick:
     ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return the ends of an interval in every row, of every noisy column, as `Answer.interval`.
 
-        Args: simultaneous: let all intervals of all ticks of the horizon hold together with this confidence.
+        Args:
+            simultaneous: Let all intervals of all ticks of the horizon hold together with this confidence.
         """
         level = probability(confidence, "confidence")
         return self.answer.interval(self.each(level) if simultaneous else level)
@@ -213,7 +216,8 @@ def _in_cells(numbers: IntArray, stream: Stream) -> IntArray:
 class Reader:
     """Makes estimates of what was released, one tick after the other from the beginning of a horizon on.
 
-    Args: tick: the newest that is over, the last of a horizon.
+    Args:
+        tick: The newest that is over, the last of a horizon.
     """
 
     def __init__(self, horizons: Horizons, schedule: Schedule, tick: int = 0) -> None:

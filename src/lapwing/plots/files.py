@@ -14,7 +14,8 @@ SUFFIXES: Final = (".json", ".html", ".svg", ".png")
 def require_suffix(file: Path, what: str = "The chart's file") -> None:
     """Refuse a file whose name says no kind of chart, or one for which the `plots` extra is missing.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -26,7 +27,8 @@ def require_suffix(file: Path, what: str = "The chart's file") -> None:
 def require_pictures(what: str, instead: str = "") -> None:
     """Refuse what takes pictures without the `plots` extra.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     if find_spec("vl_convert") is None:
         raise InvalidParameter(f"{what} needs the extra: pip install 'lapwing-dp[plots]'{instead}.")

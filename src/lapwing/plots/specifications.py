@@ -37,7 +37,8 @@ Specification = dict[str, Any]
 class Plot:
     """A chart that a notebook shows by itself.
 
-    Args: specification: a Vega-Lite specification with its data inside.
+    Args:
+        specification: A Vega-Lite specification with its data inside.
     """
 
     def __init__(self, specification: Specification) -> None:
@@ -50,7 +51,8 @@ class Plot:
     def save(self, file: str | Path) -> None:
         """Write the chart to a file: .json is the specification, .svg and .png are pictures, .html a page.
 
-        Raises: InvalidParameter for another suffix, or if a picture needs the `plots` extra and it is missing.
+        Raises:
+            InvalidParameter: For another suffix, or if a picture needs the `plots` extra and it is missing.
         """
         from lapwing.plots.files import require_suffix, written  # here: few charts become files
 
@@ -93,9 +95,13 @@ def bars_with_intervals(
 ) -> Plot:
     """Draw one bar a row, with the interval of its noise as a rule across its end.
 
-    Args: rows: the records; keys: the first is the axis, the second (if any) the colour, the others are joined to the
-        axis; value, low, high: the fields of the bar's end and of the interval's ends; faint: the field that is true
-        of bars that cannot be told from 0, which are pale and have a question mark.
+    Args:
+        rows: The records.
+        keys: The first is the axis, the second (if any) the colour, the others are joined to the axis.
+        value: The fields of the bar's end and of the interval's ends.
+        low: The fields of the bar's end and of the interval's ends.
+        high: The fields of the bar's end and of the interval's ends.
+        faint: The field that is true of bars that cannot be told from 0, which are pale and have a question mark.
     """
     joined = [*keys[:1], *keys[2:]]  # all but the one that is shown as colour
     axis, colour = " · ".join(joined), keys[1] if len(keys) > 1 else None
@@ -129,7 +135,12 @@ def curves_with_bounds(
     The vertical axis is logarithmic, from `least` to 1. A bound beyond is drawn at its end, so that a lower bound of 0
     is the axis itself.
 
-    Args: points: the records; x, lower, upper, series: their fields, of which `lower` may be None.
+    Args:
+        points: The records.
+        x: Their fields, of which `lower` may be None.
+        lower: Their fields, of which `lower` may be None.
+        upper: Their fields, of which `lower` may be None.
+        series: Their fields, of which `lower` may be None.
     """
 
     def shown(value: Any) -> float:
@@ -154,8 +165,14 @@ def cells_with_bounds(
 ) -> Plot:
     """Draw a band of one rectangle a cell, inside which a curve runs; on the vertical axis of `curves_with_bounds`.
 
-    Args: cells: the records, of which those below the axis are left out; x, until, lower, upper, series: their fields;
-        y: what the vertical axis says.
+    Args:
+        cells: The records, of which those below the axis are left out.
+        x: Their fields.
+        until: Their fields.
+        lower: Their fields.
+        upper: Their fields.
+        series: Their fields.
+        y: What the vertical axis says.
     """
     data = [
         {**cell, upper: min(1.0, float(cell[upper])), lower: max(least, float(cell[lower]))}
@@ -177,7 +194,12 @@ def lines(
 ) -> Plot:
     """Draw a line for each series, in the order in which they first come.
 
-    Args: points: the records; x, y, series: their fields; logarithmic: whether the vertical axis is.
+    Args:
+        points: The records.
+        x: Their fields.
+        y: Their fields.
+        series: Their fields.
+        logarithmic: Whether the vertical axis is.
     """
     encoding = {
         "x": _amount(x),
@@ -191,8 +213,10 @@ def lines(
 def shape(points: Sequence[Mapping[str, Any]], *, x: str, y: str, numbers: bool, title: str) -> Plot:
     """Draw what a model adds for the values of one column: steps over numbers, bars of categories.
 
-    Args: points: the records, of numbers one for the beginning of each step and one for the end of the last; x, y:
-        their fields.
+    Args:
+        points: The records, of numbers one for the beginning of each step and one for the end of the last.
+        x: Their fields.
+        y: Their fields.
     """
     if numbers:
         mark: dict[str, Any] = {"type": "line", "strokeWidth": 2, "interpolate": "step-after"}
@@ -206,7 +230,12 @@ def steps_over_days(
 ) -> Plot:
     """Draw for each series what has been reached by each day, as a step, and a limit as a broken line.
 
-    Args: points: the records; day, value, series: their fields, days as ISO 8601 writes them. limit: of the value.
+    Args:
+        points: The records.
+        day: Their fields, days as ISO 8601 writes them.
+        value: Their fields, days as ISO 8601 writes them.
+        series: Their fields, days as ISO 8601 writes them.
+        limit: Of the value.
     """
     x = {"field": day, "type": "temporal", "timeUnit": "utcyearmonthdate", "title": day}
     reached = {
@@ -238,8 +267,12 @@ def plot_of(parts: Sequence["Listed"], *, neighbouring: "Neighbouring" = "add_re
     Above, the loss distribution is a band and each measure that says something a line. Below is the chance of a larger
     loss than that on the axis, in each direction, where it is known: every value of the curve lies in the band.
 
-    Args: parts, neighbouring: as for `lapwing.privacy.statements_of`.
-    Raises: InvalidParameter where `statements_of` does, or if the loss distribution says nothing.
+    Args:
+        parts: As for `lapwing.privacy.statements_of`.
+        neighbouring: As for `lapwing.privacy.statements_of`.
+
+    Raises:
+        InvalidParameter: Where `statements_of` does, or if the loss distribution says nothing.
     """
     end = _end(parts, neighbouring)
     epsilons = [Fraction(end) * n / POINTS for n in range(POINTS + 1)]

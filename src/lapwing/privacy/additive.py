@@ -68,7 +68,8 @@ class AdditiveLoss(ABC):
     def to_kind(self, kind: str) -> "Loss":
         """Return the loss that this one implies in another measure.
 
-        Raises: InvalidParameter if no such conversion exists; the message says why.
+        Raises:
+            InvalidParameter: If no such conversion exists; the message says why.
         """
         return measure_of(kind).from_amount(conversions.amount_in(kind, self.kind, self.amount))
 
@@ -100,7 +101,8 @@ class AdditiveLoss(ABC):
     def _amount_of(self, other: "Loss") -> Fraction:
         """Return the amount of a loss of the same measure.
 
-        Raises: InvalidParameter if it is of another, as a ρ and a μ² are both numbers and do not add.
+        Raises:
+            InvalidParameter: If it is of another, as a ρ and a μ² are both numbers and do not add.
         """
         if not isinstance(other, type(self)):
             what = getattr(other, "kind", type(other).__name__)
@@ -115,8 +117,11 @@ class AdditiveLoss(ABC):
 class PureDP(AdditiveLoss):
     """ε-differential privacy: no event is more than e^ε times as likely on a neighbouring data set.
 
-    Args: epsilon: ≥ 0; it adds up under composition.
-    Source: Dwork, McSherry, Nissim and Smith 2006.
+    Args:
+        epsilon: ≥ 0; it adds up under composition.
+
+    Source:
+        Dwork, McSherry, Nissim and Smith 2006.
     """
 
     kind: ClassVar[str] = "pure"
@@ -157,8 +162,11 @@ class GaussianDP(AdditiveLoss):
 
     The amount is μ², which adds up and, unlike μ, stays rational.
 
-    Args: mu: ≥ 0.
-    Source: Dong, Roth and Su 2022 (Gaussian Differential Privacy, arXiv 1905.02383), which also has composition.
+    Args:
+        mu: ≥ 0.
+
+    Source:
+        Dong, Roth and Su 2022 (Gaussian Differential Privacy, arXiv 1905.02383), which also has composition.
     """
 
     kind: ClassVar[str] = "gdp"
@@ -209,8 +217,11 @@ class GaussianDP(AdditiveLoss):
 class ZeroConcentratedDP(AdditiveLoss):
     """ρ-zero-concentrated differential privacy: the Rényi divergence of every order α > 1 is at most ρ·α.
 
-    Args: rho: ≥ 0; it adds up under composition.
-    Source: Bun and Steinke 2016, Definition 1.1, Lemma 1.7 (composition).
+    Args:
+        rho: ≥ 0; it adds up under composition.
+
+    Source:
+        Bun and Steinke 2016, Definition 1.1, Lemma 1.7 (composition).
     """
 
     kind: ClassVar[str] = "zcdp"
@@ -254,7 +265,8 @@ MEASURES: dict[str, type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]] 
 def from_record(record: Mapping[str, str]) -> Loss:
     """Return the loss that `to_record` wrote.
 
-    Raises: InvalidParameter if the record is anything else.
+    Raises:
+        InvalidParameter: If the record is anything else.
     """
     if set(record) != {"measure", "amount"}:
         raise InvalidParameter(f"A loss's record has the keys {sorted(record)}; it must have measure and amount.")
@@ -264,7 +276,8 @@ def from_record(record: Mapping[str, str]) -> Loss:
 def measure_of(kind: str) -> type[PureDP] | type[GaussianDP] | type[ZeroConcentratedDP]:
     """Return the measure of a kind: pure, gdp or zcdp.
 
-    Raises: InvalidParameter for anything else.
+    Raises:
+        InvalidParameter: For anything else.
     """
     if not isinstance(kind, str) or kind not in MEASURES:
         raise InvalidParameter(f"The measure is {kind!r:.40}; it must be one of {', '.join(MEASURES)}.")

@@ -31,9 +31,13 @@ from lapwing.privacy.pure_concentrated import zcdp_from_pure_up
 def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> ApproximateZeroConcentratedDP:
     """Return the budget of an account whose whole is (epsilon, delta)-DP, and that holds losses by `advanced_loss`.
 
-    Args: epsilon: above 0; delta: of the whole, above 0 and below 1; failures: the part of it that is kept for the δᵢ
-        of the losses, from 0 to below delta.
-    Raises: InvalidParameter for numbers outside.
+    Args:
+        epsilon: Above 0.
+        delta: Of the whole, above 0 and below 1.
+        failures: The part of it that is kept for the δᵢ of the losses, from 0 to below delta.
+
+    Raises:
+        InvalidParameter: For numbers outside.
     """
     whole, kept = probability(delta, "delta"), share(failures, "failures")
     if kept >= whole:
@@ -44,7 +48,8 @@ def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> App
 def advanced_loss(loss: PureDP | ApproxDP) -> ApproximateZeroConcentratedDP:
     """Return what is charged for an (ε, δ) loss: ρ = ε·tanh(ε/2), rounded up, and δ.
 
-    Source: Steinke 2024 for ρ (see `conversions`); Kairouz, Oh and Viswanath 2015 for what happens but for δ.
+    Source:
+        Steinke 2024 for ρ (see `conversions`); Kairouz, Oh and Viswanath 2015 for what happens but for δ.
     """
     delta = loss.delta if isinstance(loss, ApproxDP) else Fraction(0)
     return ApproximateZeroConcentratedDP(zcdp_from_pure_up(loss.epsilon), delta)
@@ -53,7 +58,8 @@ def advanced_loss(loss: PureDP | ApproxDP) -> ApproximateZeroConcentratedDP:
 def advanced_rho_down(epsilon: Number, delta: Number) -> Fraction:
     """Return the largest ρ = ½·Σεᵢ² on GRID with √(4ρ·ln(1/δ')) + ρ ≤ ε: (√(ln(1/δ') + ε) − √ln(1/δ'))².
 
-    Source: Whitehouse, Ramdas, Rogers and Wu 2023 (Fully-Adaptive Composition in Differential Privacy), on filters.
+    Source:
+        Whitehouse, Ramdas, Rogers and Wu 2023 (Fully-Adaptive Composition in Differential Privacy), on filters.
     """
 
     def cap(e: Ball, d: Ball) -> Ball:

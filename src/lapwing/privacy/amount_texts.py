@@ -44,7 +44,8 @@ def computed(value: float, digits: int) -> Fraction:
 
     That is 1e-12 of it, so that of what was asked for 0.5 the reading of 0.5000000000000001 is shown as 0.5.
 
-    Args: value: finite.
+    Args:
+        value: Finite.
     """
     exact, near = Fraction(str(value)), Fraction(f"{value:.{digits}g}")
     return near if abs(exact - near) * 10**12 <= abs(exact) else exact

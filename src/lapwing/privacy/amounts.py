@@ -29,7 +29,8 @@ _WRITTEN = re.compile(r"[0-9]{1,2567}(\.[0-9]{1,2567}|/[0-9]{1,2567})?")
 def exact(value: Number, name: str) -> Fraction:
     """Return a finite number as a fraction; a float is read as its shortest decimal.
 
-    Raises: InvalidParameter for a bool, a string, NaN, an infinity or anything that is not a number.
+    Raises:
+        InvalidParameter: For a bool, a string, NaN, an infinity or anything that is not a number.
     """
     number = _read(value)
     if number is None:
@@ -131,7 +132,8 @@ def written(amount: Fraction) -> str:
 def read(text: str, name: str) -> Fraction:
     """Return the amount ≥ 0 that `written` wrote.
 
-    Raises: InvalidParameter for any other text.
+    Raises:
+        InvalidParameter: For any other text.
     """
     if (
         not isinstance(text, str)

@@ -22,7 +22,8 @@ without it if the unit gives way to one drawn from those outside. Take the share
 1 − b of the second: (1 − q)·P₀ + q·P₁ is at most (1 − q + q·e^ε·(1 − b))·P₀ + q·e^ε·b·Q₁ + q·δ, which is
 e^ε'·((1 − q)·P₀ + q·Q₁) + q·δ, as e^ε·b = e^ε'. ∎
 
-Source: Balle, Barthe and Gaboardi 2018 (Privacy Amplification by Subsampling), Theorems 8 and 9; both are tight.
+Source:
+    Balle, Barthe and Gaboardi 2018 (Privacy Amplification by Subsampling), Theorems 8 and 9; both are tight.
 """
 
 import math
@@ -54,13 +55,20 @@ def subsampled(
 ) -> Sampled:
     """Return the loss of a mechanism run on a secret sample: (ln(1 + rate·(e^ε − 1)), rate·δ), ε rounded up.
 
-    Guarantee: on a Poisson sample, in which each unit is with the probability `rate` on its own, for neighbours that
-        differ by one unit added or removed (add_remove); on a uniform subset of so many of the population, where the
-        rate is size/population, for neighbours that differ by one unit replaced (replace_one). `loss` is for the same.
-    Args: loss: that of the mechanism towards a unit of its sample; rate: above 0, at most 1; or size, population:
-        public, 1 ≤ size ≤ population.
-    Raises: InvalidParameter for numbers outside, or a loss in another measure; the message says why.
-    Source: Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; the proofs are above.
+    Guarantee:
+        On a Poisson sample, in which each unit is with the probability `rate` on its own, for neighbours that differ by
+        one unit added or removed (add_remove); on a uniform subset of so many of the population, where the rate is
+        size/population, for neighbours that differ by one unit replaced (replace_one). `loss` is for the same.
+
+    Args:
+        loss: That of the mechanism towards a unit of its sample.
+        rate: Above 0, at most 1; or size, population: public, 1 ≤ size ≤ population.
+
+    Raises:
+        InvalidParameter: For numbers outside, or a loss in another measure; the message says why.
+
+    Source:
+        Balle, Barthe and Gaboardi 2018, Theorems 8 and 9; the proofs are above.
     """
     chance = chance_of(rate, size, population)
     if isinstance(loss, PureDP):

@@ -54,7 +54,8 @@ class LossWithDelta(ABC, Generic[Exact]):
     def to_epsilon(self, *, delta: Number) -> float:
         """Return an ε of this loss at δ, rounded up.
 
-        Raises: InvalidParameter unless delta is above the loss's own.
+        Raises:
+            InvalidParameter: Unless delta is above the loss's own.
         """
         return self.exact_part.to_epsilon(delta=self._left(delta, strictly=True))
 
@@ -67,7 +68,8 @@ class LossWithDelta(ABC, Generic[Exact]):
     def to_kind(self, kind: str) -> "ApproximateLoss":
         """Return what this loss implies in another measure with a δ: what its exact part implies, with the same δ.
 
-        Raises: InvalidParameter if no such conversion exists.
+        Raises:
+            InvalidParameter: If no such conversion exists.
         """
         return approximate(self.exact_part, self.delta, kind)
 
@@ -137,8 +139,12 @@ class LossWithDelta(ABC, Generic[Exact]):
 class ApproxDP(LossWithDelta[PureDP]):
     """(ε, δ)-differential privacy: no event is more than e^ε times as likely, plus δ, on a neighbouring data set.
 
-    Args: epsilon: ≥ 0; delta: from 0 to 1.
-    Source: Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
+    Args:
+        epsilon: ≥ 0.
+        delta: From 0 to 1.
+
+    Source:
+        Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
     """
 
     kind: ClassVar[str] = "approx"
@@ -159,7 +165,8 @@ class ApproxDP(LossWithDelta[PureDP]):
     def to_epsilon(self, *, delta: Number) -> float:
         """Return ε, if `delta` is at least the loss's own δ.
 
-        Raises: InvalidParameter for a smaller delta, for which this loss implies nothing.
+        Raises:
+            InvalidParameter: For a smaller delta, for which this loss implies nothing.
         """
         return self.exact_part.to_epsilon(delta=self._left(delta))
 
@@ -174,7 +181,9 @@ class ApproximateGaussianDP(LossWithDelta[GaussianDP]):
 
     So the mechanism is (ε, δ + (1 − δ)·δ_μ(ε))-DP for every ε, and two of them are (√(μ₁² + μ₂²), δ₁ + δ₂) together.
 
-    Args: mu: ≥ 0; delta: from 0 to 1.
+    Args:
+        mu: ≥ 0.
+        delta: From 0 to 1.
     """
 
     kind: ClassVar[str] = "approx_gdp"
@@ -207,8 +216,12 @@ class ApproximateZeroConcentratedDP(LossWithDelta[ZeroConcentratedDP]):
 
     Also written δ-approximate ρ-zCDP. Two of them are (ρ₁ + ρ₂, δ₁ + δ₂) together.
 
-    Args: rho: ≥ 0; delta: from 0 to 1.
-    Source: Bun and Steinke 2016, Definition 8.1; Whitehouse, Ramdas, Rogers and Wu 2023, under full adaptivity.
+    Args:
+        rho: ≥ 0.
+        delta: From 0 to 1.
+
+    Source:
+        Bun and Steinke 2016, Definition 8.1; Whitehouse, Ramdas, Rogers and Wu 2023, under full adaptivity.
     """
 
     kind: ClassVar[str] = "approx_zcdp"
@@ -225,7 +238,8 @@ class ApproximateZeroConcentratedDP(LossWithDelta[ZeroConcentratedDP]):
     def for_group(self, size: int) -> NoReturn:
         """Refuse: no bound is known that keeps the form.
 
-        Raises: InvalidParameter, always.
+        Raises:
+            InvalidParameter: Always.
         """
         raise InvalidParameter(
             f"{self} towards one unit implies no (ρ, δ) towards {count(size)} (what happens with probability δ is "
@@ -245,8 +259,13 @@ _EXACT_KINDS = {"approx": "pure", "approx_gdp": "gdp", "approx_zcdp": "zcdp"}
 def approximate(loss: Loss, delta: Number, kind: str) -> ApproximateLoss:
     """Return the loss in measure `kind` of what has `loss` but for δ: its exact part's conversion, with the same δ.
 
-    Args: loss: that holds with probability 1 − delta; delta: from 0 to 1; kind: approx, approx_gdp or approx_zcdp.
-    Raises: InvalidParameter if the exact part does not convert; the message says why.
+    Args:
+        loss: That holds with probability 1 − delta.
+        delta: From 0 to 1.
+        kind: Approx, approx_gdp or approx_zcdp.
+
+    Raises:
+        InvalidParameter: If the exact part does not convert; the message says why.
     """
     if kind not in _EXACT_KINDS:
         raise InvalidParameter(f"The measure is {kind!r}; it must be one of {', '.join(_EXACT_KINDS)}.")

@@ -24,7 +24,10 @@ _CURVE_ERROR = Fraction(1, 1 << 140)
 class AtomLaw:
     """Finitely many atoms.
 
-    Args: positions: losses; masses: > 0, each within a relative MASS_ERROR of the true one; infinite: the mass at +∞.
+    Args:
+        positions: Losses.
+        masses: > 0, each within a relative MASS_ERROR of the true one.
+        infinite: The mass at +∞.
     """
 
     positions: tuple[Fraction, ...]
@@ -87,7 +90,10 @@ def _floats(law: AtomLaw) -> tuple[FloatArray, FloatArray]:
 class AtomCurve:
     """D(y) = Σ over atoms l > y of m·(1 − e^(y−l)) = P(l > y) − e^y·Q(l > y).
 
-    Args: positions: the atoms, rising; above_p, above_q: the sums of m and of m·e^(−l) from each on, and 0.
+    Args:
+        positions: The atoms, rising.
+        above_p: The sums of m and of m·e^(−l) from each on, and 0.
+        above_q: The sums of m and of m·e^(−l) from each on, and 0.
     """
 
     positions: tuple[Fraction, ...]

@@ -36,7 +36,8 @@ def gdp_from_bounded_range_up(eta: Fraction) -> Fraction:
 def zcdp_from_bounded_range(eta: Fraction) -> Fraction:
     """Return the ρ of any η-bounded-range mechanism: ρ = η²/8.
 
-    Source: Cesar and Rogers 2021 (Bounding, Concentrating, and Truncating), Lemma 3.2.
+    Source:
+        Cesar and Rogers 2021 (Bounding, Concentrating, and Truncating), Lemma 3.2.
     """
     return eta**2 / 8
 

@@ -15,8 +15,13 @@ def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
 
     A pure loss is ε itself and δ is not used. The others are rounded down to GRID.
 
-    Args: kind: pure, gdp or zcdp; epsilon: above 0; delta: above 0 and below 1, for pure from 0.
-    Raises: InvalidParameter if no such loss is above zero.
+    Args:
+        kind: Pure, gdp or zcdp.
+        epsilon: Above 0.
+        delta: Above 0 and below 1, for pure from 0.
+
+    Raises:
+        InvalidParameter: If no such loss is above zero.
     """
     measure_of(kind)
     epsilon, delta = exact(epsilon, "epsilon"), exact(delta, "delta")

@@ -96,7 +96,9 @@ def _is_single(parts: Parts) -> bool:
 class Curve(NamedTuple):
     """Both bounds on δ of one composition, from one window.
 
-    Args: cells: how finely laws that are not closed were cut; lost: what bounds the mass at +∞, infinite: these bounds.
+    Args:
+        cells: How finely laws that are not closed were cut.
+        lost: What bounds the mass at +∞, infinite: these bounds.
     """
 
     upper: Inversion | AtomCurve | BinomialCurve
@@ -172,7 +174,9 @@ def bound_delta(
 ) -> Enclosure:
     """Bound δ at ε, until the interval is as narrow as an ε of that width would be, or below `floor`.
 
-    Args: epsilon: any number, also below 0; kept: the curves of other ε, to be asked first and added to.
+    Args:
+        epsilon: Any number, also below 0.
+        kept: The curves of other ε, to be asked first and added to.
     """
     if not parts:  # the curve of nothing is max(0, 1 − e^ε)
         return enclose(lambda y: -y.expm1(), epsilon) if epsilon < 0 else Enclosure(Fraction(0), Fraction(0))
@@ -246,7 +250,8 @@ def bound_epsilon(
 ) -> CertifiedInterval:
     """Bound ε at δ: windows aimed at the last estimate, finer until the interval is narrow enough or below `floor`.
 
-    Args: lasting: whether the curve is to be of use for longer lists too.
+    Args:
+        lasting: Whether the curve is to be of use for longer lists too.
     """
     if not parts:
         return CertifiedInterval(Interval(0.0, 0.0))

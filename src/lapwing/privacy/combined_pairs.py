@@ -40,8 +40,12 @@ class SubsampledPair:
     M(S) and x = e^ε, H of (1 − r)Q + rP against Q at x is r·H(P, Q) at 1 + (x − 1)/r; and H of Q against (1 − r)Q + rP
     at x is s·H(Q, P) at rx/s for s = 1 − (1 − r)x, and 0 if s ≤ 0. Both rise with the curves of the pair.
 
-    Args: pair: a symmetric pair with finite losses, of the mechanism under add_remove; rate: above 0, at most 1.
-    Source: Zhu, Dong and Wang 2022, Theorem 11.
+    Args:
+        pair: A symmetric pair with finite losses, of the mechanism under add_remove.
+        rate: Above 0, at most 1.
+
+    Source:
+        Zhu, Dong and Wang 2022, Theorem 11.
     """
 
     pair: Pair
@@ -90,7 +94,8 @@ class SubsampledPair:
 class MixturePair:
     """One of several mechanisms, drawn by public chances, with an output that says which.
 
-    Args: parts: (chance, pair), chances > 0 that sum to 1.
+    Args:
+        parts: (chance, pair), chances > 0 that sum to 1.
     """
 
     parts: tuple[tuple[Fraction, Pair], ...]

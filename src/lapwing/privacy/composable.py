@@ -51,7 +51,12 @@ _EXAMPLES = {
 
 @lru_cache
 def check_adds_up(measure: type, budget: type) -> None:
-    """Refuse what is no loss that adds up. Args: measure, budget: the classes of a loss and of an account's budget."""
+    """Refuse what is no loss that adds up.
+
+    Args:
+        measure: The classes of a loss and of an account's budget.
+        budget: The classes of a loss and of an account's budget.
+    """
     if issubclass(measure, Composable):
         return
     if measure.__name__ != "LossDistribution":

@@ -24,7 +24,8 @@ def zcdp_delta_up(rho: Fraction, epsilon: Fraction) -> Fraction:
     δ = inf over α > 1 of e^((α−1)(αρ−ε)) / (α−1) · (1 − 1/α)^α. Every α gives a valid δ, so the best α is found in
     floating point, as the root of (2α−1)ρ − ε + ln(1 − 1/α), and the bound is certified there.
 
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+    Source:
+        Canonne, Kamath and Steinke 2020, Proposition 12.
     """
     if rho == 0:
         return Fraction(0)

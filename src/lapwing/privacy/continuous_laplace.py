@@ -29,7 +29,8 @@ def gdp_from_laplace_up(distance: Fraction) -> Fraction:
 def laplace_loss(distance: Fraction, kind: str) -> Loss:
     """Return the loss of Laplace noise in pure, gdp or zcdp, for an L1 sensitivity in scales of the noise.
 
-    Raises: InvalidParameter for another kind.
+    Raises:
+        InvalidParameter: For another kind.
     """
     if kind == GaussianDP.kind:
         return GaussianDP.from_mu_squared(gdp_from_laplace_up(distance))

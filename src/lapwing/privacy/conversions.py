@@ -80,7 +80,8 @@ def pure_epsilon_down(kind: str, amount: Fraction) -> Fraction:
 def amount_in(kind: str, source: str, amount: Fraction) -> Fraction:
     """Return the amount in measure `kind` that an amount in measure `source` implies, rounded up.
 
-    Raises: InvalidParameter if a loss in `source` implies none in `kind`.
+    Raises:
+        InvalidParameter: If a loss in `source` implies none in `kind`.
     """
     if kind == source or amount == 0:
         return amount

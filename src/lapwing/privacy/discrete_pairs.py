@@ -25,7 +25,9 @@ class DiscreteLaplacePair:
     x from the first towards the second it is ε − 2x/scale with probability (1 − r)/(1 + r)·r^x, and at or beyond both
     −ε. At sensitivity 1 this is randomized response.
 
-    Args: scale: > 0; sensitivity: ≥ 1.
+    Args:
+        scale: > 0.
+        sensitivity: ≥ 1.
     """
 
     scale: Fraction
@@ -76,7 +78,9 @@ class DiscreteGaussianPair:
     P is centred at `sensitivity` and Q at 0, so the loss at x is (2x − sensitivity)·sensitivity/(2·variance). Integers
     beyond 14 standard deviations and the sensitivity are two pieces of their own.
 
-    Args: variance: from 0.01 to 10⁶ (the law is summed point by point); sensitivity: from 1 to 10 standard deviations.
+    Args:
+        variance: From 0.01 to 10⁶ (the law is summed point by point).
+        sensitivity: From 1 to 10 standard deviations.
     """
 
     variance: Fraction

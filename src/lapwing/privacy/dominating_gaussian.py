@@ -49,12 +49,18 @@ class _Point(NamedTuple):
 def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussianDP:
     """Return about the least (μ, δ) that is worse than a list, for a δ above 0.
 
-    Guarantee: for neighbours as the list's pairs are; valid for the list as one mechanism, however its uses are mixed
-    with others, as long as the list was fixed before its first use.
-    Args: loss: of the list; delta: what may go wrong at all, above 0 and below 1: the larger, the smaller μ. What the
-        list itself gives away with some probability counts towards it.
-    Raises: InvalidParameter for a delta outside, one that is not above the list's chance of giving away all, or a list
-        that loses more than a μ of about a thousand.
+    Guarantee:
+        For neighbours as the list's pairs are; valid for the list as one mechanism, however its uses are mixed with
+        others, as long as the list was fixed before its first use.
+
+    Args:
+        loss: Of the list.
+        delta: What may go wrong at all, above 0 and below 1: the larger, the smaller μ. What the list itself gives away
+            with some probability counts towards it.
+
+    Raises:
+        InvalidParameter: For a delta outside, one that is not above the list's chance of giving away all, or a list
+            that loses more than a μ of about a thousand.
     """
     return _least_above(loss, probability(delta, "delta"))
 

@@ -46,7 +46,8 @@ class Account(Generic[L]):
     def opened(cls, budget: M) -> "Account[M]":
         """Return an account of which nothing is spent.
 
-        Raises: InvalidParameter for what does not add up, such as a privacy loss distribution.
+        Raises:
+            InvalidParameter: For what does not add up, such as a privacy loss distribution.
         """
         check_adds_up(type(budget), type(budget))
         return Account(budget=budget, spent=budget.nothing())
@@ -76,8 +77,9 @@ class Refused(Generic[L]):
 def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
     """Add a loss to what is spent if the sum stays within the budget.
 
-    Raises: InvalidParameter if the loss is of another measure than the account, a curve without one of its orders, or a
-        privacy loss distribution.
+    Raises:
+        InvalidParameter: If the loss is of another measure than the account, a curve without one of its orders, or a
+            privacy loss distribution.
     """
     check_adds_up(type(loss), type(account.budget))
     spent = account.spent + loss.rounded_up()
@@ -89,7 +91,8 @@ def charge(account: Account[M], loss: M) -> Granted[M] | Refused[M]:
 def fits(account: Account[M], loss: M) -> int:
     """Return how many more charges of this loss the account would grant.
 
-    Raises: InvalidParameter if the loss is zero (any number fits) or of another measure than the account.
+    Raises:
+        InvalidParameter: If the loss is zero (any number fits) or of another measure than the account.
     """
     check_adds_up(type(loss), type(account.budget))
     times = loss.rounded_up().times_in(account.remaining)

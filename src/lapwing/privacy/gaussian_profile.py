@@ -46,7 +46,8 @@ def gdp_delta_up(mu_squared: Fraction, epsilon: Fraction, bits: int = _BITS) -> 
     At the ends of the range one term is bounded instead: δ ≤ Φ(−x) ≤ e^(−x²/2) < 2⁻¹⁶³⁸⁴ for
     x = ε/μ − μ/2 ≥ 160, and δ ≤ Φ(−x) for μ² > 10¹².
 
-    Source: Dong, Roth and Su 2022, Corollary 1; Balle and Wang 2018, Theorem 8.
+    Source:
+        Dong, Roth and Su 2022, Corollary 1; Balle and Wang 2018, Theorem 8.
     """
     if mu_squared == 0:
         return Fraction(0)

@@ -23,7 +23,8 @@ _BITS = 64
 def group_delta_up(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
     """Return the δ of an (ε, δ) loss towards `size` units: δ·(e^(size·ε) − 1)/(e^ε − 1), rounded up, at most 1.
 
-    Source: Vadhan 2017 (The Complexity of Differential Privacy), Lemma 2.2, summing its geometric series.
+    Source:
+        Vadhan 2017 (The Complexity of Differential Privacy), Lemma 2.2, summing its geometric series.
     """
     if delta == 0 or size == 1:
         return delta
@@ -66,7 +67,8 @@ def gaussian_group_delta_up(mu_squared: Fraction, delta: Fraction, size: int) ->
     So F_{μ,δ}∘F_{m,d} = A_δ∘g_μ∘A_a∘B_b∘g_m∘B_d ≤ A_δ∘A_{g_μ(a)}∘g_μ∘g_m∘B_{g_m(b)}∘B_d. The two A are that of
     1 − (1 − δ)(1 − g_μ(a)) = F_{μ,δ}(d), the two B that of F_{m,d}(δ), and A and B grow with their index. ∎
 
-    Source: Dong, Roth and Su 2022, on group privacy, for composing trade-off functions; the bound is ours.
+    Source:
+        Dong, Roth and Su 2022, on group privacy, for composing trade-off functions; the bound is ours.
     """
     if size == 1 or delta in (0, 1):
         return delta

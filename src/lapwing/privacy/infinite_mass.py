@@ -14,7 +14,9 @@ class Lost(NamedTuple):
     of which I is at +∞, and T = Π t^count. The t are 1, or differ from 1 by less than 2⁻⁹⁰ from directed rounding:
     upwards above, where I/t ≤ I, and downwards below, where I/t ≥ I.
 
-    Args: kept: bounds on the sum of count·log(1 − I), None if some bound on an I is 1; uses: the sum of all counts.
+    Args:
+        kept: Bounds on the sum of count·log(1 − I), None if some bound on an I is 1.
+        uses: The sum of all counts.
     """
 
     kept: Enclosure | None

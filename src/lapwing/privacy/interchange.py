@@ -28,8 +28,11 @@ def from_dp_event(event: object) -> tuple[Listed, ...]:
     Poisson samples are for add_remove, and samples without replacement for replace_one; the numbers of the mechanisms
     are for the relation that the list is asked about, as in dp-accounting.
 
-    Args: event: a `dp_accounting.DpEvent`.
-    Raises: InvalidParameter for an event that is none of those, or that says nothing of a loss; the message names it.
+    Args:
+        event: A `dp_accounting.DpEvent`.
+
+    Raises:
+        InvalidParameter: For an event that is none of those, or that says nothing of a loss; the message names it.
     """
     return tuple(_listed(event, 1, {}))
 
@@ -111,10 +114,14 @@ _FROM: Final[Mapping[str, Callable[[Any], tuple[str, dict[str, Any]]]]] = {
 def to_dp_event(parts: Sequence[Listed]) -> Any:
     """Return a list as an event of dp-accounting, for any of its accountants.
 
-    Guarantee: the event's mechanisms lose as much as the list's, or more: discrete Gaussian noise, and what is only
-        known by an ε, a bounded range or a ρ, is written by its ρ.
-    Raises: InvalidParameter for a part with a δ or a Rényi curve, one whose numbers are stated for another relation,
-        or one on a sample for which there is no event; ImportError without dp-accounting.
+    Guarantee:
+        The event's mechanisms lose as much as the list's, or more: discrete Gaussian noise, and what is only known by
+        an ε, a bounded range or a ρ, is written by its ρ.
+
+    Raises:
+        InvalidParameter: For a part with a δ or a Rényi curve, one whose numbers are stated for another relation, or
+            one on a sample for which there is no event.
+        ImportError: Without dp-accounting.
     """
     from dp_accounting import dp_event
 
@@ -180,10 +187,19 @@ _TO: Final[Mapping[str, Callable[[Any, Mapping[str, Fraction]], Any]]] = {
 def from_opendp(measurement: Any, d_in: object, *, orders: Sequence[Fraction] | None = None) -> Any:
     """Return the loss that an OpenDP measurement's privacy map states at an input distance, to account with it.
 
-    Guarantee: at least what `measurement.map(d_in)` states, in its measure, for data sets at that distance.
-    Args: measurement: an `opendp.Measurement`; d_in: a distance of its input metric; orders: of a Rényi curve.
-    Returns: PureDP, ZeroConcentratedDP, ApproxDP or RenyiDP.
-    Raises: InvalidParameter for another measure; the message says what to make of the measurement.
+    Guarantee:
+        At least what `measurement.map(d_in)` states, in its measure, for data sets at that distance.
+
+    Args:
+        measurement: An `opendp.Measurement`.
+        d_in: A distance of its input metric.
+        orders: Of a Rényi curve.
+
+    Returns:
+        PureDP, ZeroConcentratedDP, ApproxDP or RenyiDP.
+
+    Raises:
+        InvalidParameter: For another measure; the message says what to make of the measurement.
     """
     measure, stated = str(measurement.output_measure), measurement.map(d_in)
     match measure.partition("(")[0], measure:

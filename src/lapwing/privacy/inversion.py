@@ -121,8 +121,11 @@ class Inversion:
     and the bounds hold for the longer list as they did for the shorter. The window was chosen for a shorter list;
     this can make them wider, not wrong, as the proof above is for any window.
 
-    Args: upper, lower: M·K on the nodes, for the bound in each direction, over e^scale; their tails; what the copies at
-    m < 0 and, as a logarithm and at ε = 0, those at m > 0 add; most: the law's finite mass, of which D is a part.
+    Args:
+        upper: M·K on the nodes, for the bound in each direction, over e^scale; their tails; what the copies at m < 0
+            and, as a logarithm and at ε = 0, those at m > 0 add.
+        lower: As `upper`.
+        most: The law's finite mass, of which D is a part.
     """
 
     window: FourierWindow
@@ -161,7 +164,8 @@ class Inversion:
     def times(self, laws: Laws) -> "Inversion":
         """Return the composition with more laws, on the same window.
 
-        Raises: ArithmeticError if a bound is beyond all floats.
+        Raises:
+            ArithmeticError: If a bound is beyond all floats.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below
             discs, scale = product(laws, self.window.nodes)

@@ -16,7 +16,8 @@ the least possible. A function of u that is a product of factors 1 + u/v², v re
 KL is convex in the distance and 0 at 0, hence superadditive: a vector that moves by at most `distance` in L1, in scales
 of the noise, has no more than one number that moves that far.
 
-Source: Harrison and Manurangsi 2025 (arXiv 2510.25746) have ρ for Laplace noise; the proofs here are ours.
+Source:
+    Harrison and Manurangsi 2025 (arXiv 2510.25746) have ρ for Laplace noise; the proofs here are ours.
 """
 
 from fractions import Fraction

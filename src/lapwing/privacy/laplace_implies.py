@@ -15,7 +15,8 @@ and the ends (0, 1), (1, 0). That of μ-GDP is convex with the same ends, so it 
   κ = q^(n+1)/(1 + q)². Again μ² is convex in n ≥ 1. Hence the sum of μ² over a vector at L1 distance n is largest if
   all of its moves but one are 1 and then, being convex in how many they are, at one move of n or n moves of 1.
 
-Source: the proofs are ours.
+Source:
+    The proofs are ours.
 """
 
 from fractions import Fraction
@@ -51,7 +52,8 @@ def gdp_from_discrete_laplace_up(rate: Fraction, distance: int) -> Fraction:
 def discrete_laplace_loss(rate: Fraction, distance: int, kind: str) -> Loss:
     """Return the loss of discrete Laplace noise of scale 1/rate in pure, gdp or zcdp, for integers at an L1 distance.
 
-    Raises: InvalidParameter for another kind.
+    Raises:
+        InvalidParameter: For another kind.
     """
     if kind == GaussianDP.kind:
         # For many moves of 1 the bound for any ε-DP mechanism may be the smaller.

@@ -40,13 +40,17 @@ _MOST_SHARE: Final = Fraction(1, 2)
 class ListedMechanism:
     """What an accountant knows of a mechanism, each thing computed when it is asked for.
 
-    Args: loss: what it loses but for `failure`, in the measure pure, gdp or zcdp; at: an (ε, δ) of it, where δ is the
-        share of the list's that it is given if it has no ε without one; curve: its Rényi divergences; pair: a
-        dominating pair; doubled: what it is towards two units together, None if it is bound to one relation. A
-        function raises InvalidParameter where nothing is known.
-        has_epsilon: whether it has an ε without a share of δ; attained: whether one mechanism of the kind has all that
-        its pair has, so that a lower bound speaks of it; failure: the probability with which anything may be shown;
-        neighbouring: the relation that it is bound to, if to one.
+    Args:
+        loss: What it loses but for `failure`, in the measure pure, gdp or zcdp.
+        at: An (ε, δ) of it, where δ is the share of the list's that it is given if it has no ε without one.
+        curve: Its Rényi divergences.
+        pair: A dominating pair.
+        doubled: What it is towards two units together, None if it is bound to one relation. A function raises
+            InvalidParameter where nothing is known.
+        has_epsilon: Whether it has an ε without a share of δ.
+        attained: Whether one mechanism of the kind has all that its pair has, so that a lower bound speaks of it.
+        failure: The probability with which anything may be shown.
+        neighbouring: The relation that it is bound to, if to one.
     """
 
     loss: Callable[[str], Loss]
@@ -61,7 +65,11 @@ class ListedMechanism:
 
 
 def laplace_noise(epsilon: Fraction) -> ListedMechanism:
-    """Return Laplace noise on a number. Args: epsilon: sensitivity (L1) over scale, > 0."""
+    """Return Laplace noise on a number.
+
+    Args:
+        epsilon: Sensitivity (L1) over scale, > 0.
+    """
     return ListedMechanism(
         loss=lambda kind: laplace_loss(epsilon, kind),
         at=lambda _share: ApproxDP(epsilon, 0),
@@ -72,7 +80,12 @@ def laplace_noise(epsilon: Fraction) -> ListedMechanism:
 
 
 def discrete_laplace_noise(scale: Fraction, sensitivity: int) -> ListedMechanism:
-    """Return discrete Laplace noise on an integer. Args: scale: > 0; sensitivity: ≥ 1."""
+    """Return discrete Laplace noise on an integer.
+
+    Args:
+        scale: > 0.
+        sensitivity: ≥ 1.
+    """
     return ListedMechanism(
         loss=lambda kind: discrete_laplace_loss(1 / scale, sensitivity, kind),
         at=lambda _share: ApproxDP(sensitivity / scale, 0),
@@ -83,7 +96,11 @@ def discrete_laplace_noise(scale: Fraction, sensitivity: int) -> ListedMechanism
 
 
 def gaussian_noise(mu_squared: Fraction) -> ListedMechanism:
-    """Return Gaussian noise on a vector, or that rounded. Args: mu_squared: of sensitivity (L2) over σ, > 0."""
+    """Return Gaussian noise on a vector, or that rounded.
+
+    Args:
+        mu_squared: Of sensitivity (L2) over σ, > 0.
+    """
 
     def stated() -> GaussianDP:
         return GaussianDP.from_mu_squared(mu_squared)
@@ -99,7 +116,11 @@ def gaussian_noise(mu_squared: Fraction) -> ListedMechanism:
 
 
 def discrete_gaussian_noise(variance: Fraction, sensitivity: int) -> ListedMechanism:
-    """Return discrete Gaussian noise on an integer. Args: variance: > 0; sensitivity: ≥ 1.
+    """Return discrete Gaussian noise on an integer.
+
+    Args:
+        variance: > 0.
+        sensitivity: ≥ 1.
 
     It has ρ = sensitivity²/(2·variance) (Canonne, Kamath and Steinke 2020, The Discrete Gaussian, Proposition 5).
     """
@@ -118,7 +139,12 @@ def discrete_gaussian_noise(variance: Fraction, sensitivity: int) -> ListedMecha
 
 
 def randomized_response(epsilon: Fraction, choices: int) -> ListedMechanism:
-    """Return randomized response among some choices. Args: epsilon: > 0; choices: ≥ 2."""
+    """Return randomized response among some choices.
+
+    Args:
+        epsilon: > 0.
+        choices: ≥ 2.
+    """
     return ListedMechanism(
         loss=PureDP(epsilon).to_kind,
         at=lambda _share: ApproxDP(epsilon, 0),
@@ -129,7 +155,11 @@ def randomized_response(epsilon: Fraction, choices: int) -> ListedMechanism:
 
 
 def bounded_range(eta: Fraction) -> ListedMechanism:
-    """Return any mechanism of bounded range, such as the exponential mechanism. Args: eta: > 0; its ε is as large."""
+    """Return any mechanism of bounded range, such as the exponential mechanism.
+
+    Args:
+        eta: > 0; its ε is as large.
+    """
     return ListedMechanism(
         loss=lambda kind: MEASURES[kind].from_amount(bounded_range_amount(kind, eta)),
         at=lambda _share: ApproxDP(eta, 0),
@@ -141,7 +171,12 @@ def bounded_range(eta: Fraction) -> ListedMechanism:
 
 
 def any_private(epsilon: Fraction, failure: Fraction) -> ListedMechanism:
-    """Return any (ε, δ)-DP mechanism, of which nothing else is known. Args: epsilon: > 0; failure: from 0, below 1."""
+    """Return any (ε, δ)-DP mechanism, of which nothing else is known.
+
+    Args:
+        epsilon: > 0.
+        failure: From 0, below 1.
+    """
 
     def curve() -> RenyiDP:
         if failure:
@@ -163,7 +198,11 @@ def any_private(epsilon: Fraction, failure: Fraction) -> ListedMechanism:
 
 
 def zero_concentrated(rho: Fraction) -> ListedMechanism:
-    """Return any ρ-zCDP mechanism, of which nothing else is known. Args: rho: > 0."""
+    """Return any ρ-zCDP mechanism, of which nothing else is known.
+
+    Args:
+        rho: > 0.
+    """
     stated = ZeroConcentratedDP(rho)
 
     def pair() -> Pair:
@@ -195,7 +234,11 @@ def renyi_private(stated: RenyiDP) -> ListedMechanism:
 
 
 def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
-    """Return a mechanism run on a secret Poisson sample. Args: mechanism: without a failure; rate: above 0, below 1.
+    """Return a mechanism run on a secret Poisson sample.
+
+    Args:
+        mechanism: Without a failure.
+        rate: Above 0, below 1.
 
     What is known of it is an ε, where the mechanism has one, the pair of `SubsampledPair` with its Rényi divergences,
     and what ε implies. It is bound to add_remove: which of two units are in a sample is not one chance.
@@ -218,7 +261,10 @@ def sampled(mechanism: ListedMechanism, rate: Fraction) -> ListedMechanism:
 
 
 def in_subset(mechanism: ListedMechanism, size: int, population: int) -> ListedMechanism:
-    """Return a mechanism run on a secret subset of a fixed size. Args: mechanism: for replace_one, without a failure.
+    """Return a mechanism run on a secret subset of a fixed size.
+
+    Args:
+        mechanism: For replace_one, without a failure.
 
     What is known of it is as for `sampled`, but that no mechanism is known to attain its pair, that of `SubsetPair`. It
     is bound to replace_one: under add_remove the population is not known.

@@ -33,8 +33,13 @@ _LEAST_SIZE, _MOST_SIZE = Fraction(1, 10**30), Fraction(10**4)
 class Listed:
     """A mechanism of a list; made by `listed`.
 
-    Args: text: as it was given; mechanism: what it loses; times: how many such, from 1; neighbouring: the relation that
-        its numbers hold for, that of the list if None; kind, numbers: as they were given, without defaults.
+    Args:
+        text: As it was given.
+        mechanism: What it loses.
+        times: How many such, from 1.
+        neighbouring: The relation that its numbers hold for, that of the list if None.
+        kind: As they were given, without defaults.
+        numbers: As they were given, without defaults.
     """
 
     text: str
@@ -47,7 +52,8 @@ class Listed:
     def stated_for(self, neighbouring: Neighbouring) -> ListedMechanism:
         """Return the mechanism for the relation of a list.
 
-        Raises: InvalidParameter if what it loses for that relation is not known.
+        Raises:
+            InvalidParameter: If what it loses for that relation is not known.
         """
         own = self.neighbouring or self.mechanism.neighbouring or neighbouring
         if own == neighbouring:
@@ -80,15 +86,19 @@ def listed(
     Each is of one answer: a number for Laplace and the discrete kinds, of any dimension for gaussian. An answer of d
     numbers that each move is d of them.
 
-    Args: kind: laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or
-        sigma and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
-        exponential (epsilon: its bounded range), tree (sigma, steps and sensitivity: sums of all steps so far by a
-        binary tree with Gaussian noise on each node, if a unit is in one step), pure (epsilon), approx (epsilon,
-        delta), zcdp (rho); or a loss, for any mechanism that has it. A sensitivity is 1 and choices are 2 unless given;
-        rate: of a secret Poisson sample that it is run on; or size, population: of a secret
-        subset of so many units that it is run on; neighbouring: the relation that its numbers hold for, that of the
-        list unless given.
-    Raises: InvalidParameter for a kind, number or relation that is none of these.
+    Args:
+        kind: Laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or sigma
+            and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
+            exponential (epsilon: its bounded range), tree (sigma, steps and sensitivity: sums of all steps so far by a
+            binary tree with Gaussian noise on each node, if a unit is in one step), pure (epsilon), approx (epsilon,
+            delta), zcdp (rho); or a loss, for any mechanism that has it. A sensitivity is 1 and choices are 2 unless
+            given.
+        rate: Of a secret Poisson sample that it is run on; or size, population: of a secret subset of so many units
+            that it is run on.
+        neighbouring: The relation that its numbers hold for, that of the list unless given.
+
+    Raises:
+        InvalidParameter: For a kind, number or relation that is none of these.
     """
     if not isinstance(kind, str):
         if numbers or not rate is size is population is None:

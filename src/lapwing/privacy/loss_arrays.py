@@ -54,11 +54,18 @@ def arrays_of(
 ) -> LossArrays:
     """Return a law above that of a list's privacy loss, on the multiples of `step`.
 
-    Guarantee: for every ε, (ε, δ)-DP by the arrays' own δ = Σ p·max(0, 1 − e^(ε−l)) + infinite holds for the list, in
-        this direction; compositions of arrays too.
-    Args: step: of the losses, > 0; direction: as for `LossDistribution.survival`; tail: δ from which on losses count as
-        infinite, and the same at the lower end, where less than that is moved up; above 0, below 1.
-    Raises: InvalidParameter if that takes more than MOST_LOSSES losses, or for numbers outside.
+    Guarantee:
+        For every ε, (ε, δ)-DP by the arrays' own δ = Σ p·max(0, 1 − e^(ε−l)) + infinite holds for the list, in this
+        direction; compositions of arrays too.
+
+    Args:
+        step: Of the losses, > 0.
+        direction: As for `LossDistribution.survival`.
+        tail: δ from which on losses count as infinite, and the same at the lower end, where less than that is moved up;
+            above 0, below 1.
+
+    Raises:
+        InvalidParameter: If that takes more than MOST_LOSSES losses, or for numbers outside.
     """
     width, rest = positive(step, "step"), probability(tail, "tail")
     if direction not in ("remove", "add"):
@@ -117,7 +124,9 @@ class ArrayPair:
     The guarantee is that of the arrays: they are to be above the mechanism's law, as those of `arrays_of` are. What
     they lack to 1 counts as infinite; what they sum to above 1, by rounding, is taken off the smallest losses.
 
-    Args: remove: the law where a unit leaves; add: where one joins, None if it is the same.
+    Args:
+        remove: The law where a unit leaves.
+        add: Where one joins, None if it is the same.
     """
 
     remove: LossArrays

@@ -37,8 +37,10 @@ _NARROWEST = Fraction(1, 10**9)
 class LossDistribution:
     """The composition of pairs, each taken a number of times; made by `compose`.
 
-    Args: parts: no pair twice, all Gaussian noise in one; width: how wide an interval in ε may be before more work is
-        done to narrow it, where that is possible; None for one in keeping with ε (see `usual_width`).
+    Args:
+        parts: No pair twice, all Gaussian noise in one.
+        width: How wide an interval in ε may be before more work is done to narrow it, where that is possible; None for
+            one in keeping with ε (see `usual_width`).
     """
 
     parts: Parts = ()
@@ -76,7 +78,8 @@ class LossDistribution:
     def to_epsilon(self, delta: Number) -> Interval:
         """Return bounds on the least ε ≥ 0 for which (ε, delta)-DP holds; infinite if there is none.
 
-        Raises: InvalidParameter unless delta is at least 0 and below 1.
+        Raises:
+            InvalidParameter: Unless delta is at least 0 and below 1.
         """
         target = non_negative(delta, "delta")
         if target >= 1:
@@ -106,9 +109,15 @@ class LossDistribution:
         It is the law of the loss of these pairs, so of mechanisms that attain them. What they only dominate has a curve
         δ below theirs, but may have another law.
 
-        Returns: intervals with P(L > loss), of which the upper end also bounds P(L ≥ loss).
-        Args: losses: any numbers; direction: the neighbour that is P, "remove" being the one with the unit.
-        Raises: InvalidParameter for another direction.
+        Returns:
+            Intervals with P(L > loss), of which the upper end also bounds P(L ≥ loss).
+
+        Args:
+            losses: Any numbers.
+            direction: The neighbour that is P, "remove" being the one with the unit.
+
+        Raises:
+            InvalidParameter: For another direction.
         """
         if direction not in ("remove", "add"):
             raise InvalidParameter(f"direction is {direction!r:.60}; it must be remove or add.")
@@ -127,9 +136,12 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number | None = None) -
 
     Gaussian pairs are one Gaussian pair: losses N(μ²/2, μ²) add up, so μ² does.
 
-    Args: width: the wanted width of intervals in ε, from 10⁻⁹ to 1, None for `usual_width`.
-    Raises: InvalidParameter for a count below 1, uses or noise beyond what is computed (10¹² of a pair, a μ² of 10⁸ in
-        all), or a width out of range.
+    Args:
+        width: The wanted width of intervals in ε, from 10⁻⁹ to 1, None for `usual_width`.
+
+    Raises:
+        InvalidParameter: For a count below 1, uses or noise beyond what is computed (10¹² of a pair, a μ² of 10⁸ in
+            all), or a width out of range.
     """
     counts: dict[Pair, int] = {}
     gaussian = Fraction(0)

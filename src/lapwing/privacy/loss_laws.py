@@ -177,8 +177,9 @@ class BoundedRangeLaw:
     that with the density x²·δ''(x) = e^((l−η)/2)/(2(1 − e^(−η))) of l = log x on [−η, η]. So
     M(z) = (e^(zη) − e^(−(z+1)η))·g/(1 − e^(−η)), g = 1/(2z + 1).
 
-    Source: Dong, Durfee and Rogers 2020 (Optimal Differential Privacy Composition for Exponential Mechanisms), on the
-    coins; the closed form of their envelope is ours.
+    Source:
+        Dong, Durfee and Rogers 2020 (Optimal Differential Privacy Composition for Exponential Mechanisms), on the
+        coins; the closed form of their envelope is ours.
     """
 
     eta: Fraction

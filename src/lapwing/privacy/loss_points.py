@@ -18,7 +18,8 @@ from lapwing.privacy.statements import composed, uses_of
 class LossPoint:
     """The chance that the privacy loss is above `loss` lies between lower and upper, ends included.
 
-    Args: direction: of two neighbours the one that was there, as in `LossDistribution.survival`.
+    Args:
+        direction: Of two neighbours the one that was there, as in `LossDistribution.survival`.
     """
 
     direction: Direction
@@ -32,8 +33,13 @@ def distribution_of(
 ) -> LossDistribution:
     """Return the loss distribution of a list.
 
-    Args: parts, neighbouring: as for `statements_of`; width: as for `compose`.
-    Raises: InvalidParameter where `statements_of` does, or if the list has no loss distribution.
+    Args:
+        parts: As for `statements_of`.
+        neighbouring: As for `statements_of`.
+        width: As for `compose`.
+
+    Raises:
+        InvalidParameter: Where `statements_of` does, or if the list has no loss distribution.
     """
     return composed(uses_of(parts, neighbouring), width)
 
@@ -50,9 +56,15 @@ def losses_of(
     The loss is log P(outputs)/Q(outputs) of all outputs together under P, for P and Q the laws of the outputs from two
     neighbours. For a class of mechanisms it is the loss of its worst.
 
-    Args: parts, neighbouring: as for `statements_of`; losses: any numbers; width: what loss is near enough.
-    Raises: InvalidParameter where `statements_of` does, or if no mechanism is known to lose as much as the list may: of
-        bounded range there is a law above all others, but none that is attained in composition.
+    Args:
+        parts: As for `statements_of`.
+        neighbouring: As for `statements_of`.
+        losses: Any numbers.
+        width: What loss is near enough.
+
+    Raises:
+        InvalidParameter: Where `statements_of` does, or if no mechanism is known to lose as much as the list may: of
+            bounded range there is a law above all others, but none that is attained in composition.
     """
     uses = uses_of(parts, neighbouring)
     if not all(mechanism.attained for mechanism, _ in uses):

@@ -40,9 +40,13 @@ def sensitivity_of_matrix(
     `listed("gaussian", sigma=σ, sensitivity=…)` is then the mechanism, for the relation under which a unit's vector has
     that norm: clipped to 1 and added or removed.
 
-    Args: encoder: C, lower triangular, a row and a column for each step, at most MOST_STEPS; participations: in how
-        many steps a unit is at most; separation: after how many steps it may be in one again, at least 1.
-    Raises: InvalidParameter for another matrix, or numbers below 1.
+    Args:
+        encoder: C, lower triangular, a row and a column for each step, at most MOST_STEPS.
+        participations: In how many steps a unit is at most.
+        separation: After how many steps it may be in one again, at least 1.
+
+    Raises:
+        InvalidParameter: For another matrix, or numbers below 1.
     """
     matrix = np.asarray(encoder, dtype=np.float64)
     whole(participations, "participations", 1)

@@ -23,6 +23,7 @@ def replaced(loss: G) -> G:
     large, (ε, δ) is (2ε, (1 + e^ε)·δ), and (μ, δ) is (2μ, F(δ)) (`groups`). There is no way back: a mechanism may
     publish the number of units at no loss under replace_one.
 
-    Raises: InvalidParameter where no group loss is known.
+    Raises:
+        InvalidParameter: Where no group loss is known.
     """
     return loss.for_group(2)

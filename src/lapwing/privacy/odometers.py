@@ -47,10 +47,11 @@ class Odometer:
     ε_j of the smallest cap that holds it, for which c_j implies (ε_j, δ_j)-DP. With `steps` the caps end after so many,
     and each has δ/steps; without, δ_j = δ/((j + 1)(j + 2)), which sum to δ.
 
-    Guarantee: for all neighbours, with P and Q the laws of everything that is answered up to the moment T at which one
-        stops, by any rule that knows the answers so far; U the reading at T; and every event E,
-        P(E) ≤ E_Q[e^U; E] + δ. If U ≤ ε always that is (ε, δ)-DP. It also implies that the privacy loss ln(P/Q) of
-        what is answered exceeds U + c at some moment with probability at most δ/(1 − e^(−c)) under P, for all c > 0.
+    Guarantee:
+        For all neighbours, with P and Q the laws of everything that is answered up to the moment T at which one stops,
+        by any rule that knows the answers so far; U the reading at T; and every event E, P(E) ≤ E_Q[e^U; E] + δ. If U ≤
+        ε always that is (ε, δ)-DP. It also implies that the privacy loss ln(P/Q) of what is answered exceeds U + c at
+        some moment with probability at most δ/(1 − e^(−c)) under P, for all c > 0.
 
     Proof. Answers cut off before the total would pass c_j are (ε_j, δ_j)-DP, by the account's filter. Split E by the
     smallest cap c_j that holds the total at T. The part E_j is decided by the answers up to T, all of which are within
@@ -58,9 +59,14 @@ class Odometer:
     last claim let T be the first moment at which the loss exceeds U + c, and E that there is one: Q(E_j) ≤
     e^(−ε_j−c)·P(E_j), so that P(E) ≤ e^(−c)·P(E) + δ. ∎
 
-    Args: first: the smallest cap, above nothing; ratio: above 1; delta: above 0 and below 1; steps: how many caps.
-        All are to be fixed before the first answer.
-    Source: odometers are Rogers, Roth, Ullman and Vadhan 2016; this one is ours, and simpler and wider than those of
+    Args:
+        first: The smallest cap, above nothing.
+        ratio: Above 1.
+        delta: Above 0 and below 1.
+        steps: How many caps. All are to be fixed before the first answer.
+
+    Source:
+        Odometers are Rogers, Roth, Ullman and Vadhan 2016; this one is ours, and simpler and wider than those of
         Whitehouse, Ramdas, Rogers and Wu 2023.
     """
 
@@ -103,7 +109,8 @@ class Odometer:
     def reading(self, spent: Loss) -> Reading:
         """Return the (ε, δ) of a total that holds whenever one stops.
 
-        Raises: InvalidParameter if the total is beyond the last cap, or in another measure.
+        Raises:
+            InvalidParameter: If the total is beyond the last cap, or in another measure.
         """
         if isinstance(spent, PureDP):
             return as_if_cap(spent, self.delta)

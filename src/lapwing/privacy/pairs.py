@@ -71,7 +71,8 @@ class Pair(Protocol):
 class GaussianPair:
     """Gaussian noise, N(μ, 1) against N(0, 1); its post-processing by rounding is dominated, not attained.
 
-    Args: mu_squared: the square of sensitivity (ℓ²) over standard deviation, > 0.
+    Args:
+        mu_squared: The square of sensitivity (ℓ²) over standard deviation, > 0.
     """
 
     mu_squared: Fraction
@@ -114,7 +115,8 @@ class GaussianPair:
 class LaplacePair:
     """Laplace noise on the real line.
 
-    Args: epsilon: sensitivity (ℓ¹) over scale, > 0.
+    Args:
+        epsilon: Sensitivity (ℓ¹) over scale, > 0.
     """
 
     epsilon: Fraction
@@ -149,7 +151,9 @@ class RandomizedResponsePair:
     The pair is that of two different truths. With two choices it dominates every ε-DP mechanism (Kairouz, Oh and
     Viswanath 2015).
 
-    Args: epsilon: > 0; choices: k ≥ 2.
+    Args:
+        epsilon: > 0.
+        choices: k ≥ 2.
     """
 
     epsilon: Fraction
@@ -183,8 +187,12 @@ class ApproximatePair:
 
     Its curve at ε' < ε is δ + (1 − δ)·(e^ε − e^ε')/(1 + e^ε), the largest of any (ε, δ)-DP mechanism.
 
-    Args: epsilon: ≥ 0; delta: from 0, below 1.
-    Source: Kairouz, Oh and Viswanath 2015, Section 3.
+    Args:
+        epsilon: ≥ 0.
+        delta: From 0, below 1.
+
+    Source:
+        Kairouz, Oh and Viswanath 2015, Section 3.
     """
 
     epsilon: Fraction
@@ -218,7 +226,8 @@ class BoundedRangePair:
 
     No single mechanism attains it everywhere: of a lower bound only the one-fold at one ε is attained.
 
-    Args: eta: > 0, the most by which the log-ratio varies over outputs.
+    Args:
+        eta: > 0, the most by which the log-ratio varies over outputs.
     """
 
     eta: Fraction

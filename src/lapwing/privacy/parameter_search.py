@@ -35,11 +35,20 @@ def calibrate(
     Where the list's ε falls as the parameter grows, as with σ, it is the least that keeps the promise; where it rises,
     as with a rate or a number of steps, the largest. It has so many significant digits, or is a whole number.
 
-    Guarantee: what `build` makes of the result states at most `epsilon` at `delta`, by its upper end.
-    Args: build: the list with a parameter, a fraction above 0; epsilon: ≥ 0; delta: above 0, below 1; start: where to
-        begin, at best within a few doublings; digits: from 1 to 9; whole: whether the parameter is a number of uses.
-    Raises: InvalidParameter for a number outside, if the ε at twice the start is that at the start, or if no parameter
-        within 2⁴⁰ times the start keeps the promise, or all do; and whatever `build` raises.
+    Guarantee:
+        What `build` makes of the result states at most `epsilon` at `delta`, by its upper end.
+
+    Args:
+        build: The list with a parameter, a fraction above 0.
+        epsilon: ≥ 0.
+        delta: Above 0, below 1.
+        start: Where to begin, at best within a few doublings.
+        digits: From 1 to 9.
+        whole: Whether the parameter is a number of uses.
+
+    Raises:
+        InvalidParameter: For a number outside, if the ε at twice the start is that at the start, or if no parameter
+            within 2⁴⁰ times the start keeps the promise, or all do; and whatever `build` raises.
     """
     wanted, share = non_negative(epsilon, "epsilon"), probability(delta, "delta")
     if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 9:

@@ -53,7 +53,8 @@ NEIGHBOURS_DIFFER: dict[Neighbouring, int] = {"add_remove": 1, "replace_one": 2}
 class Sums:
     """Amounts charged to parts: `everywhere` to all of them, and what each has `alone` besides, if anything.
 
-    Args: differ: in how many parts neighbours differ, at most.
+    Args:
+        differ: In how many parts neighbours differ, at most.
     """
 
     differ: int
@@ -119,8 +120,12 @@ class PartsGranted:
 class PartsAccount:
     """A budget and what was charged to which parts; made by `opened`.
 
-    Args: budget: of measure pure, gdp or zcdp, for the whole data; neighbouring: the relation that all losses are for;
-        data_version: what names the data; parts: all parts, by name; sums: what was charged.
+    Args:
+        budget: Of measure pure, gdp or zcdp, for the whole data.
+        neighbouring: The relation that all losses are for.
+        data_version: What names the data.
+        parts: All parts, by name.
+        sums: What was charged.
     """
 
     budget: Loss
@@ -190,10 +195,15 @@ class PartsAccount:
     def charge(self, loss: Loss, reads: Iterable[str] | None, *, data_version: str) -> PartsGranted | Refused[Loss]:
         """Charge a question to the parts that it reads, if the total stays within the budget.
 
-        Args: loss: towards one unit of the whole data, under the account's relation; reads: at least one part; None
-            for all.
-        Returns: the account after it, or what the budget lacks.
-        Raises: InvalidParameter for a loss in another measure, an unknown part or other data.
+        Args:
+            loss: Towards one unit of the whole data, under the account's relation.
+            reads: At least one part; None for all.
+
+        Returns:
+            The account after it, or what the budget lacks.
+
+        Raises:
+            InvalidParameter: For a loss in another measure, an unknown part or other data.
         """
         if data_version != self.data_version:
             raise InvalidParameter(
@@ -209,7 +219,8 @@ class PartsAccount:
     def for_version(self, data_version: str, parts: Iterable[str] | None = None) -> Self:
         """Return the account for the next version of the data, with everything spent charged to all its parts.
 
-        Args: parts: those of the next version; None for the same.
+        Args:
+            parts: Those of the next version; None for the same.
         """
         names = self.parts if parts is None else _names(parts)
         return replace(self, data_version=data_version, parts=names, sums=self.sums.levelled())

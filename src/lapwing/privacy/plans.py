@@ -25,8 +25,10 @@ _LARGEST_EXPONENT = 300
 class Planned:
     """A mechanism to be used some times, with its noise in proportion to a weight.
 
-    Args: loss: at a scale; never larger at a larger scale; weight: of its scale among the others, above 0; times: how
-        many such, from 1.
+    Args:
+        loss: At a scale; never larger at a larger scale.
+        weight: Of its scale among the others, above 0.
+        times: How many such, from 1.
     """
 
     loss: Callable[[Fraction], Loss]
@@ -62,8 +64,9 @@ def scales_for(budget: Loss, planned: Sequence[Planned]) -> tuple[Fraction, ...]
     The factor is the least of about 45 binary digits at which the losses, each rounded up as a ledger charges it, add
     up to at most the budget.
 
-    Raises: InvalidParameter if nothing is planned, the budget is nothing, a loss is of another measure, or no scale up
-        to 2^300 keeps the budget.
+    Raises:
+        InvalidParameter: If nothing is planned, the budget is nothing, a loss is of another measure, or no scale up to
+            2^300 keeps the budget.
     """
     if not planned:
         raise InvalidParameter("Nothing is planned; give one mechanism at least.")
@@ -89,8 +92,11 @@ def scales_for(budget: Loss, planned: Sequence[Planned]) -> tuple[Fraction, ...]
 class Choice:
     """Noise for each of some queries that together keep a promise.
 
-    Args: noise: laplace or gaussian; kind: the measure in which they add up; scale: Laplace scale or σ, rounded up;
-        half_width: the noise is within it with the confidence asked, rounded up.
+    Args:
+        noise: Laplace or gaussian.
+        kind: The measure in which they add up.
+        scale: Laplace scale or σ, rounded up.
+        half_width: The noise is within it with the confidence asked, rounded up.
     """
 
     noise: str
@@ -107,8 +113,9 @@ def choices(
     Laplace noise in a pure, gdp or zcdp account, Gaussian noise in gdp or zcdp; which of them is best is a matter of
     numbers: few queries favour Laplace noise that adds up as ε, many favour Gaussian noise.
 
-    Args: queries: how many, of numbers that move by at most `sensitivity` each; delta: 0 leaves pure accounts only.
-        They may be chosen along the way: each kind is a filter.
+    Args:
+        queries: How many, of numbers that move by at most `sensitivity` each.
+        delta: 0 leaves pure accounts only. They may be chosen along the way: each kind is a filter.
     """
     step, several = _positive(sensitivity, "sensitivity"), count(queries)
     target, promise = exact(epsilon, "epsilon"), exact(delta, "delta")

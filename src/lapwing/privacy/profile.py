@@ -23,7 +23,8 @@ class Profiled(Protocol):
 class Profile:
     """δ as a function of ε: the least that any of some losses of one and the same mechanism implies.
 
-    Args: losses: each of which holds for the mechanism, such as its ε and its μ; one at least.
+    Args:
+        losses: Each of which holds for the mechanism, such as its ε and its μ; one at least.
     """
 
     losses: tuple[Profiled, ...]
@@ -39,7 +40,8 @@ class Profile:
     def to_epsilon(self, *, delta: Number) -> float:
         """Return an ε at δ, rounded up.
 
-        Raises: InvalidParameter if none of the losses implies one there.
+        Raises:
+            InvalidParameter: If none of the losses implies one there.
         """
         found, refusals = [], []
         for loss in self.losses:

@@ -23,7 +23,8 @@ def zcdp_from_pure_up(epsilon: Fraction) -> Fraction:
     concave, its slope ε·tanh(ε√u)/(2√u) being decreasing; so it stays below its tangent at u = ¼, whose slope is
     ε·tanh(ε/2). Hence the divergence is at most α·ε·tanh(ε/2), with equality as α → 1.
 
-    Source: Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP); the tangent argument is ours.
+    Source:
+        Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP); the tangent argument is ours.
     """
     if epsilon == 0:
         return epsilon

@@ -15,7 +15,8 @@ def pure_delta_up(loss: Fraction, epsilon: Fraction) -> Fraction:
     δ = (e^loss − e^ε)/(1 + e^loss), attained by randomized response, of which every loss-DP pair is a
     post-processing; 0 from ε = loss upwards.
 
-    Source: Kairouz, Oh and Viswanath 2015 (The Composition Theorem for Differential Privacy), on one mechanism.
+    Source:
+        Kairouz, Oh and Viswanath 2015 (The Composition Theorem for Differential Privacy), on one mechanism.
     """
     if epsilon >= loss:
         return Fraction(0)

@@ -46,7 +46,8 @@ def transform_of(points_within: Callable[[float, Fraction], Points], nodes: Node
     A phase is e^(is·L) for the loss L of a point as it was computed, which is off by at most its error times s. An
     entry of either table is within TURN_ERROR of e^(i·angle), and the angle within 4u of itself.
 
-    Args: points_within: of a bound on |Im z| and the scale, the points over e^scale.
+    Args:
+        points_within: Of a bound on |Im z| and the scale, the points over e^scale.
     """
     span = nodes.step * nodes.size * (1 + 4 * UNIT)
     losses, errors, weights, missing = points_within(span, scale)

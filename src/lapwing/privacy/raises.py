@@ -4,10 +4,11 @@ A filter guarantees its cap, if the cap is fixed before the first answer. Let it
 when and to whatever those who raise like. Fix beforehand caps c_j = c_0·RATIO^j, j = 0, 1, …, on top of the first cap
 c_0, with shares δ_0 of δ for c_0 and δ_j = δ_0/(j(j + 1)) for the others, and let c_j imply (ε_j, δ_j)-DP.
 
-Guarantee: for all neighbours, with P and Q the laws of everything that is answered up to the moment T at which one
-    stops, by any rule that knows the answers so far; C the cap in force then; U = ε_J for the least J with C ≤ c_J; and
-    every event E, P(E) ≤ E_Q[e^U; E] + 2·δ_0. So for events in which the cap was never raised beyond c_j it is
-    (ε_j, 2·δ_0)-DP. In pure accounts P(E) ≤ E_Q[e^C; E], with no δ.
+Guarantee:
+    For all neighbours, with P and Q the laws of everything that is answered up to the moment T at which one stops, by
+    any rule that knows the answers so far; C the cap in force then; U = ε_J for the least J with C ≤ c_J; and every
+    event E, P(E) ≤ E_Q[e^U; E] + 2·δ_0. So for events in which the cap was never raised beyond c_j it is (ε_j,
+    2·δ_0)-DP. In pure accounts P(E) ≤ E_Q[e^C; E], with no δ.
 
 Proof. Answers cut off before their total would pass c_j are (ε_j, δ_j)-DP, by the account's filter: that caps were
 raised on the way is one more choice that is made in the light of answers. Split E by J. The part E_j is decided by the
@@ -35,7 +36,10 @@ RAISED: Final = "whatever made the curator raise it"
 def after_raises(first: Loss, cap: Loss, delta: Number) -> Reading:
     """Return the (ε, δ) of a cap that was raised, whatever it was raised for.
 
-    Args: first: the cap at the start, above nothing; cap: the one in force, at least that; delta: of the first cap.
+    Args:
+        first: The cap at the start, above nothing.
+        cap: The one in force, at least that.
+        delta: Of the first cap.
     """
     if isinstance(cap, PureDP):
         return Reading(epsilon=cap.to_epsilon(), delta=Fraction(0), holds=RAISED)

@@ -52,8 +52,11 @@ class RenyiDP:
 
     Curves add up order by order, over the orders that both have. They compare if they have the same orders.
 
-    Args: curve: the ε ≥ 0 of each order, a number above 1.
-    Source: Mironov 2017 (Rényi Differential Privacy), Definition 4, Proposition 1 (composition).
+    Args:
+        curve: The ε ≥ 0 of each order, a number above 1.
+
+    Source:
+        Mironov 2017 (Rényi Differential Privacy), Definition 4, Proposition 1 (composition).
     """
 
     kind: ClassVar[str] = "renyi"
@@ -78,7 +81,8 @@ class RenyiDP:
     def from_loss(cls, loss: Loss, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
         """Return the curve that a loss implies: α·μ²/2, α·ρ, or for ε that of randomized response, the worst there is.
 
-        Raises: InvalidParameter for any other loss: a δ has no Rényi divergence.
+        Raises:
+            InvalidParameter: For any other loss: a δ has no Rényi divergence.
         """
         if isinstance(loss, GaussianDP):
             return cls.from_function(lambda order: renyi_curves.gaussian(loss.mu_squared, order), orders)
@@ -102,9 +106,12 @@ class RenyiDP:
     ) -> Self:
         """Return the curve of Gaussian noise, rounded or not, on vectors at L2 distance at most `l2`: α·(l2/σ)²/2.
 
-        Args: rate: of a secret Poisson sample that each use is run on, as in training by DP-SGD; then for neighbours
-            that differ by one unit added or removed; size, population: of a subset that each use is run on instead;
-            then for neighbours that differ by one unit replaced, which `l2` is the distance of.
+        Args:
+            rate: Of a secret Poisson sample that each use is run on, as in training by DP-SGD; then for neighbours that
+                differ by one unit added or removed.
+            size: Of a subset that each use is run on instead; then for neighbours that differ by one unit replaced,
+                which `l2` is the distance of.
+            population: As `size`.
         """
         distance = non_negative(l2, "l2") / _positive(sigma, "sigma")
         whole = cls.from_function(lambda order: renyi_curves.gaussian(distance**2, order), orders)
@@ -124,13 +131,18 @@ class RenyiDP:
     ) -> Self:
         """Return the curve of a mechanism run on a secret sample, given this curve of it without the sample.
 
-        Guarantee: as for `privacy.subsampled`: on a Poisson sample for neighbours that differ by one unit added or
-            removed (add_remove), on a subset for one unit replaced (replace_one); this curve is for the same.
-        Args: rate: of a Poisson sample, above 0, at most 1; or size, population: of a subset; pair: the mechanism's
-            dominating pair, the same in both directions and with δ = 0, by which the curve is smaller: without it,
-            what the divergences of whole orders up to 512 imply.
-        Source: `sampled_divergence` with a pair, `sampled_curves` without; and as all moments are jointly convex,
-            1 − q + q·e^((α−1)ε(α)) bounds that of the sample.
+        Guarantee:
+            As for `privacy.subsampled`: on a Poisson sample for neighbours that differ by one unit added or removed
+            (add_remove), on a subset for one unit replaced (replace_one); this curve is for the same.
+
+        Args:
+            rate: Of a Poisson sample, above 0, at most 1; or size, population: of a subset.
+            pair: The mechanism's dominating pair, the same in both directions and with δ = 0, by which the curve is
+                smaller: without it, what the divergences of whole orders up to 512 imply.
+
+        Source:
+            `sampled_divergence` with a pair, `sampled_curves` without; and as all moments are jointly convex, 1 − q +
+            q·e^((α−1)ε(α)) bounds that of the sample.
         """
         chance = chance_of(rate, size, population)
         if chance == 1:
@@ -178,7 +190,8 @@ class RenyiDP:
     def at(self, order: Number) -> Fraction:
         """Return ε(α) at one of the orders.
 
-        Raises: InvalidParameter if the curve does not have it.
+        Raises:
+            InvalidParameter: If the curve does not have it.
         """
         target = _order(order)
         for own, loss in self.points:
@@ -197,7 +210,8 @@ class RenyiDP:
 
         δ = e^((α−1)(ε(α)−ε))/(α − 1)·(1 − 1/α)^α.
 
-        Source: Canonne, Kamath and Steinke 2020, Proposition 12.
+        Source:
+            Canonne, Kamath and Steinke 2020, Proposition 12.
         """
         target = non_negative(epsilon, "epsilon")
         return float_up(min(Fraction(1), min(_delta_up(*point, target) for point in self._best(_log_delta, target))))
@@ -223,8 +237,11 @@ class RenyiDP:
 
         For losses with a closed form (μ, ρ, ε), `from_loss(loss.for_group(size))` is far better.
 
-        Raises: InvalidParameter if no order is large enough.
-        Source: Mironov 2017, Proposition 2.
+        Raises:
+            InvalidParameter: If no order is large enough.
+
+        Source:
+            Mironov 2017, Proposition 2.
         """
         power = (count(size) - 1).bit_length()
         if power == 0:
@@ -239,7 +256,8 @@ class RenyiDP:
     def to_kind(self, kind: str) -> NoReturn:
         """Refuse: a curve at some orders implies no loss of another measure.
 
-        Raises: InvalidParameter, always; the message says why.
+        Raises:
+            InvalidParameter: Always; the message says why.
         """
         reason = _NO_CONVERSION.get(kind, "no theorem is known")
         raise InvalidParameter(
@@ -267,7 +285,8 @@ class RenyiDP:
     def __add__(self, other: Self) -> Self:
         """Return the loss of both together, each chosen in the light of the other's answer or not.
 
-        Raises: InvalidParameter if the curves have no order in common.
+        Raises:
+            InvalidParameter: If the curves have no order in common.
         """
         theirs = dict(_curve(other).points)
         common = {order: loss + theirs[order] for order, loss in self.points if order in theirs}

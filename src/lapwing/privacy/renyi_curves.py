@@ -16,7 +16,8 @@ _BITS = 64
 def gaussian(mu_squared: Fraction, order: Fraction) -> Fraction:
     """Return α·μ²/2, exactly: the divergence of N(0, 1) and N(μ, 1), which no μ-GDP mechanism exceeds.
 
-    Source: Mironov 2017, Proposition 7; a μ-GDP pair is a post-processing of the Gaussian one (Blackwell 1951).
+    Source:
+        Mironov 2017, Proposition 7; a μ-GDP pair is a post-processing of the Gaussian one (Blackwell 1951).
     """
     return order * mu_squared / 2
 
@@ -31,8 +32,9 @@ def pure_up(epsilon: Fraction, order: Fraction) -> Fraction:
 
     ln((e^(αε) + e^((1−α)ε))/(1 + e^ε))/(α − 1), of which (α − 1)·ε is taken out.
 
-    Source: Mironov 2017, Proposition 5, for randomized response; Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP),
-    which rests on Kairouz, Oh and Viswanath 2015: every ε-DP pair is a post-processing of it.
+    Source:
+        Mironov 2017, Proposition 5, for randomized response; Steinke 2024 (Tight RDP & zCDP Bounds from Pure DP), which
+        rests on Kairouz, Oh and Viswanath 2015: every ε-DP pair is a post-processing of it.
     """
 
     def divergence(e: Ball, a: Ball) -> Ball:
@@ -47,7 +49,8 @@ def laplace_up(distance: Fraction, order: Fraction) -> Fraction:
     ln((α·e^((α−1)x) + (α−1)·e^(−αx))/(2α − 1))/(α − 1) for x = distance, of which x is taken out. As a function of x
     the logarithm is convex and 0 at 0, hence superadditive: no vector at this L1 distance has more than one number.
 
-    Source: Mironov 2017, Proposition 6; the argument for vectors is ours.
+    Source:
+        Mironov 2017, Proposition 6; the argument for vectors is ours.
     """
 
     def divergence(x: Ball, a: Ball) -> Ball:
@@ -83,8 +86,9 @@ def bounded_range_up(eta: Fraction, order: Fraction) -> Fraction:
     u^(α−1)·(1 − r^α)/(α(1 − r)). This u is within [1, 1/r], by r^α ≥ 1 + α(r − 1) and by weighing 1 and r^α with 1/α
     and (α−1)/α against r^(α−1). The reverse direction is a pair of the same kind.
 
-    Source: the two-point form is in Dong, Durfee and Rogers 2020 (Optimal Differential Privacy Composition for
-    Exponential Mechanisms); the maximum is ours.
+    Source:
+        The two-point form is in Dong, Durfee and Rogers 2020 (Optimal Differential Privacy Composition for Exponential
+        Mechanisms); the maximum is ours.
     """
 
     def divergence(e: Ball, a: Ball) -> Ball:

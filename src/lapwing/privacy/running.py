@@ -33,15 +33,18 @@ _Curves = tuple[tuple[Direction, Curve], ...]
 class RunningLoss:
     """A list of charges so far, and the ε that they lose together at a δ; made by `nothing_yet`, grown by `charge`.
 
-    Guarantee: the true ε of the pairs' composition at `delta` lies in `epsilon`, as for `LossDistribution.to_epsilon`,
-        if the list had been fixed in advance (`holds` says so); a list chosen along the way needs a filter.
+    Guarantee:
+        The true ε of the pairs' composition at `delta` lies in `epsilon`, as for `LossDistribution.to_epsilon`, if the
+        list had been fixed in advance (`holds` says so); a list chosen along the way needs a filter.
 
     Proof. `epsilon` is either an interval of `bound_epsilon`, or has both ends from `_between`: there the upper end is
     shown to have δ(ε) ≤ delta in each direction, and the lower end δ(ε) > delta in one, or is 0. The curves asked are
     certified for the whole list by induction: the first came from `bound_epsilon`, and `Curve.times` keeps that. ∎
 
-    Args: charged: in order; reach: how wide an interval may become before the whole list is bounded anew; curves: per
-        direction, what bounds this very list, if anything does.
+    Args:
+        charged: In order.
+        reach: How wide an interval may become before the whole list is bounded anew.
+        curves: Per direction, what bounds this very list, if anything does.
     """
 
     delta: Fraction
@@ -63,7 +66,8 @@ class RunningLoss:
     def charge(self, pair: Pair, count: int = 1) -> "RunningLoss":
         """Return the list with a pair more, taken a number of times.
 
-        Raises: InvalidParameter for a count below 1, or beyond what `compose` takes.
+        Raises:
+            InvalidParameter: For a count below 1, or beyond what `compose` takes.
         """
         compose([(pair, count)])
         charged = (*self.charged, (pair, count))
@@ -85,8 +89,12 @@ class RunningLoss:
 def nothing_yet(delta: Number, *, width: Number = WIDTH) -> RunningLoss:
     """Return the empty list.
 
-    Args: delta: at least 0 and below 1; width: the wanted width of intervals in ε, from 10⁻⁹ to 1.
-    Raises: InvalidParameter for other values.
+    Args:
+        delta: At least 0 and below 1.
+        width: The wanted width of intervals in ε, from 10⁻⁹ to 1.
+
+    Raises:
+        InvalidParameter: For other values.
     """
     target = non_negative(delta, "delta")
     if target >= 1:

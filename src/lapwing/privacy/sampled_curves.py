@@ -23,9 +23,10 @@ As above ∫ dP'^α/dQ'^(α−1) ≤ 1 + Σ_{l ≥ 2} C(α, l)·q^l·((1 − q)�
 The last integral is at most E_l, or E_2 − 1 for l = 2. With a = A/C, b = B/C, |a − b|^l ≤ a^l + b^l, so the first is at
 most 2·E_l; and for l = 2, (a − b)² ≤ 2(a − 1)² + 2(b − 1)², so at most 4·(E_2 − 1) as well.
 
-Source: the sums are those of Zhu and Wang 2019 (Poisson Subsampled Rényi Differential Privacy), who have a factor of 3
-in the second, and of Wang, Balle and Kasiviswanathan 2019 (Subsampled Rényi Differential Privacy and Analytical Moments
-Accountant); the arguments above are ours.
+Source:
+    The sums are those of Zhu and Wang 2019 (Poisson Subsampled Rényi Differential Privacy), who have a factor of 3 in
+    the second, and of Wang, Balle and Kasiviswanathan 2019 (Subsampled Rényi Differential Privacy and Analytical
+    Moments Accountant); the arguments above are ours.
 """
 
 import math
@@ -47,7 +48,9 @@ Points = Sequence[tuple[Fraction, Fraction]]
 def log_moments_up(points: Points, rate: Fraction, sample: Literal["poisson", "subset"]) -> list[Fraction | None]:
     """Return upper bounds on (α − 1) times the divergence on the sample at each order; None where there is none.
 
-    Args: points: the mechanism's curve; rate: q, above 0 and below 1.
+    Args:
+        points: The mechanism's curve.
+        rate: q, above 0 and below 1.
     """
     logs = [(order, (order - 1) * loss) for order, loss in points]
     most = min(MOST_ORDER, math.floor(points[-1][0]))

@@ -49,8 +49,11 @@ def sampled_log_moments_up(pair: SubsampledPair | SubsetPair, orders: Sequence[F
     There is none where it is beyond what is computed, and at no order if the pair's law is only known up to a chance of
     an infinite loss, which no divergence forgives.
 
-    Guarantee: for neighbours that differ by one unit added or removed, or for a subset replaced, in both directions.
-    Source: for Gaussian noise on a Poisson sample, Mironov, Talwar and Zhang 2019 (Rényi Differential Privacy of the
+    Guarantee:
+        For neighbours that differ by one unit added or removed, or for a subset replaced, in both directions.
+
+    Source:
+        For Gaussian noise on a Poisson sample, Mironov, Talwar and Zhang 2019 (Rényi Differential Privacy of the
         Sampled Gaussian Mechanism), Section 3, at whole orders.
     """
     tilts = [float_up(order - 1) for order in orders]

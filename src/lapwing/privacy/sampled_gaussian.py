@@ -49,7 +49,10 @@ _STEEP = 60.0
 class SampledGaussianLaw:
     """The loss, in one direction, of N(μ, 1) against N(0, 1) on a Poisson sample.
 
-    Args: mu_squared: > 0; rate: > 0, at most MOST_RATE; direction: of two neighbours, the one that is P.
+    Args:
+        mu_squared: > 0.
+        rate: > 0, at most MOST_RATE.
+        direction: Of two neighbours, the one that is P.
     """
 
     mu_squared: Fraction
@@ -197,7 +200,8 @@ def steepness(mu: float, q: float, power: float, first: float, last: float) -> t
 
     For κ ≥ 0 the slope is from −x to κμ − x; for κ < 0 it falls with x, so that each end has the least beyond it.
 
-    Raises: ArithmeticError if it is not above 1.
+    Raises:
+        ArithmeticError: If it is not above 1.
     """
     before = -first if power >= 0 else _slope(mu, q, power, first)
     after = last - power * mu if power >= 0 else -_slope(mu, q, power, last)
@@ -227,7 +231,8 @@ def step_for(mu: float, power: float, span: float, digits: float = DIGITS) -> St
 def quadrature_error(mu: float, power: float, span: float, step: Step) -> float:
     """Return 2B/(e^(2πd/h) − 1) over M(θ), rounded up, as is the angle for an error in μ.
 
-    Raises: ArithmeticError if it is not small.
+    Raises:
+        ArithmeticError: If it is not small.
     """
 
     def error(mu: Ball, power: Ball, span: Ball, h: Ball, d: Ball) -> Ball:

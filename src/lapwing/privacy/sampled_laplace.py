@@ -47,8 +47,11 @@ ELLIPSE = 8.0
 class SampledLaplaceLaw:
     """The loss, in one direction, of Laplace noise or of bounded range on a Poisson sample.
 
-    Args: epsilon: > 0, at most MOST_EPSILON; rate: > 0, at most `sampled_gaussian.MOST_RATE`; direction: of two
-        neighbours, the one that is P; has_atoms: whether it is of Laplace noise, else of bounded range.
+    Args:
+        epsilon: > 0, at most MOST_EPSILON.
+        rate: > 0, at most `sampled_gaussian.MOST_RATE`.
+        direction: Of two neighbours, the one that is P.
+        has_atoms: Whether it is of Laplace noise, else of bounded range.
     """
 
     epsilon: Fraction

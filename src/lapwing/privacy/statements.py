@@ -42,11 +42,17 @@ Uses = tuple[tuple[ListedMechanism, int], ...]
 class Statement:
     """What a method says of a list.
 
-    Args: method: its name; epsilon, delta: the list is (epsilon, delta)-DP, one as asked and the other rounded up, and
-        None where the method says nothing; lower: of the loss distribution only, less than this is not true of the
-        mechanisms (for a class of mechanisms, of its worst), None where no bound is known to be attained; total: what
-        adds up; holds: when the statement does; adaptive: whether that is also for mechanisms chosen along the way;
-        refused: why the method says nothing, else empty.
+    Args:
+        method: Its name.
+        epsilon: The list is (epsilon, delta)-DP, one as asked and the other rounded up, and None where the method says
+            nothing.
+        delta: As `epsilon`.
+        lower: Of the loss distribution only, less than this is not true of the mechanisms (for a class of mechanisms,
+            of its worst), None where no bound is known to be attained.
+        total: What adds up.
+        holds: When the statement does.
+        adaptive: Whether that is also for mechanisms chosen along the way.
+        refused: Why the method says nothing, else empty.
     """
 
     method: str
@@ -96,10 +102,14 @@ def statements_of(
 ) -> tuple[Statement, ...]:
     """Return what each method says of a list, at a δ or at an ε; a method that is not valid says why.
 
-    Args: parts: the list, as `listed` makes it; delta: above 0 and below 1, or epsilon: at least 0; neighbouring: the
-        relation that is asked about.
-    Raises: InvalidParameter for an empty list, none or both of delta and epsilon, numbers outside, or a part that is
-        not known for the relation.
+    Args:
+        parts: The list, as `listed` makes it.
+        delta: Above 0 and below 1, or epsilon: at least 0.
+        neighbouring: The relation that is asked about.
+
+    Raises:
+        InvalidParameter: For an empty list, none or both of delta and epsilon, numbers outside, or a part that is not
+            known for the relation.
     """
     uses = uses_of(parts, neighbouring)
     if (delta is None) == (epsilon is None):
@@ -120,8 +130,13 @@ def profiles_of(
 ) -> tuple[ProfilePoint, ...]:
     """Return δ at each ε by the measures that add up, where they say something, and by the loss distribution.
 
-    Args: parts, neighbouring: as for `statements_of`; width: of the distribution's intervals, as for `compose`.
-    Raises: InvalidParameter where `statements_of` does, or if the list has no loss distribution.
+    Args:
+        parts: As for `statements_of`.
+        neighbouring: As for `statements_of`.
+        width: Of the distribution's intervals, as for `compose`.
+
+    Raises:
+        InvalidParameter: Where `statements_of` does, or if the list has no loss distribution.
     """
     uses = uses_of(parts, neighbouring)
     levels = [non_negative(epsilon, "epsilon") for epsilon in epsilons]
@@ -196,8 +211,9 @@ def _sharing(
 ) -> _Method:
     """Return a method that needs an ε of each mechanism.
 
-    Args: part: of the δ that is left, what those that have an ε only with a share of it take together; total_of: what
-        adds up at such a share, and what is said of it.
+    Args:
+        part: Of the δ that is left, what those that have an ε only with a share of it take together.
+        total_of: What adds up at such a share, and what is said of it.
     """
 
     def epsilon_at(uses: Uses, delta: Fraction) -> _Result:

@@ -27,7 +27,8 @@ def subset_log_moments_up(
 ) -> list[Fraction | None]:
     """Return upper bounds on log M at the orders 1 + tilt; None where there is none.
 
-    Args: both: upper bounds on log A and log B, infinite where there are none.
+    Args:
+        both: Upper bounds on log A and log B, infinite where there are none.
     """
     return [_log_moment_up(mu_squared, rate, Fraction(tilt) + 1, *logs) for tilt, logs in zip(tilts, both, strict=True)]
 

@@ -46,7 +46,9 @@ _GRID = 1 << 11
 class SubsetGaussianLaw:
     """The loss of N(μ, 1) against N(0, 1) on a subset, the same in both directions.
 
-    Args: mu_squared: > 0, at most MOST_SUBSET_MU_SQUARED; rate: > 0, at most `sampled_gaussian.MOST_RATE`.
+    Args:
+        mu_squared: > 0, at most MOST_SUBSET_MU_SQUARED.
+        rate: > 0, at most `sampled_gaussian.MOST_RATE`.
     """
 
     mu_squared: Fraction

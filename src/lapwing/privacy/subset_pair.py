@@ -37,9 +37,14 @@ class SubsetPair:
 
     Of Gaussian noise the law is exact (`subset_gaussian`).
 
-    Args: pair: a symmetric pair with finite losses, of the mechanism under replace_one; size, population: public;
-        is_cut: whether the law is made of pieces, although there is an exact one.
-    Source: Balle, Barthe and Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022, Theorem 11.
+    Args:
+        pair: A symmetric pair with finite losses, of the mechanism under replace_one.
+        size: Public.
+        population: Public.
+        is_cut: Whether the law is made of pieces, although there is an exact one.
+
+    Source:
+        Balle, Barthe and Gaboardi 2018, Theorem 9; Zhu, Dong and Wang 2022, Theorem 11.
     """
 
     pair: Pair

@@ -43,7 +43,9 @@ def bound_survival(parts: Parts, direction: Direction, loss: Fraction, width: fl
 
     Ramps as wide as `width` need bounds on δ that are narrower by as much again.
 
-    Args: loss: any number; kept: the curves of other losses, to be asked first and added to.
+    Args:
+        loss: Any number.
+        kept: The curves of other losses, to be asked first and added to.
     """
     if not parts:
         return Enclosure(Fraction(loss < 0), Fraction(loss <= 0))

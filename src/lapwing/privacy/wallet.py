@@ -6,7 +6,8 @@ so far. Beside the slots runs a `gdp` account, which charges questions of any sc
 privacy loss distribution, that of the account's budget and of *all* slots, used or not. It is known from the start and
 does not change.
 
-Guarantee: `guarantee()`, towards one privacy unit, for everything that is answered through the wallet, if
+Guarantee:
+    `guarantee()`, towards one privacy unit, for everything that is answered through the wallet, if
 
 - the slots and the budget were not chosen in the light of answers from these data;
 - each question put to a slot is dominated by the slot's pair (`Slot` has what may be put to which);
@@ -73,7 +74,10 @@ class Slot:
     - `SubsampledPair`, `MixturePair`: what their parts dominate, run on a fresh secret sample, or drawn by public
       chances.
 
-    Args: name: unlike that of other slots; pair: of one of these classes; count: how many times, ≥ 1.
+    Args:
+        name: Unlike that of other slots.
+        pair: Of one of these classes.
+        count: How many times, ≥ 1.
     """
 
     name: str
@@ -108,8 +112,11 @@ class WalletRefused:
 class Wallet:
     """Slots, how often each was used, and a Gaussian account; made by `opened`.
 
-    Args: data_version: what names the data that the wallet is for; slots: with different names; used: how often each
-        slot was; account: of measure gdp.
+    Args:
+        data_version: What names the data that the wallet is for.
+        slots: With different names.
+        used: How often each slot was.
+        account: Of measure gdp.
     """
 
     data_version: str
@@ -145,7 +152,8 @@ class Wallet:
     def bought(self, *slots: Slot) -> "Wallet":
         """Return the wallet with more slots.
 
-        Raises: InvalidParameter once something was answered: which slots there are may not depend on answers.
+        Raises:
+            InvalidParameter: Once something was answered: which slots there are may not depend on answers.
         """
         if not self.untouched:
             raise InvalidParameter(
@@ -162,7 +170,8 @@ class Wallet:
     def use(self, name: str, *, data_version: str) -> WalletGranted | WalletRefused:
         """Take one question from a slot.
 
-        Raises: InvalidParameter if there is no such slot.
+        Raises:
+            InvalidParameter: If there is no such slot.
         """
         place = self._place(name)
         if refusal := self._other_data(data_version):
@@ -175,7 +184,8 @@ class Wallet:
     def charge(self, loss: GaussianDP, *, data_version: str) -> WalletGranted | WalletRefused:
         """Charge a question of any scale to the account.
 
-        Raises: InvalidParameter if the loss is in another measure.
+        Raises:
+            InvalidParameter: If the loss is in another measure.
         """
         if refusal := self._other_data(data_version):
             return refusal

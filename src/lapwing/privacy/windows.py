@@ -198,7 +198,9 @@ class CurveCache:
 
     A curve is narrow near the point at which its window is aimed. So of many points, most need no curve of their own.
 
-    Args: cells, fineness: of the last curve, from which the next one starts.
+    Args:
+        cells: Of the last curve, from which the next one starts.
+        fineness: Of the last curve, from which the next one starts.
     """
 
     curves: "list[Curve]" = field(default_factory=list)
@@ -233,7 +235,8 @@ class Effort:
     def more(self, ratio: float, cut: float) -> bool:
         """Prepare another round for an interval that is `ratio` times too wide; tell whether it is worth one.
 
-        Args: cut: the part of `ratio` that is about how coarsely laws were cut, the rest being the window's.
+        Args:
+            cut: The part of `ratio` that is about how coarsely laws were cut, the rest being the window's.
         """
         self.rounds += 1
         stuck = self.rounds > 2 and ratio > 0.9 * self.ratio

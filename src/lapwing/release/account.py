@@ -15,7 +15,11 @@ from lapwing.release.request import Access
 
 
 def registration(catalog: Catalog, unit: str | None = None) -> Registration:
-    """Return what a catalog's ledger is registered for. Args: unit: whom it protects, if its tables do not say it."""
+    """Return what a catalog's ledger is registered for.
+
+    Args:
+        unit: Whom it protects, if its tables do not say it.
+    """
     budget = catalog.budget
     return Registration(
         dataset=catalog.name,
@@ -38,8 +42,14 @@ def open_access(
 ) -> Access:
     """Open an engine and a ledger; a new ledger takes the data as they are as version 1, if they can be accepted.
 
-    Args: require: raises what else the data are refused by, before there is a ledger.
-    Raises: CatalogError, CatalogMismatch, DataFault, LedgerFault.
+    Args:
+        require: Raises what else the data are refused by, before there is a ledger.
+
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
+        CatalogMismatch: If the catalog contradicts the ledger.
+        DataFault: If the data cannot be read.
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     engine, public = open_engine(catalog)
     try:

@@ -56,8 +56,11 @@ def affordability(
 ) -> Affordability:
     """Return what would come of questions that are asked now; a function of ledger and limits alone.
 
-    Args: asked: what would be charged, nothing if it was bought before; price, delta: of one such question;
-        parts: that it reads, None for all.
+    Args:
+        asked: What would be charged, nothing if it was bought before.
+        price: Of one such question.
+        delta: Of one such question.
+        parts: That it reads, None for all.
     """
     left = rooms(limits, principal, state.spending, state.registration)
     remaining = min((state.room(parts).amount, *(max(room.amount, Fraction(0)) for room in left)))

@@ -25,7 +25,12 @@ from lapwing.release.verdicts import MANY, MANY_ROWS, verdicts
 def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
     """Answer questions: all are charged, or none; one that stands there twice, once.
 
-    Guarantee, Raises: as `release_all`; AnswerFault if the answer could not be shown (nothing charged).
+    Guarantee:
+        As `release_all`.
+
+    Raises:
+        LapwingError: As `release_all`.
+        AnswerFault: If the answer could not be shown Nothing is charged.
     """
     for request in requests:
         try_showing(request.plan, request.priced)

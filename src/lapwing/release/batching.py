@@ -23,7 +23,8 @@ def batch_of(
 ) -> list[Request]:
     """Return questions as requests that share one price.
 
-    Raises: as `texts_of`, `bind` and `calibrate_together`.
+    Raises:
+        LapwingError: As `texts_of`, `bind` and `calibrate_together`.
     """
     if label is not None:
         require_label(label)

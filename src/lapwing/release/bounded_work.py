@@ -19,7 +19,8 @@ from lapwing.release.usable import is_stored
 def require_bounded_work(requests: Sequence[Request], access: Access) -> None:
     """Refuse questions, of which those that are not stored take a time that may tell about somebody, all together.
 
-    Raises: QueryRefused, with the reason and what to do instead; nothing was charged.
+    Raises:
+        QueryRefused: With the reason and what to do instead; nothing was charged.
     """
     if _refusal(requests) is None:
         return

@@ -29,8 +29,12 @@ from lapwing.release.usable import require_usable
 def answer_composed(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
     """Answer questions of which some are over the answers to others: all are charged together, or none.
 
-    Guarantee: nothing but the questions in their place touches data; what follows is post-processing.
-    Raises: as `answer_all`; QueryRefused, with all charged and kept, for a join of private keys with too many rows.
+    Guarantee:
+        Nothing but the questions in their place touches data; what follows is post-processing.
+
+    Raises:
+        LapwingError: As `answer_all`.
+        QueryRefused: With all charged and kept, for a join of private keys with too many rows.
     """
     asked = [tuple(in_place_of(request)) for request in requests]
     if any(leaf.priced.searches for leaves in asked for leaf in leaves):

@@ -46,8 +46,9 @@ USUAL_DELTA: Final = Fraction(1, 10**6)
 def explain(request: Request, state: State, access: Access, assuming_count: int | None) -> Preview:
     """Return price, mechanisms and promised errors of a question, without touching data or budget.
 
-    Raises: QueryRefused if its answer would be refused to somebody whose time is not trusted; AnswerFault if it could
-        not be shown.
+    Raises:
+        QueryRefused: If its answer would be refused to somebody whose time is not trusted.
+        AnswerFault: If it could not be shown.
     """
     if request.priced.sources:
         request = settled_if_stored(request, access)
@@ -106,8 +107,11 @@ def _named(request: Request, quotes: Sequence[Quote]) -> Iterator[tuple[Asked, Q
 class _Buying:
     """What asking now would buy.
 
-    Args: request: with the bounds that are known; known: whether these are all; lookup: the answer that is stored, or
-        what is bought; quotes: what would be charged.
+    Args:
+        request: With the bounds that are known.
+        known: Whether these are all.
+        lookup: The answer that is stored, or what is bought.
+        quotes: What would be charged.
     """
 
     request: Request

@@ -18,7 +18,12 @@ from lapwing.release.request import Access, Release
 def released_as_asked(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote] = ()) -> tuple[Release, ...]:
     """Answer priced questions as `release_all` does, and compute their numbers where others were measured.
 
-    Guarantee, Raises: as `release_all`; what is computed is post-processing.
+    Guarantee:
+        As `release_all`.
+
+    Raises:
+        LapwingError: As `release_all`.
+        LapwingError: What is computed is post-processing.
     """
     return tuple(map(_as_asked, batch, release_all(batch, access, then=then)))
 

@@ -36,7 +36,9 @@ def notes_on_public_people(
 ) -> tuple[Note, ...]:
     """Say of each mean over everybody what it would be without noise in its count; nothing of other questions.
 
-    Args: price: of the question; assuming_count: how many rows the means are assumed to be of.
+    Args:
+        price: Of the question.
+        assuming_count: How many rows the means are assumed to be of.
     """
     unused = not (state.account.spent.amount or state.delta_spent or state.division is not None)
     if budget.neighbouring != "replace_one" and not unused:

@@ -1,10 +1,11 @@
 """A sharper answer to a question that was answered before: pay the difference, and take the mean.
 
-Guarantee: the further answer is a release of its own, charged before data are touched; what is returned is
-post-processing of it and of the stored one. Its noise is such that the mean of both, weighted by the inverse of their
-variances, is as accurate as one answer at the wanted price: 1/σ² adds. In a gdp or zcdp ledger a Gaussian answer costs
-Δ²/σ² (or half of it), which adds in the same way: the two together cost what one sharp answer would have, and a
-little more where noise is few steps wide, as the mean is rounded once more.
+Guarantee:
+    The further answer is a release of its own, charged before data are touched; what is returned is post-processing of
+    it and of the stored one. Its noise is such that the mean of both, weighted by the inverse of their variances, is as
+    accurate as one answer at the wanted price: 1/σ² adds. In a gdp or zcdp ledger a Gaussian answer costs Δ²/σ² (or
+    half of it), which adds in the same way: the two together cost what one sharp answer would have, and a little more
+    where noise is few steps wide, as the mean is rounded once more.
 
 The further mechanism follows from the stored one's and from what is wanted, never from stored values: so its noise is
 independent of the stored answer's, as the proof of `MergedGaussian` takes for granted. The mean's interval covers with
@@ -33,7 +34,10 @@ from lapwing.release.request import Release
 class Refinement:
     """What is still to be bought, for each measure that is not accurate enough yet, by its place.
 
-    Args: bought: the noise of the stored answer; fresh: of the further ones; aims: the sigmas of the means with them.
+    Args:
+        bought: The noise of the stored answer.
+        fresh: Of the further ones.
+        aims: The sigmas of the means with them.
     """
 
     wanted: Quote
@@ -55,7 +59,9 @@ class Refinement:
     ) -> tuple[tuple[IntArray, ...], tuple[Noisy, ...]]:
         """Return the merged values of all measures and their noise.
 
-        Args: stored: the values of the stored answer; further: those of the further one, in the order of its terms.
+        Args:
+            stored: The values of the stored answer.
+            further: Those of the further one, in the order of its terms.
         """
         values, noises = list(stored), list(self.bought)
         for (place, noise), added in zip(self.fresh.items(), further, strict=True):
@@ -93,7 +99,8 @@ def is_refinable(wanted: Quote) -> bool:
 def refinement(wanted: Quote, bought: Sequence[NoiseLaw]) -> Refinement | None:
     """Return what a wanted answer needs beyond a stored one; None if it must be bought afresh.
 
-    Args: bought: the mechanisms of the stored answer, in the order of the question's measures.
+    Args:
+        bought: The mechanisms of the stored answer, in the order of the question's measures.
     """
     stored, asked = gaussians(bought), gaussians(term.mechanism for term in wanted.terms)
     if not is_refinable(wanted) or stored is None or asked is None:

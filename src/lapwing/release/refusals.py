@@ -27,7 +27,8 @@ def stands_against(
 ) -> UnderWay | Refused | None:
     """Return why charges are not made now, as seen with others that are to follow them; None if nothing is in the way.
 
-    Raises: AllowanceExhausted if all of them together are beyond the asker's limits.
+    Raises:
+        AllowanceExhausted: If all of them together are beyond the asker's limits.
     """
     # First, as the answer of one that is under way is free, where the budget might not bear all of them.
     awaited = ledger.under_way(charges, state.sequence)

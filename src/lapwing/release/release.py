@@ -1,9 +1,10 @@
 """The one place where data become an answer: compare, charge, run, add noise, record.
 
-Guarantee: what leaves this module is either a function of the question, the catalog and the ledger alone (a refusal, a
-stored answer), or a vector of exact integers to every entry of which a mechanism has added noise, or what a mechanism
-has chosen by such integers, and whose loss was durably charged before the first private row was read. The order of the
-lines in `_release` is that argument, and its comments bear these numbers:
+Guarantee:
+    What leaves this module is either a function of the question, the catalog and the ledger alone (a refusal, a stored
+    answer), or a vector of exact integers to every entry of which a mechanism has added noise, or what a mechanism has
+    chosen by such integers, and whose loss was durably charged before the first private row was read. The order of the
+    lines in `_release` is that argument, and its comments bear these numbers:
 
 1. The data's digest is compared with the ledger's current version. It decides only whether the question is served.
 2. A stored answer to the same question about the same data, every number of it at least as accurate as asked, is
@@ -59,12 +60,22 @@ SAID_AFTER_A_CHARGE: Final = (EngineFault, LedgerFault, Interrupted)
 def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote] = ()) -> tuple[Release, ...]:
     """Answer priced questions, charging all of them first, or none.
 
-    Args: then: questions that will be asked in the light of the answers, by a call of their own which charges them. If
-        anything is to be charged now that would leave too little for them, it is refused.
-    Guarantee: see the module. Neighbours: the catalog's `neighbouring`; loss: the sum of `priced.loss`, without those
-        that have a stored answer.
-    Raises: DataChanged, DataStopped, BudgetExhausted, AllowanceExhausted (nothing charged); EngineFault (charged);
-        LedgerFault; Interrupted (says whether it was charged).
+    Args:
+        then: Questions that will be asked in the light of the answers, by a call of their own which charges them. If
+            anything is to be charged now that would leave too little for them, it is refused.
+
+    Guarantee:
+        See the module. Neighbours: the catalog's `neighbouring`; loss: the sum of `priced.loss`, without those that
+        have a stored answer.
+
+    Raises:
+        DataChanged: If the data are another version. Nothing is charged.
+        DataStopped: If the data set is stopped. Nothing is charged.
+        BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+        AllowanceExhausted: If the limits of who asks do not bear it. Nothing is charged.
+        EngineFault: If the question fails after its charge. It is charged.
+        LedgerFault: If the ledger cannot be trusted or written.
+        Interrupted: If the user stops it. says whether it was charged.
     """
     # Both are filled where a charge and an answer are made, so that a Ctrl-C at any moment finds the truth in them.
     charges: list[Charged] = []
@@ -227,7 +238,9 @@ def add_noise(terms: Sequence[NoisyMeasure], sums: Sequence[IntArray], entropy: 
 def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Mapping[str, str]:
     """Return the digests of tables by name, if the data of all are those of the ledger's current version.
 
-    Raises: DataChanged otherwise, or DataFault if there are none; what is said follows from catalog and ledger alone.
+    Raises:
+        DataChanged: Otherwise, or DataFault if there are none.
+        LapwingError: What is said follows from catalog and ledger alone.
     """
     digests = {table.name: _digest(table, engine, state) for table in tables}
     for table in tables:

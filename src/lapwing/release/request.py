@@ -37,9 +37,11 @@ class Request:
 class Timing:
     """What an asker may see of how long anything takes.
 
-    Args: trusted: they may see all; else one unit must not add much to it (`release.bounded_work`). through: makes the
-        engine that runs the questions; hold: returns at the moment from which the answers may be known to be there;
-            waits: is told that somebody else's answer to the same question is waited for.
+    Args:
+        trusted: They may see all; else one unit must not add much to it (`release.bounded_work`).
+        through: Makes the engine that runs the questions.
+        hold: Returns at the moment from which the answers may be known to be there.
+        waits: Is told that somebody else's answer to the same question is waited for.
     """
 
     trusted: bool = True
@@ -58,8 +60,11 @@ Wordings = Callable[[Question], Mapping[str, object] | None]
 class Access:
     """What questions are answered with, and on whose behalf.
 
-    Args: public: the catalog's public tables; limits: what the asker must keep to beside the budget
-        (`ledger.allowances`); timing: what the asker may see of time; wording: what was typed for a question.
+    Args:
+        public: The catalog's public tables.
+        limits: What the asker must keep to beside the budget (`ledger.allowances`).
+        timing: What the asker may see of time.
+        wording: What was typed for a question.
     """
 
     catalog: Catalog

@@ -1,10 +1,11 @@
 """A list of mechanisms that is bought before its first use, as the steps of training are.
 
-Guarantee: the loss of the whole list is in the ledger, durably, before `reserve` returns. Each of its mechanisms may
-then be used as often as listed, in any order and with other questions in between, and each use may depend on all
-answers so far: what was charged is a (μ, δ), or a loss in the ledger's measure, that is worse than the list
-(`privacy.dominating_gaussian`), and adds up with everything else that is charged (`ledger.transitions`). What is not
-used stays paid. That what is released is what was listed is up to whoever does it.
+Guarantee:
+    The loss of the whole list is in the ledger, durably, before `reserve` returns. Each of its mechanisms may then be
+    used as often as listed, in any order and with other questions in between, and each use may depend on all answers so
+    far: what was charged is a (μ, δ), or a loss in the ledger's measure, that is worse than the list
+    (`privacy.dominating_gaussian`), and adds up with everything else that is charged (`ledger.transitions`). What is
+    not used stays paid. That what is released is what was listed is up to whoever does it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ from lapwing.release.spending import spend
 class Reservation:
     """Uses of listed mechanisms that are paid; it counts them, for this process alone. Thread-safe.
 
-    Args: parts: the list; charged: in the ledger's measure; delta: of the ledger's delta_keys.
+    Args:
+        parts: The list.
+        charged: In the ledger's measure.
+        delta: Of the ledger's delta_keys.
     """
 
     def __init__(self, parts: Sequence[Listed], charged: Loss, delta: Fraction) -> None:
@@ -46,8 +50,13 @@ class Reservation:
     def use(self, times: int = 1, *, place: int = 0) -> None:
         """Take uses of one mechanism, before what it says is released.
 
-        Args: times: from 1; place: of the mechanism in the list, from 0.
-        Raises: InvalidParameter for numbers that are not those; BudgetExhausted if fewer are left. Nothing is taken.
+        Args:
+            times: From 1.
+            place: Of the mechanism in the list, from 0.
+
+        Raises:
+            InvalidParameter: For numbers that are not those.
+            BudgetExhausted: If fewer are left. Nothing is taken.
         """
         for name, value, least in (("times", times, 1), ("place", place, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -71,9 +80,15 @@ def reserve(parts: Sequence[Listed], why: str, delta: Number, access: Access) ->
     In a gdp ledger with a delta: about the least (μ, δ) that is worse than the list. Without one, and in other ledgers,
     the sum of what each mechanism loses in the ledger's measure, which Gaussian noise on a sample has none of.
 
-    Args: parts: as `privacy.listed` makes it, for the neighbours of the catalog's budget; delta: from 0, below 1; it is
-        taken of the part of the budget's delta that is kept for what may go wrong, `delta_keys`. why: for the history.
-    Raises: as `spending.spend`, and InvalidParameter for a list that has no such loss. Nothing is charged then.
+    Args:
+        parts: As `privacy.listed` makes it, for the neighbours of the catalog's budget.
+        delta: From 0, below 1; it is taken of the part of the budget's delta that is kept for what may go wrong,
+            `delta_keys`.
+        why: For the history.
+
+    Raises:
+        LapwingError: As `spending.spend`, and InvalidParameter for a list that has no such loss. Nothing is charged
+            then.
     """
     listed = tuple(parts)
     if not listed:

@@ -93,7 +93,8 @@ def _selects_as_well(released: Release, priced: Quote) -> bool:
 def read(question: Question, payload: str) -> Content:
     """Read what `payload.written` wrote.
 
-    Raises: LedgerFault if it is not an answer to this question.
+    Raises:
+        LedgerFault: If it is not an answer to this question.
     """
     try:
         record = json.loads(payload)

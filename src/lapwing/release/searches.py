@@ -1,8 +1,9 @@
 """Bounds that a question leaves to be found: bought before it, read off what was released, and said with the answer.
 
-Guarantee: a search is a question of its own, released by `release_all` like any other; what is read off it is
-post-processing (`query.aggregates.approximate_bounds`). The question is asked afterwards, with what was found for its
-bounds: a question chosen in the light of an earlier answer, charged by itself before its rows are read.
+Guarantee:
+    A search is a question of its own, released by `release_all` like any other; what is read off it is post-processing
+    (`query.aggregates.approximate_bounds`). The question is asked afterwards, with what was found for its bounds: a
+    question chosen in the light of an earlier answer, charged by itself before its rows are read.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -18,7 +18,11 @@ Found = tuple[Request, tuple[str, ...]]
 def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple[Answer, ...]:
     """Answer questions of which some leave bounds to be found: first the searches, then the questions with them.
 
-    Guarantee, Raises: as `answer_all`.
+    Guarantee:
+        As `answer_all`.
+
+    Raises:
+        LapwingError: As `answer_all`.
     """
     bounds = searched([request.priced for request in requests], access)
     with after_searches(bounds.values()):

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 def selected_keys(priced: Quote, holders: "Holders | None", entropy: Entropy) -> Chosen:
     """Return the values of the private keys that are released, in an order that follows from the values.
 
-    Guarantee: the loss of `priced.selecting`, of which the engine has bounded the units: each holds at most
-        `max_keys` values, and puts a weight on each that depends on how many it holds.
+    Guarantee:
+        The loss of `priced.selecting`, of which the engine has bounded the units: each holds at most `max_keys` values,
+        and puts a weight on each that depends on how many it holds.
     """
     if priced.selecting is None or holders is None:
         return ()
@@ -53,9 +54,10 @@ def selected_by_counts(
 ) -> Release:
     """Select keys by the noisy count of units that the question asks for of each, and answer the rest of it.
 
-    Guarantee: the losses of the question's measures, of which the count is one, and once the selection's δ. Keys and
-        their counts together lose the loss of the count and δ (`mechanisms.thresholding`); given these, the other
-        measures are chosen in their light as above.
+    Guarantee:
+        The losses of the question's measures, of which the count is one, and once the selection's δ. Keys and their
+        counts together lose the loss of the count and δ (`mechanisms.thresholding`); given these, the other measures
+        are chosen in their light as above.
     """
     question, counted = bought.question, count_of_units(bought.question)
     holders = exact.holders
@@ -94,7 +96,8 @@ def chosen(
 ) -> Release:
     """Choose among the measures of a question, and release the place of the best alone.
 
-    Guarantee: the loss of `choosing`; the score of a measure is its sum over all cells.
+    Guarantee:
+        The loss of `choosing`; the score of a measure is its sum over all cells.
     """
     scores = [sum(values.tolist()) for values in sums]
     return Release(

@@ -1,9 +1,10 @@
 """A charge for what is released outside of questions: by a mechanism of the library, or by another program.
 
-Guarantee: the loss is written into the ledger, durably, before `spend` returns; whatever is released afterwards at no
-more than that loss, about the same people and for the same neighbours, is inside the promise of the data set, as the
-ledger's filter holds for any releases that are charged first. That what is released loses no more is up to whoever
-spends: nothing here sees it.
+Guarantee:
+    The loss is written into the ledger, durably, before `spend` returns; whatever is released afterwards at no more
+    than that loss, about the same people and for the same neighbours, is inside the promise of the data set, as the
+    ledger's filter holds for any releases that are charged first. That what is released loses no more is up to whoever
+    spends: nothing here sees it.
 """
 
 import json
@@ -33,9 +34,16 @@ _KEPT: Final = json.dumps({"format": "spent"})
 def spend(loss: Loss, why: str, access: Access, *, delta: Fraction = ZERO) -> Loss:
     """Charge a loss, and return what was charged: in the ledger's measure, rounded up to its grid.
 
-    Args: loss: pure, Gaussian or zero-concentrated, of what one privacy unit may change; why: one line, for the
-        history; delta: the probability with which the loss does not hold, taken of the budget's `delta_keys`.
-    Raises: InvalidParameter, BudgetExhausted, DataStopped, DataChanged. Nothing is charged then.
+    Args:
+        loss: Pure, Gaussian or zero-concentrated, of what one privacy unit may change.
+        why: One line, for the history.
+        delta: The probability with which the loss does not hold, taken of the budget's `delta_keys`.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+        BudgetExhausted: If the budget does not bear the loss.
+        DataStopped: If the data set is stopped.
+        DataChanged: If the data are another version. Nothing is charged then.
     """
     require_label(why)
     return charge_outside(
@@ -68,7 +76,9 @@ def charge_outside(
 ) -> Loss:
     """Charge a loss under a key, and return what was charged; as `spend`.
 
-    Args: question: what the history calls it; kept: what stands in the ledger where the answer to a question does.
+    Args:
+        question: What the history calls it.
+        kept: What stands in the ledger where the answer to a question does.
     """
     if not isinstance(loss, PureDP | GaussianDP | ZeroConcentratedDP):
         raise InvalidParameter(
@@ -95,8 +105,11 @@ def charge_outside(
 def charge_once(loss: Loss, why: str, key: str, access: Access, state: State) -> int | UnderWay:
     """Charge a loss for what is then recorded as the answer to a key, and return the charge's sequence.
 
-    Args: state: in which no answer to the key was there; if one is under way for somebody else, that is returned.
-    Raises: as `spend`.
+    Args:
+        state: In which no answer to the key was there; if one is under way for somebody else, that is returned.
+
+    Raises:
+        LapwingError: As `spend`.
     """
     charge = _charge(loss.rounded_up(), why, key, f"SPENT FOR {why}", access.catalog, access.principal, state)
     outcome = access.ledger.charge_all([charge], access.limits, state.sequence)

@@ -20,7 +20,9 @@ def try_showing(plan: Plan, priced: Quote) -> None:
     """Show an answer of a cell of zeros, and one of no cells, so that what would fail then fails before the charge.
 
     What runs follows from how the answer is shown and from its noise, so that each pair of these is tried once.
-    Raises: AnswerFault.
+
+    Raises:
+        AnswerFault: If the answer cannot be shown.
     """
     tried = _shown(plan, priced)
     if tried in _TRIED or (plan.composition is not None and plan.composition.public):

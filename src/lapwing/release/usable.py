@@ -22,7 +22,8 @@ REMEDY = (
 def require_usable(requests: Sequence[Request], access: Access) -> None:
     """Refuse sums and means of formulas of columns without bounds, which may be in the millions in theory alone.
 
-    Raises: QueryRefused, with the reason and what to write instead; nothing was charged.
+    Raises:
+        QueryRefused: With the reason and what to write instead; nothing was charged.
     """
     for request in requests:
         refused = refusal_of(request.plan)

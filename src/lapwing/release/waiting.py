@@ -18,7 +18,8 @@ _LONGEST_SECONDS: Final = 1.0
 class Waiting:
     """What one request may still wait, for all that it has to wait for. It holds nothing meanwhile.
 
-    Args: begun: is called once, as it begins.
+    Args:
+        begun: Is called once, as it begins.
     """
 
     def __init__(self, ledger: Ledger, begun: Callable[[], None] | None = None) -> None:
@@ -30,7 +31,8 @@ class Waiting:
     def for_end_of(self, awaited: UnderWay) -> None:
         """Return when a charge is no longer under way, answered or not.
 
-        Raises: LedgerFault if that takes too long.
+        Raises:
+            LedgerFault: If that takes too long.
         """
         pause = _FIRST_SECONDS
         while self._ledger.is_under_way(awaited.sequence):

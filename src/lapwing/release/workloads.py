@@ -3,10 +3,11 @@
 Counts and sums over the same selection, each by some of the same public keys, repeat what the others say. They are put
 together from `ResidualMarginals`, for what their noise would have cost one by one, where that is as accurate for each.
 
-Guarantee: the measurements of a workload lose at most what the mechanisms in whose place they stand lose together,
-exactly, and each question is charged at least its own of these. Which questions form a workload follows from their
-plans, prices and mechanisms, before any row is read. So the sum of the charges covers all that is released, in
-whatever order it is shown; and whoever has only one of the answers has a function of what all of them paid for.
+Guarantee:
+    The measurements of a workload lose at most what the mechanisms in whose place they stand lose together, exactly,
+    and each question is charged at least its own of these. Which questions form a workload follows from their plans,
+    prices and mechanisms, before any row is read. So the sum of the charges covers all that is released, in whatever
+    order it is shown; and whoever has only one of the answers has a function of what all of them paid for.
 
 Proof that they are marginals. Questions of a workload have the same selection: so the same rows, of which a unit has
 at most K, each adding a value in its measure's range to one cell at most of each table (`query.stability`, rows). All
@@ -66,8 +67,10 @@ Keys = frozenset[Key]
 class Workload:
     """Numbers that are marginals of the same rows.
 
-    Args: keys: the attributes, in order; open: those with a cell for rows without a listed value; members: each number,
-        with the place of its marginal in the mechanism.
+    Args:
+        keys: The attributes, in order.
+        open: Those with a cell for rows without a listed value.
+        members: Each number, with the place of its marginal in the mechanism.
     """
 
     keys: tuple[Key, ...]

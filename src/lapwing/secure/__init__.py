@@ -1,6 +1,7 @@
 """Sums that no single server sees: people split what they send, and every server adds its own noise.
 
-Guarantee: as of `Task`. docs/how-to/secure.md shows how it is used, docs/theory/secure.md has the proofs.
+Guarantee:
+    As of `Task`. docs/how-to/secure.md shows how it is used, docs/theory/secure.md has the proofs.
 """
 
 from lapwing.secure.device import Device, answer_on_device, read_device, records_of

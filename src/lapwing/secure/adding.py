@@ -53,9 +53,15 @@ _UNIT: Final = "the answers of one client"
 class AddingServer:
     """One server of a task, in a folder of its own that no other process may use at the time.
 
-    Guarantee: whatever was released to anybody is in the ledger, charged; all releases together are within its budget.
-    Args: budget: what the answers of a client may lose at this server, in all tasks that it keeps in this folder.
-    Raises: CatalogMismatch if the folder's ledger was begun with another budget; Fault if another process uses it.
+    Guarantee:
+        Whatever was released to anybody is in the ledger, charged; all releases together are within its budget.
+
+    Args:
+        budget: What the answers of a client may lose at this server, in all tasks that it keeps in this folder.
+
+    Raises:
+        CatalogMismatch: If the folder's ledger was begun with another budget.
+        Fault: If another process uses it.
     """
 
     def __init__(self, folder: Path, task: Task, budget: Registration, entropy: Entropy = SYSTEM) -> None:
@@ -82,7 +88,9 @@ class AddingServer:
     def take(self, body: bytes) -> int:
         """Keep the records of a body durably, and return how many were new.
 
-        Raises: InvalidParameter if it is no body of records; QueryRefused if the task is closed.
+        Raises:
+            InvalidParameter: If it is no body of records.
+            QueryRefused: If the task is closed.
         """
         return self._store.take(records_in(body, self.task.width))
 
@@ -92,8 +100,9 @@ class AddingServer:
         Those that do not open, are no record of the task, or are not what is held of their client are left out alone:
         whoever relays them could not tell.
 
-        Raises: InvalidParameter if the body is not made of whole sealed records, or the folder has no key for them;
-            QueryRefused if the task is closed.
+        Raises:
+            InvalidParameter: If the body is not made of whole sealed records, or the folder has no key for them.
+            QueryRefused: If the task is closed.
         """
         size, records, wrong = ID_BYTES + sealed_bytes(self.task), dict[bytes, bytes](), 0
         if not body or len(body) % size:
@@ -129,16 +138,20 @@ class AddingServer:
     def nonce(self) -> bytes:
         """Return what this server adds to the challenge of a test: drawn once the set of clients is frozen.
 
-        Raises: InvalidParameter before that.
+        Raises:
+            InvalidParameter: Before that.
         """
         return self._store.nonce(read_exactly(self._entropy, wire.NONCE_BYTES))
 
     def test(self, body: bytes) -> bytes:
         """Return this server's masked summand of z for ranges of a set of clients, 8 bytes each.
 
-        Guarantee: with the summands of the other servers it gives z, which is 0 whatever honest clients answered;
-            without them it is uniform (`secure.checking`).
-        Raises: InvalidParameter if the request is none, is of clients that are not held, or of another challenge.
+        Guarantee:
+            With the summands of the other servers it gives z, which is 0 whatever honest clients answered; without them
+            it is uniform (`secure.checking`).
+
+        Raises:
+            InvalidParameter: If the request is none, is of clients that are not held, or of another challenge.
         """
         if self._keys is None or not self.task.checked:
             raise InvalidParameter("The task's answers are not checked; there is nothing to test.")
@@ -159,8 +172,11 @@ class AddingServer:
     def noise(self, body: bytes) -> bytes:
         """Return this server's next message of drawing one noise together for a set of clients.
 
-        Args: body: the set's digest, and the messages that this server got so far (`noise_rounds`).
-        Raises: InvalidParameter if it is none, or no message is missing.
+        Args:
+            body: The set's digest, and the messages that this server got so far (`noise_rounds`).
+
+        Raises:
+            InvalidParameter: If it is none, or no message is missing.
         """
         message = self._taken_part(body[:SET_BYTES], body[SET_BYTES:])
         if isinstance(message, list):
@@ -170,9 +186,13 @@ class AddingServer:
     def release(self, body: bytes) -> Release:
         """Return the noisy part of the totals of a set of clients; the same for the same set.
 
-        Args: body: the set; before it, if the noise is joint, the messages of drawing it that this server got.
-        Raises: InvalidParameter if the set is none, or not held, or the messages are none; QueryRefused if it is too
-            small; BudgetExhausted.
+        Args:
+            body: The set; before it, if the noise is joint, the messages of drawing it that this server got.
+
+        Raises:
+            InvalidParameter: If the set is none, or not held, or the messages are none.
+            QueryRefused: If it is too small.
+            BudgetExhausted: If the budget does not bear the loss.
         """
         size = sum(message_sizes(self.task)) if self.task.joint else 0
         messages, clients = body[:size], body[size:]
@@ -191,7 +211,8 @@ class AddingServer:
     def require_affordable(self) -> None:
         """Refuse a task that could never be released, before anybody answers it.
 
-        Raises: BudgetExhausted if nothing was charged for it yet and its loss is beyond what is left of the budget.
+        Raises:
+            BudgetExhausted: If nothing was charged for it yet and its loss is beyond what is left of the budget.
         """
         account = self._ledger.seen().account
         loss = self._loss(account.budget)

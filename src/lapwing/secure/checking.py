@@ -15,7 +15,8 @@ clients, or another challenge, than the others gives what is uniform.
 Soundness: with r uniform and fixed after the clients' parts, a range with a liar has z = 0 with probability
 constraints / (2⁶¹ − 1) at most: z is a polynomial in r that is not 0, of that degree.
 
-Source: the batch test is that of Prio (Corrigan-Gibbs and Boneh 2017) with Shamir's shares in place of proofs.
+Source:
+    The batch test is that of Prio (Corrigan-Gibbs and Boneh 2017) with Shamir's shares in place of proofs.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,8 +60,10 @@ def summands(
 ) -> list[int]:
     """Return, for each client, what one server contributes to z: over all servers 0 for every honest client.
 
-    Args: parts: the server's points of each client's cells; place: of the server, from 0; excess: a further
-        polynomial of degree 2 at most that must be 0 of what a client sends, or None (`Task.excess`).
+    Args:
+        parts: The server's points of each client's cells.
+        place: Of the server, from 0.
+        excess: A further polynomial of degree 2 at most that must be 0 of what a client sends, or None (`Task.excess`).
     """
     zero, curved, weight = AT_ZERO[place], CURVATURE[place], 1
     found = []
@@ -114,7 +117,8 @@ def require_ranges(ranges: Sequence[Range], count: int) -> None:
 def require_opened(sums: Sequence[Sequence[int]]) -> list[int]:
     """Return z of each range from the servers' masked summands.
 
-    Raises: Fault if the servers answered about different numbers of ranges.
+    Raises:
+        Fault: If the servers answered about different numbers of ranges.
     """
     if len({len(each) for each in sums}) != 1:
         raise Fault("The servers did not answer about the same ranges of clients.")

@@ -47,8 +47,11 @@ class Sent:
 class Device:
     """What a device has answered, by the task's digest.
 
-    Args: limit, delta_limit: the ε and the δ that its owner does not want to exceed; epsilon: of all answers together,
-        local reports among them, as neighbours are any two lives of the owner; None if these have no bound.
+    Args:
+        limit: The ε and the δ that its owner does not want to exceed.
+        delta_limit: The ε and the δ that its owner does not want to exceed.
+        epsilon: Of all answers together, local reports among them, as neighbours are any two lives of the owner; None
+            if these have no bound.
     """
 
     limit: Fraction | None = None
@@ -65,7 +68,8 @@ class Device:
 def records_of(task: Task, answer: str, entropy: Entropy = SYSTEM) -> dict[str, bytes]:
     """Return a fresh client's record for each server, by the server's name.
 
-    Raises: InvalidParameter if that may not be answered.
+    Raises:
+        InvalidParameter: If that may not be answered.
     """
     cells = task.encode(answer)
     client = read_exactly(entropy, ID_BYTES)
@@ -85,10 +89,16 @@ def answer_on_device(
 ) -> Mapping[str, bytes]:
     """Return the records to be sent, by server, once the device's file has them.
 
-    Args: limit, delta_limit: to be set, None to keep those that there are; with 12 and 24 decimals at most.
-        accept_delta: see `Task.require_small_delta`.
-    Raises: QueryRefused if the task was answered already, its δ is too large, or a limit would be exceeded: nothing is
-        sent then. InvalidParameter if that may not be answered. Fault if the file cannot be used.
+    Args:
+        limit: To be set, None to keep those that there are; with 12 and 24 decimals at most.
+        delta_limit: As `limit`.
+        accept_delta: See `Task.require_small_delta`.
+
+    Raises:
+        QueryRefused: If the task was answered already, its δ is too large, or a limit would be exceeded: nothing is
+            sent then.
+        InvalidParameter: If that may not be answered.
+        Fault: If the file cannot be used.
     """
     task.require_small_delta(accept_delta)
     with _held(path) as (ledger, write):
@@ -133,7 +143,8 @@ def acknowledged_on_device(path: Path, task: Task, server: str) -> None:
 def read_device(path: Path) -> Device:
     """Return what a device has answered.
 
-    Raises: Fault if its file cannot be used.
+    Raises:
+        Fault: If its file cannot be used.
     """
     with _held(path) as (ledger, _):
         epsilon, limit, delta_limit = ledger.epsilon(), ledger.limit, ledger.delta_limit

@@ -15,8 +15,10 @@ from lapwing.errors import LapwingError
 class DurableFile:
     """A file that is readable by its owner alone, begun if there is none.
 
-    Args: schema: SQL that makes what is not there yet; fault: what is raised where SQLite fails; forgets: whether what
-        is deleted is overwritten.
+    Args:
+        schema: SQL that makes what is not there yet.
+        fault: What is raised where SQLite fails.
+        forgets: Whether what is deleted is overwritten.
     """
 
     def __init__(self, path: Path, schema: str, fault: Callable[[], LapwingError], *, forgets: bool = False) -> None:

@@ -6,7 +6,8 @@ draw of the randomness gives it (the remaining part is then fixed by x). So they
 which is the simulator of the proofs in docs/theory/secure.md. Parts add up cell by cell: the sum of everybody's parts
 at one server is a part of the sum of everybody's numbers.
 
-Source: the one-time pad, in a group (Shannon 1949); as secret sharing, Karnin, Greene and Hellman 1983.
+Source:
+    The one-time pad, in a group (Shannon 1949); as secret sharing, Karnin, Greene and Hellman 1983.
 """
 
 from collections.abc import Sequence
@@ -37,8 +38,11 @@ def split(
 ) -> tuple[tuple[int, ...], ...]:
     """Return a part of each value for each server; the parts of a value add up to it.
 
-    Guarantee: any `servers` − 1 of the parts are uniform and independent of the values, with fresh entropy.
-    Raises: InvalidParameter if there are fewer than two servers: one alone would get the values themselves.
+    Guarantee:
+        Any `servers` − 1 of the parts are uniform and independent of the values, with fresh entropy.
+
+    Raises:
+        InvalidParameter: If there are fewer than two servers: one alone would get the values themselves.
     """
     if servers < 2:
         raise InvalidParameter(f"{servers} server cannot hold shares, as it would see every value; there must be 2.")
@@ -60,8 +64,11 @@ CURVATURE: Final = (1, -2, 1)
 def on_lines(values: Sequence[int], entropy: Entropy = SYSTEM, modulus: int = MODULUS) -> tuple[tuple[int, ...], ...]:
     """Return the points 1, 2 and 3 of a random line through each value at 0, for three servers.
 
-    Guarantee: any one of the three points is uniform and independent of the values; two of them give them.
-    Source: Shamir 1979.
+    Guarantee:
+        Any one of the three points is uniform and independent of the values; two of them give them.
+
+    Source:
+        Shamir 1979.
     """
     slopes = uniform(len(values), entropy, modulus)
     return tuple(

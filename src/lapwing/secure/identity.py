@@ -24,7 +24,8 @@ _NAMESPACE: Final = "lapwing://secure/"
 def make_identity(folder: Path, name: str, address: str) -> Path:
     """Make a server's folder with its private key and its certificate, and return the certificate's path.
 
-    Raises: InvalidParameter if the name or address is none, or the folder is there.
+    Raises:
+        InvalidParameter: If the name or address is none, or the folder is there.
     """
     require_name(name)
     require_address(address)
@@ -84,7 +85,8 @@ def make_identity(folder: Path, name: str, address: str) -> Path:
 def read_identity(text: str) -> tuple[str, str]:
     """Return the name and the address in a certificate that `make_identity` made.
 
-    Raises: InvalidParameter if it is none.
+    Raises:
+        InvalidParameter: If it is none.
     """
     try:
         certificate = x509.load_pem_x509_certificate(text.encode("ascii"))

@@ -17,12 +17,15 @@ At the end server 0 knows components 0 and 1 of a digit d, and so e = d₀ ⊕ d
 splits e modulo p: one part r is common to it and server 1, the other, e − r, it sends to server 2. With d₂ = 1 both
 flip their part, as d = d₂ + (1 − 2·d₂)·e. So servers 1 and 2 hold parts of d modulo p, and of every sum of digits.
 
-Guarantee: to servers that follow this, what one of them sees is independent of all digits, if what the other two share
-    is uniform: of each secret bit one component is unknown to it, and every message that it gets is hidden by what it
-    does not know (`tests/secure/test_joint_noise.py` enumerates that). Two servers together know the noise. A server
-    that does not follow it can shift the noise, and nobody notices.
-Source: the sharing is that of Cramer, Damgård and Ishai 2005, the product that of Araki, Furukawa, Lindell, Nof and
-    Ohara 2016; digits of geometric variables as in Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
+Guarantee:
+    To servers that follow this, what one of them sees is independent of all digits, if what the other two share is
+    uniform: of each secret bit one component is unknown to it, and every message that it gets is hidden by what it does
+    not know (`tests/secure/test_joint_noise.py` enumerates that). Two servers together know the noise. A server that
+    does not follow it can shift the noise, and nobody notices.
+
+Source:
+    The sharing is that of Cramer, Damgård and Ishai 2005, the product that of Araki, Furukawa, Lindell, Nof and Ohara
+    2016; digits of geometric variables as in Dwork, Kenthapadi, McSherry, Mironov and Naor 2006.
 """
 
 from collections.abc import Generator, Sequence
@@ -78,14 +81,19 @@ class Digits:
 def digits_for(scale: Fraction, count: int = DIGITS, bits: int = BITS) -> Digits:
     """Return the digits of discrete Laplace noise.
 
-    Guarantee: with the usual count and bits, the law of their sum modulo p = 2⁶¹ − 1 is (1 − δ)·ν + δ·ρ, with ν that
-        of discrete Laplace noise modulo p, some law ρ, and δ ≤ CELL_DELTA. So with probability 1 − δ adding it has the
+    Guarantee:
+        With the usual count and bits, the law of their sum modulo p = 2⁶¹ − 1 is (1 − δ)·ν + δ·ρ, with ν that of
+        discrete Laplace noise modulo p, some law ρ, and δ ≤ CELL_DELTA. So with probability 1 − δ adding it has the
         loss of discrete Laplace noise, in the sense of `privacy.approximate`. A digit with c/2⁶⁴ from π to π + e is one
         of π with probability 1 − τ and otherwise some other, if 1 − c/2⁶⁴ ≥ (1 − τ)(1 − π): so τ = e/(1 − π) will do,
         and e is 2⁻⁶⁴ and a little, π at most ½. Together the digits of both variables have 122·2⁻⁶³ and a little. With
         exact digits 0 to 60 a variable is geometric from 0 to p, and modulo p that is (1 − τ) times the geometric law
         modulo p, and τ at 0, with τ ≤ e^(−p/scale), which is below 2⁻²⁹⁰⁰.
-    Args: scale: in steps, 2⁵⁰ at most; count: of digits, modulo 2^count − 1; bits: of each threshold, a power of two.
+
+    Args:
+        scale: In steps, 2⁵⁰ at most.
+        count: Of digits, modulo 2^count − 1.
+        bits: Of each threshold, a power of two.
     """
     if not 0 < scale <= 1 << 50:
         raise InvalidParameter(f"The scale of a joint noise is {float(scale):.4g}; it must be above 0, 2^50 at most.")
@@ -101,7 +109,10 @@ def joint_noise(
 ) -> Messages:
     """Take part in drawing the noise of some cells, as the server of a place.
 
-    Args: place: 0, 1 or 2; before: what this server shares with the one before it, around; after: with the one after.
+    Args:
+        place: 0, 1 or 2.
+        before: What this server shares with the one before it, around.
+        after: With the one after.
     """
     width = len(digits.weights)
     lanes = cells * width  # a secret bit is a bit of an integer, which has one for each digit of each cell

@@ -37,9 +37,13 @@ def take_part(
 ) -> bytes | list[int]:
     """Return a server's next message, sealed; or, if it got the messages of all rounds, its parts of the noise.
 
-    Args: digest: of the set of clients; received: the messages that it got, one after another; hold_to: remembers what
-        was said for a set in a round, and refuses another thing.
-    Raises: InvalidParameter if these are no such messages, or not those that it got before.
+    Args:
+        digest: Of the set of clients.
+        received: The messages that it got, one after another.
+        hold_to: Remembers what was said for a set in a round, and refuses another thing.
+
+    Raises:
+        InvalidParameter: If these are no such messages, or not those that it got before.
     """
     ends = list(accumulate(message_sizes(task), initial=0))
     if len(received) not in ends:
@@ -69,8 +73,12 @@ def take_part(
 def drawn_together(task: Task, each: Sequence[Line], keys: Sequence[str], clients: bytes) -> list[bytes]:
     """Let the servers draw the noise of a set, and return what each of them got.
 
-    Args: each: a line to each server; keys: what each is shown.
-    Raises: ServiceFault, naming it, if a server is missing or slow: begin again then, and the noise will be the same.
+    Args:
+        each: A line to each server.
+        keys: What each is shown.
+
+    Raises:
+        ServiceFault: Naming it, if a server is missing or slow: begin again then, and the noise will be the same.
     """
     digest = bytes.fromhex(set_digest(task.digest, clients))
     received = [b""] * len(each)

@@ -44,10 +44,13 @@ def noisy_total(
 ) -> tuple[int, ...]:
     """Return the sums of the cells of many records, each with its own noise, modulo the modulus.
 
-    Guarantee: for whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the
-        sum by what is known, and reduction modulo the modulus is post-processing.
-    Args: combined: how sums of cells add up, linearly, to those that are released; share: what the server's sums count
-        in the totals of all: 1 for parts that add up.
+    Guarantee:
+        For whoever knows all other servers' parts, that of adding `noise` to the totals: those parts move the sum by
+        what is known, and reduction modulo the modulus is post-processing.
+
+    Args:
+        combined: How sums of cells add up, linearly, to those that are released.
+        share: What the server's sums count in the totals of all: 1 for parts that add up.
     """
     numbers = np.frombuffer(parts, dtype="<u8").reshape(-1, width)
     # Halves of 32 bits, whose sums have room for 2^32 records; whole cells of 61 bits would have it for eight.

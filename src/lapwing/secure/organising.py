@@ -32,7 +32,8 @@ _KEY_BYTES = 32
 class Totals:
     """What all servers released together: noisy totals of one set of clients, in steps.
 
-    Args: dropped: how many clients failed the test, known to who closes a task whose answers are checked.
+    Args:
+        dropped: How many clients failed the test, known to who closes a task whose answers are checked.
     """
 
     task: Task
@@ -56,9 +57,12 @@ def new_task(
 ) -> tuple[Task, str]:
     """Return a task and the organiser's key, which closes it.
 
-    Args: certificates: of the servers, as `identity.make_identity` makes them; delta: 0 if the noise is joint, whose
-            delta follows; no client accepts more than one over `least_clients`.
-    Raises: InvalidParameter if no client would answer, or a part is out of its range.
+    Args:
+        certificates: Of the servers, as `identity.make_identity` makes them.
+        delta: 0 if the noise is joint, whose delta follows; no client accepts more than one over `least_clients`.
+
+    Raises:
+        InvalidParameter: If no client would answer, or a part is out of its range.
     """
     if delta * least_clients > 1:
         raise InvalidParameter(
@@ -92,8 +96,11 @@ def close_key(key: str, server: str) -> str:
 def close(task: Task, key: str, seconds: float = SECONDS) -> Totals:
     """Close a task at all servers, and return its totals. A server that was missing is named; close again then.
 
-    Raises: ServiceFault if a server is missing: nothing more is released then. QueryRefused if too few clients are at
-        all servers; NotAuthorised; BudgetExhausted.
+    Raises:
+        ServiceFault: If a server is missing: nothing more is released then.
+        QueryRefused: If too few clients are at all servers.
+        NotAuthorised: If who asks may not do this.
+        BudgetExhausted: If the budget does not bear the loss.
     """
     with lines(task, seconds) as each:
         for line in each:
@@ -137,7 +144,9 @@ def _passing(task: Task, each: Sequence[Line], key: str, clients: bytes) -> byte
 def totals(task: Task, seconds: float = SECONDS) -> Totals:
     """Return the totals of a closed task, as anybody may read them.
 
-    Raises: NotFound if a server released nothing yet; ServiceFault if one is missing.
+    Raises:
+        NotFound: If a server released nothing yet.
+        ServiceFault: If one is missing.
     """
     with lines(task, seconds) as each:
         return _together(task, [line.released() for line in each])
@@ -146,7 +155,8 @@ def totals(task: Task, seconds: float = SECONDS) -> Totals:
 def _together(task: Task, releases: Sequence[Release]) -> Totals:
     """Add up what the servers released.
 
-    Raises: InvalidParameter if they are not of one set: then they add up to nothing that means anything.
+    Raises:
+        InvalidParameter: If they are not of one set: then they add up to nothing that means anything.
     """
     first = releases[0]
     for server, release in zip(task.servers, releases, strict=True):

@@ -3,7 +3,8 @@
 Each pair of servers agrees on a key by Diffie-Hellman between the keys of their certificates, which the task fixes. So
 whoever makes or opens something under it is one of the two, and nothing has to be sent for it.
 
-Source: masks and common randomness by shared keys are Cramer, Damgård and Ishai 2005.
+Source:
+    Masks and common randomness by shared keys are Cramer, Damgård and Ishai 2005.
 """
 
 import hmac
@@ -48,7 +49,9 @@ class Stream:
 class PairKeys:
     """What one server shares with each other one.
 
-    Args: place: of this server, from 0; keys: of each other server, by its place.
+    Args:
+        place: Of this server, from 0.
+        keys: Of each other server, by its place.
     """
 
     def __init__(self, place: int, keys: Mapping[int, bytes]) -> None:
@@ -76,7 +79,8 @@ class PairKeys:
     def opened(self, sender: int, label: bytes, sealed: bytes) -> bytes:
         """Return what the sender sealed for this server.
 
-        Raises: InvalidParameter if it is anything else.
+        Raises:
+            InvalidParameter: If it is anything else.
         """
         nonce, rest = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
@@ -91,7 +95,8 @@ class PairKeys:
 def pair_keys_of(folder: Path, task: Task) -> PairKeys:
     """Return what the server of a folder shares with the others of a task.
 
-    Raises: InvalidParameter if the folder's key belongs to no server of the task.
+    Raises:
+        InvalidParameter: If the folder's key belongs to no server of the task.
     """
     key = serialization.load_pem_private_key((folder / KEY).read_bytes(), password=None)
     others = [load_pem_x509_certificate(server.certificate.encode()).public_key() for server in task.servers]

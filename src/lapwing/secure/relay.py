@@ -38,7 +38,9 @@ LONGEST_PAUSE: Final = 30.0
 class Relay:
     """The relay of one task, for any number of threads of one process.
 
-    Raises: Fault if its file is another task's or cannot be used; InvalidParameter if a server has no sealing key.
+    Raises:
+        Fault: If its file is another task's or cannot be used.
+        InvalidParameter: If a server has no sealing key.
     """
 
     def __init__(self, folder: Path, task: Task, seconds: float = SECONDS) -> None:
@@ -68,7 +70,9 @@ class Relay:
     def take(self, body: bytes) -> int:
         """Keep the envelopes of a body durably, and return how many are of new clients.
 
-        Raises: InvalidParameter if it is no body of envelopes; QueryRefused if the task is closed, or full.
+        Raises:
+            InvalidParameter: If it is no body of envelopes.
+            QueryRefused: If the task is closed, or full.
         """
         size = envelope_bytes(self.task)
         if not body or len(body) % size:
@@ -124,8 +128,11 @@ class Relay:
     def _pass_batch(self, line: Line, place: int) -> bool | None:
         """Pass on what a server does not have, as much as goes together; return whether there was any.
 
-        Returns: None once the server takes nothing any more.
-        Raises: LapwingError if it is missing, or fails.
+        Returns:
+            None once the server takes nothing any more.
+
+        Raises:
+            LapwingError: If it is missing, or fails.
         """
         size, name = sealed_bytes(self.task), line.server.name
         with self._file.transaction() as cursor:

@@ -40,7 +40,8 @@ HEADERS: Final = {
 def application(relay: Relay, rate: float = 0) -> Starlette:
     """Return the routes of a relay: below /secure/DIGEST.
 
-    Args: rate: requests with answers a second that one address may make; 0 for no limit.
+    Args:
+        rate: Requests with answers a second that one address may make; 0 for no limit.
     """
     rates = Rates(rate)
     base = f"/secure/{relay.task.digest}"

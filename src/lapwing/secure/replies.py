@@ -31,7 +31,8 @@ def told(handler: Handler, failure: str, headers: Mapping[str, str] | None = Non
 async def body_of(request: Request, most: int) -> bytes:
     """Return a request's body.
 
-    Raises: InvalidParameter as soon as it is too long.
+    Raises:
+        InvalidParameter: As soon as it is too long.
     """
     body = bytearray()
     async for chunk in request.stream():

@@ -45,7 +45,8 @@ def make_sealing_key(folder: Path) -> str:
 def sealing_key_of(server: Server) -> ec.EllipticCurvePublicKey:
     """Return the key in a server's certificate.
 
-    Raises: InvalidParameter if it has none: it was made by an older version.
+    Raises:
+        InvalidParameter: If it has none: it was made by an older version.
     """
     certificate = x509.load_pem_x509_certificate(server.certificate.encode("ascii"))
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -73,8 +74,11 @@ def envelope_bytes(task: Task) -> int:
 def envelope_of(task: Task, records: dict[str, bytes]) -> bytes:
     """Return one client's envelope for a relay: the id, and a sealed part for each server, in their order.
 
-    Args: records: of the client, by the server's name, as `device.records_of` returns them.
-    Raises: InvalidParameter as `sealing_key_of`.
+    Args:
+        records: Of the client, by the server's name, as `device.records_of` returns them.
+
+    Raises:
+        InvalidParameter: As `sealing_key_of`.
     """
     suite = _suite()
     client = records[task.servers[0].name][:ID_BYTES]
@@ -89,8 +93,12 @@ def envelope_of(task: Task, records: dict[str, bytes]) -> bytes:
 class Opener:
     """Opens what was sealed for one server of a task.
 
-    Args: folder: the server's own, with its key; name: of the server.
-    Raises: Fault if the folder has no key for sealed parts.
+    Args:
+        folder: The server's own, with its key.
+        name: Of the server.
+
+    Raises:
+        Fault: If the folder has no key for sealed parts.
     """
 
     def __init__(self, folder: Path, task: Task, name: str) -> None:

@@ -36,12 +36,17 @@ def send(
 ) -> None:
     """Answer a task from a device; or, without an answer, go on sending the one that some server did not get.
 
-    Args: device: its file, which is written before anything is sent; limit, delta_limit: the ε and the δ that it is not
-        to exceed; accept_delta: the δ that its owner accepts for this task (`Task.require_small_delta`); relay: the
-        address of one, which gets a sealed part for each server in their stead.
-    Raises: ServiceFault if a server, or the relay, is missing, after all others got their parts: send again then.
-        QueryRefused if the device answered already, or may not reveal so much. InvalidParameter if that may not be
-        answered, or the relay's address is none.
+    Args:
+        device: Its file, which is written before anything is sent.
+        limit: The ε and the δ that it is not to exceed.
+        delta_limit: The ε and the δ that it is not to exceed.
+        accept_delta: The δ that its owner accepts for this task (`Task.require_small_delta`).
+        relay: The address of one, which gets a sealed part for each server in their stead.
+
+    Raises:
+        ServiceFault: If a server, or the relay, is missing, after all others got their parts: send again then.
+        QueryRefused: If the device answered already, or may not reveal so much.
+        InvalidParameter: If that may not be answered, or the relay's address is none.
     """
     if relay is not None:
         require_relay(relay)
@@ -91,7 +96,9 @@ def require_relay(relay: str) -> None:
 def post(task: Task, relay: str, envelopes: bytes, seconds: float = SECONDS) -> int:
     """Bring envelopes to a relay, and return how many were new once it holds them durably. Follows no redirect.
 
-    Raises: ServiceFault if it cannot be reached; what it refuses.
+    Raises:
+        ServiceFault: If it cannot be reached.
+        LapwingError: What it refuses.
     """
     address = f"{relay.rstrip('/')}/secure/{task.digest}/answers"
     require_relay(relay)  # so that no other scheme is opened

@@ -30,7 +30,11 @@ _BYTES: Final = "application/octet-stream"
 
 
 def application(server: AddingServer, close_key: str) -> Starlette:
-    """Return the routes of a server. Args: close_key: the digest of the key of whoever may close the task."""
+    """Return the routes of a server.
+
+    Args:
+        close_key: The digest of the key of whoever may close the task.
+    """
     task = server.task
 
     async def parts(request: Request) -> Response:
@@ -96,7 +100,12 @@ def application(server: AddingServer, close_key: str) -> Starlette:
 
 
 def configured(server: AddingServer, folder: Path, name: str, host: str, port: int) -> uvicorn.Config:
-    """Return how a server is served. Args: folder: the server's own, with its key; name: of the server, in the task."""
+    """Return how a server is served.
+
+    Args:
+        folder: The server's own, with its key.
+        name: Of the server, in the task.
+    """
     return serving.configured(
         application(server, server.task.server(name).close_key),
         host=host,

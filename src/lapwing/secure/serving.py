@@ -40,7 +40,8 @@ def configured(
 def run(config: uvicorn.Config) -> None:
     """Serve until the process is told to end.
 
-    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
+    Raises:
+        KeyboardInterrupt: When all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
     uvicorn.Server(config).run()

@@ -29,9 +29,14 @@ MOST_CLIENTS: Final = 10_000_000
 class ShareStore:
     """The parts of one task's answers at one server, for any number of threads.
 
-    Args: path: of the file, begun if there is none; task: its digest; width: how many cells an answer has; most: how
-        many clients are taken.
-    Raises: Fault if the file is of another task, or cannot be used.
+    Args:
+        path: Of the file, begun if there is none.
+        task: Its digest.
+        width: How many cells an answer has.
+        most: How many clients are taken.
+
+    Raises:
+        Fault: If the file is of another task, or cannot be used.
     """
 
     def __init__(self, path: Path, task: str, width: int, most: int = MOST_CLIENTS) -> None:
@@ -47,8 +52,9 @@ class ShareStore:
     def take(self, records: Mapping[bytes, bytes]) -> int:
         """Keep records durably, all or none, and return how many were new.
 
-        Raises: QueryRefused if the set of clients is frozen, or full; InvalidParameter if a client's record is not the
-            one that is held. What was held stays.
+        Raises:
+            QueryRefused: If the set of clients is frozen, or full.
+            InvalidParameter: If a client's record is not the one that is held. What was held stays.
         """
         with self._file.transaction() as cursor:
             new, conflicts = self._take(cursor, records)
@@ -59,7 +65,8 @@ class ShareStore:
     def take_each(self, records: Mapping[bytes, bytes]) -> tuple[int, int]:
         """Keep records durably; return how many were new, and of how many clients another one is held, which stays.
 
-        Raises: QueryRefused as `take`.
+        Raises:
+            QueryRefused: As `take`.
         """
         with self._file.transaction() as cursor:
             return self._take(cursor, records)
@@ -88,7 +95,8 @@ class ShareStore:
     def nonce(self, fresh: bytes) -> bytes:
         """Return the nonce of the frozen set: the fresh one if there is none yet, durably.
 
-        Raises: InvalidParameter if the set is not frozen.
+        Raises:
+            InvalidParameter: If the set is not frozen.
         """
         with self._file.transaction() as cursor:
             if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:
@@ -101,7 +109,8 @@ class ShareStore:
     def hold_to(self, clients: bytes, round_: int, message: bytes) -> None:
         """Remember, durably, what another server said in a round of drawing the noise of a set.
 
-        Raises: InvalidParameter if it said something else there before.
+        Raises:
+            InvalidParameter: If it said something else there before.
         """
         digest = sha256(message).digest()
         with self._file.transaction() as cursor:
@@ -124,7 +133,8 @@ class ShareStore:
     def parts(self, clients: Sequence[bytes]) -> bytes:
         """Return the cells of these clients, one after another.
 
-        Raises: InvalidParameter if one of them is not held, or the set is not frozen.
+        Raises:
+            InvalidParameter: If one of them is not held, or the set is not frozen.
         """
         with self._file.transaction() as cursor:
             if not cursor.execute("SELECT frozen FROM task").fetchone()[0]:

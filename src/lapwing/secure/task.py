@@ -76,7 +76,8 @@ class Values:
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer.
 
-        Raises: InvalidParameter if it is none of the values; the message does not repeat it.
+        Raises:
+            InvalidParameter: If it is none of the values; the message does not repeat it.
         """
         if answer not in self.texts:
             allowed = ", ".join(self.texts[:10]) + (", …" if self.width > 10 else "")
@@ -128,7 +129,8 @@ class Number:
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cell of an answer: the nearest step, of two the upper one, after clamping.
 
-        Raises: InvalidParameter if it is no number; the message does not repeat it.
+        Raises:
+            InvalidParameter: If it is no number; the message does not repeat it.
         """
         try:
             value = _signed(answer.strip(), "answer")
@@ -143,8 +145,10 @@ class Number:
 class Vector:
     """Several numbers from 0 to `upper`, each on a grid, that are bounded together: by their sum, or by their length.
 
-    Args: names: of the numbers; norm: `l1`, for the sum, or `l2`, for the square root of the sum of squares; bound: the
-        most that the norm may be, in steps: of l2 the square of it.
+    Args:
+        names: Of the numbers.
+        norm: `l1`, for the sum, or `l2`, for the square root of the sum of squares.
+        bound: The most that the norm may be, in steps: of l2 the square of it.
     """
 
     kind: ClassVar[str] = "vector"
@@ -212,7 +216,8 @@ class Vector:
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer, numbers between commas: clamped, rounded, and shrunk together into the bound.
 
-        Raises: InvalidParameter if these are not so many numbers; the message does not repeat them.
+        Raises:
+            InvalidParameter: If these are not so many numbers; the message does not repeat them.
         """
         try:
             numbers = [_signed(each.strip(), "number") for each in answer.split(",")]
@@ -268,15 +273,20 @@ class Server:
 class Task:
     """What is asked of whom, under which promise.
 
-    Guarantee: what all but one of the servers, the organiser, all other clients and every reader see together is
-        (epsilon, delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
+    Guarantee:
+        What all but one of the servers, the organiser, all other clients and every reader see together is (epsilon,
+        delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
         docs/theory/secure.md has the proof. All servers together see every answer. If answers are checked, the same
         holds for any one server with the others, and two servers of the three see every answer. If the noise is joint,
         it holds for any one server that follows the protocol, and two of the three see the totals without noise.
-    Args: checked: whether answers are split so that servers can test them without seeing them (`secure.checking`);
-        joint: whether the three servers draw one noise together, which none of them knows (`secure.joint_noise`). Its
-        delta is what the rounding of that costs.
-    Raises: InvalidParameter if a part is out of its range.
+
+    Args:
+        checked: Whether answers are split so that servers can test them without seeing them (`secure.checking`).
+        joint: Whether the three servers draw one noise together, which none of them knows (`secure.joint_noise`). Its
+            delta is what the rounding of that costs.
+
+    Raises:
+        InvalidParameter: If a part is out of its range.
     """
 
     question: str
@@ -333,7 +343,8 @@ class Task:
     def encode(self, answer: str) -> tuple[int, ...]:
         """Return the cells of an answer, as a client splits them.
 
-        Raises: InvalidParameter if that may not be answered.
+        Raises:
+            InvalidParameter: If that may not be answered.
         """
         cells = self.asked.encode(answer)
         if self.weights is None:
@@ -411,8 +422,11 @@ class Task:
         nor more than MOST_DELTA unless its owner says so. Whoever writes the task chooses least_clients, and may be
         most of the clients: a δ is a chance that the owner takes.
 
-        Args: accepted: the δ that the owner accepts for this task.
-        Raises: QueryRefused.
+        Args:
+            accepted: The δ that the owner accepts for this task.
+
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
         """
         if self.delta * self.least_clients > 1:
             raise QueryRefused(
@@ -465,7 +479,8 @@ class Task:
     def server(self, name: str) -> Server:
         """Return the server of a name.
 
-        Raises: InvalidParameter if there is none.
+        Raises:
+            InvalidParameter: If there is none.
         """
         for server in self.servers:
             if server.name == name:
@@ -478,7 +493,8 @@ class Task:
     def from_text(cls, text: str) -> Self:
         """Read a task, strictly: anything unknown is refused, and so is noise that is not what its promise takes.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         try:
             return cls._from_document(json.loads(text, object_pairs_hook=_unrepeated))
@@ -534,7 +550,8 @@ def vector_within(names: Sequence[str], upper: Fraction, steps: int, norm: str, 
 def number_between(bounds: str, steps: int) -> Number:
     """Return the question for a number between bounds such as "0:120".
 
-    Raises: InvalidParameter if they are none.
+    Raises:
+        InvalidParameter: If they are none.
     """
     lower, colon, upper = bounds.partition(":")
     if not colon:

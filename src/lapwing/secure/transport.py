@@ -69,7 +69,8 @@ class Line:
     def released(self) -> Release:
         """Return what the server released.
 
-        Raises: NotFound if it did not yet.
+        Raises:
+            NotFound: If it did not yet.
         """
         return self._release(self._ask("GET", "/release"))
 
@@ -90,7 +91,9 @@ class Line:
     def _ask(self, method: str, path: str, body: bytes | None = None, *, key: str = "") -> bytes:
         """Return a server's answer.
 
-        Raises: ServiceFault, naming the server, if it cannot be reached or is not who the task says; what it refuses.
+        Raises:
+            ServiceFault: Naming the server, if it cannot be reached or is not who the task says.
+            LapwingError: What it refuses.
         """
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         try:

@@ -34,8 +34,9 @@ def record_of(client: bytes, part: Sequence[int]) -> bytes:
 def records_in(body: bytes, width: int) -> dict[bytes, bytes]:
     """Return the cells of each record in a body, by client.
 
-    Raises: InvalidParameter if the body is not made of whole records, a cell is beyond the modulus, or a client stands
-        there twice with different cells.
+    Raises:
+        InvalidParameter: If the body is not made of whole records, a cell is beyond the modulus, or a client stands
+            there twice with different cells.
     """
     size = ID_BYTES + CELL_BYTES * width
     if not body or len(body) % size:
@@ -63,7 +64,8 @@ def set_of(clients: Iterable[bytes]) -> bytes:
 def clients_in(body: bytes) -> list[bytes]:
     """Return the clients of a set.
 
-    Raises: InvalidParameter if the ids are not whole, ascending, each once.
+    Raises:
+        InvalidParameter: If the ids are not whole, ascending, each once.
     """
     clients = [body[at : at + ID_BYTES] for at in range(0, len(body), ID_BYTES)]
     whole = len(body) % ID_BYTES == 0
@@ -86,7 +88,8 @@ def opening_of(nonces: Sequence[bytes], ranges: Sequence[tuple[int, int]], clien
 def opening_in(body: bytes) -> tuple[list[bytes], list[tuple[int, int]], bytes]:
     """Return the nonces, the ranges and the set of a test.
 
-    Raises: InvalidParameter if the body is none.
+    Raises:
+        InvalidParameter: If the body is none.
     """
     at = 3 * NONCE_BYTES
     count = int.from_bytes(body[at : at + 4], "little")
@@ -124,7 +127,8 @@ class Release:
     def from_text(cls, text: str, *, task: str, width: int) -> Self:
         """Read what `to_text` wrote, of this task.
 
-        Raises: InvalidParameter if it is anything else.
+        Raises:
+            InvalidParameter: If it is anything else.
         """
         try:
             document = json.loads(text)

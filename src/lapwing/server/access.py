@@ -19,7 +19,8 @@ from lapwing.server.policies import Policies, Policy
 class DatasetAccess:
     """Who may ask one data set, and how much.
 
-    Args: by: who says so, for the audit log.
+    Args:
+        by: Who says so, for the audit log.
     """
 
     def __init__(self, served: ServedDataset, policies: Policies, by: str) -> None:

@@ -24,7 +24,12 @@ _ACCOUNTS: Final = f"SELECT people.name, owner, expires, {LET_IN} FROM people WH
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A service account. Args: expires: seconds since 1970; let_in: whether it may come in now."""
+    """A service account.
+
+    Args:
+        expires: Seconds since 1970.
+        let_in: Whether it may come in now.
+    """
 
     name: str
     role: Role
@@ -51,7 +56,8 @@ class Accounts:
     def named(self, name: str) -> Account:
         """Return one by name.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         rows = self._store.look(f"{_ACCOUNTS} AND people.name = ?", (time.time(), name))
         if not rows:
@@ -63,7 +69,9 @@ class Accounts:
     ) -> Account:
         """Add an account that somebody answers for, for so many days.
 
-        Raises: InvalidParameter, NotFound.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            NotFound: If there is no such object for who asks.
         """
         checked(name, "The name of a service account")
         with self._store.transaction() as connection:
@@ -82,7 +90,9 @@ class Accounts:
     ) -> Account:
         """Give an account another owner or another end, in days from now, or let it in or not; its tokens end then.
 
-        Raises: InvalidParameter, NotFound.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            NotFound: If there is no such object for who asks.
         """
         self.named(name)
         with self._store.transaction() as connection:
@@ -126,7 +136,8 @@ def _end(days: float) -> float:
 def _require_owner(connection: StoreConnection, owner: str) -> None:
     """Refuse an owner who is nobody, another account, or shut out.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     row = connection.execute("SELECT active, owner FROM people WHERE name = ?", (owner,)).fetchone()
     if row is None or row[1] is not None or not row[0]:

@@ -37,7 +37,8 @@ DAY: Final = 86_400
 class AnswerRecord:
     """An answer as it was shown: the request that bought it, its document, and its Arrow stream; empty if `dropped`.
 
-    Args: repeated: whether it is here what an earlier request of the same key came to.
+    Args:
+        repeated: Whether it is here what an earlier request of the same key came to.
     """
 
     id: str
@@ -79,7 +80,9 @@ class IdempotencyRecord:
 class AnswerStore:
     """The kept answers of a service, and the keys of requests.
 
-    Args: days: for which an answer is kept; None for ever. clock: seconds since 1970.
+    Args:
+        days: For which an answer is kept; None for ever.
+        clock: Seconds since 1970.
     """
 
     def __init__(self, store: Store, days: int | None = None, clock: Callable[[], float] = time.time) -> None:
@@ -155,8 +158,12 @@ class AnswerStore:
     def of(self, person: str, dataset: str, most: int, after: str | None = None) -> list[dict[str, object]]:
         """Return what somebody has bought of a data set, the newest first, without the answers themselves.
 
-        Args: most: that are returned; after: the id of the one after which they begin.
-        Raises: InvalidParameter if there is none of this id.
+        Args:
+            most: That are returned.
+            after: The id of the one after which they begin.
+
+        Raises:
+            InvalidParameter: If there is none of this id.
         """
         older = ""
         values: tuple[object, ...] = (person, dataset, self.kept_since)

@@ -78,7 +78,9 @@ class DividedApplication:
 def application(service: Service, address: str, *, encrypted: bool = False) -> RequestMiddleware:
     """Return the application of a service, which it closes when it ends.
 
-    Args: address: at which callers find it, for the pages that tell them; encrypted: whether it speaks TLS itself.
+    Args:
+        address: At which callers find it, for the pages that tell them.
+        encrypted: Whether it speaks TLS itself.
     """
 
     @asynccontextmanager

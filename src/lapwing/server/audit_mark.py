@@ -31,7 +31,8 @@ SHARED: Final = "lapwing.people"
 def base_of(place: str | Path, folder: Path) -> Path:
     """Return beside which file the mark of a store lies, as `AuditMark` takes it.
 
-    Args: folder: of the first catalog, for a store in a database.
+    Args:
+        folder: Of the first catalog, for a store in a database.
     """
     return folder / SHARED if str(place).startswith(POSTGRES) else Path(place)
 
@@ -40,7 +41,8 @@ def base_of(place: str | Path, folder: Path) -> Path:
 class AuditMark:
     """The mark of a store's audit log.
 
-    Args: base: beside which it lies, by the same name and `.mark`.
+    Args:
+        base: Beside which it lies, by the same name and `.mark`.
     """
 
     def __init__(self, store: Store, base: Path) -> None:
@@ -74,7 +76,8 @@ class AuditMark:
     def verify(self) -> Mark:
         """Check every line of the log, and that it comes as far as its mark; return its newest line.
 
-        Raises: Fault if it does not, or a line cannot follow the one before.
+        Raises:
+            Fault: If it does not, or a line cannot follow the one before.
         """
         with self._store.reading() as connection:
             place = audit_log.first_broken(audit_log.lines(connection))
@@ -93,8 +96,11 @@ class AuditMark:
     def accept(self, by: str) -> Mark | None:
         """Take the log as it is, though lines are missing, and write that down.
 
-        Returns: the mark that it had come to, None if nothing is missing.
-        Raises: Fault.
+        Returns:
+            The mark that it had come to, None if nothing is missing.
+
+        Raises:
+            Fault: If something outside fails.
         """
         missing = self._advance(self._newest())
         if missing is not None:

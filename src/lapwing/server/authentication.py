@@ -41,7 +41,8 @@ class TokenBuckets:
     def take(self, name: str) -> None:
         """Take one.
 
-        Raises: TooManyRequests if the bucket is empty.
+        Raises:
+            TooManyRequests: If the bucket is empty.
         """
         if not self._rate:
             return
@@ -65,7 +66,8 @@ class TokenBuckets:
 class Callers:
     """Recognises callers by their tokens.
 
-    Args: workers: processes of the service; what strangers may do is divided among them.
+    Args:
+        workers: Processes of the service; what strangers may do is divided among them.
     """
 
     def __init__(self, people: People, rate: float, strangers: float, workers: int = 1) -> None:
@@ -78,7 +80,10 @@ class Callers:
     def caller(self, request: Request) -> Caller:
         """Return who asks.
 
-        Raises: NotAuthorised, TooManyRequests; HTTPException for a query parameter that the request does not take.
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            TooManyRequests: If there are too many requests.
+            HTTPException: For a query parameter that the request does not take.
         """
         caller = request.scope.get(INSIDE) or self._by_token(request)
         request.state.caller = caller
@@ -99,7 +104,8 @@ class Callers:
     def stranger(self, request: Request) -> None:
         """Count a request of an address that is nobody yet.
 
-        Raises: TooManyRequests.
+        Raises:
+            TooManyRequests: If there are too many requests.
         """
         self._strangers.take(_network(address_of(request)))
 
@@ -107,7 +113,8 @@ class Callers:
     def pricing(self, caller: Caller) -> Iterator[None]:
         """Work out a price, if somebody has not too many worked out already.
 
-        Raises: TooManyRequests.
+        Raises:
+            TooManyRequests: If there are too many requests.
         """
         with self._lock:
             if self._pricing[caller.name] >= MOST_PRICES:

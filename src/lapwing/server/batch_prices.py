@@ -45,7 +45,9 @@ class BatchPreviewDocument(TypedDict):
 def explain_together(session: Session, body: BatchBody) -> BatchPreviewDocument:
     """Price a batch as it would be bought: what stands there twice counts once, and what was bought before is free.
 
-    Raises: QueryRefused, InvalidParameter.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
     """
     delta = None if body.delta is None else number(body.delta, "delta")
     pairs = [(question.sql, question.values()) for question in body.questions]

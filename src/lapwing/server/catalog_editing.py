@@ -57,7 +57,8 @@ Sent = Mapping[str, object] | str
 class CatalogEditor:
     """Changes catalogs of data sets that are served.
 
-    Args: padded: whether answers leave at deadlines, for which data must not have more rows than the catalog says.
+    Args:
+        padded: Whether answers leave at deadlines, for which data must not have more rows than the catalog says.
     """
 
     def __init__(
@@ -77,9 +78,13 @@ class CatalogEditor:
     def read(self, served: ServedDataset, document: Sent, *, more_files: bool) -> tuple[Catalog, str]:
         """Return a catalog that was sent, and its text, if its files may be those of this data set.
 
-        Args: more_files: whether files in the folders of the service may be named that the data set does not have, as
-            by who may register data sets.
-        Raises: CatalogError, InvalidParameter.
+        Args:
+            more_files: Whether files in the folders of the service may be named that the data set does not have, as by
+                who may register data sets.
+
+        Raises:
+            CatalogError: If the catalog says what cannot be meant.
+            InvalidParameter: If a value is not allowed.
         """
         text = document if isinstance(document, str) else text_of(document)
         before = served.session.catalog
@@ -90,7 +95,9 @@ class CatalogEditor:
     def require_allowed(self, served: ServedDataset, catalog: Catalog) -> None:
         """Refuse a catalog by which other people would be protected, or files of other data sets be read.
 
-        Raises: CatalogMismatch, CatalogError; nothing is changed then.
+        Raises:
+            CatalogMismatch: If the catalog contradicts the ledger.
+            CatalogError: If the catalog says what cannot be meant. nothing is changed then.
         """
         before = catalog_changes.with_budget_of(served.session.catalog, served.session)
         catalog_changes.require_changeable(before, catalog)
@@ -104,9 +111,17 @@ class CatalogEditor:
     ) -> tuple[int, tuple[str, ...]]:
         """Put another catalog in the place of the one in force.
 
-        Args: was: the `state_of` the text that is replaced.
-        Returns: its number, and the tables whose data have to be accepted before they are asked.
-        Raises: CatalogError, CatalogMismatch, InvalidParameter, DataFault; nothing is changed then.
+        Args:
+            was: The `state_of` the text that is replaced.
+
+        Returns:
+            Its number, and the tables whose data have to be accepted before they are asked.
+
+        Raises:
+            CatalogError: If the catalog says what cannot be meant.
+            CatalogMismatch: If the catalog contradicts the ledger.
+            InvalidParameter: If a value is not allowed.
+            DataFault: If the data cannot be read. nothing is changed then.
         """
         catalog, text = self.read(served, document, more_files=more_files)
         file = served.session.catalog.file

@@ -25,7 +25,8 @@ READERS: Final[Mapping[str, Callable[[str], date | Decimal]]] = {
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a catalog's document as TOML.
 
-    Raises: CatalogError, with the place, for what a catalog cannot hold.
+    Raises:
+        CatalogError: With the place, for what a catalog cannot hold.
 
     >>> print(text_of({"budget": {"epsilon": 0.1, "delta": 1e-6}}))
     [budget]

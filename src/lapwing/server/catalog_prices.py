@@ -37,7 +37,8 @@ def compared(
 ) -> list[PriceChangeDocument]:
     """Price questions by the catalog of a session and by another one; the first so many that are told apart.
 
-    Args: given: questions to be compared, before those that people have saved and asked, and examples.
+    Args:
+        given: Questions to be compared, before those that people have saved and asked, and examples.
     """
     found: dict[str, PriceChangeDocument] = {}
     other = catalog_changes.priced_by(session, catalog)

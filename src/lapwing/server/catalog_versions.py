@@ -21,8 +21,11 @@ _COLUMNS = "dataset, number, created, person, digest, content"
 class CatalogVersion:
     """A catalog that was in force.
 
-    Args: number: from 1 on, in the order in which they were saved; created, person: when and by whom it was saved,
-        empty for the one that there was before the first was; digest: of what the tables mean (`Catalog.digest`).
+    Args:
+        number: From 1 on, in the order in which they were saved.
+        created: When and by whom it was saved, empty for the one that there was before the first was.
+        person: As `created`.
+        digest: Of what the tables mean (`Catalog.digest`).
     """
 
     dataset: str
@@ -56,7 +59,10 @@ class CatalogVersions:
     def add(self, dataset: str, before: tuple[str, str], after: tuple[str, str], *, by: str, **told: object) -> int:
         """Keep a catalog in the place of the one before, with its line of the audit log; return its number.
 
-        Args: before, after: the digest of what the tables mean, and the text. told: what the log says of the change.
+        Args:
+            before: The digest of what the tables mean, and the text.
+            after: The digest of what the tables mean, and the text.
+            **told: What the log says of the change.
         """
         with self._store.transaction() as connection:
             row = connection.execute("SELECT MAX(number) FROM catalogs WHERE dataset = ?", (dataset,)).fetchone()

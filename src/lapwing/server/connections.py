@@ -51,7 +51,9 @@ def room() -> int:
 def protocol(seconds: float, most: int) -> type[asyncio.Protocol]:
     """Return uvicorn's protocol with limits.
 
-    Args: seconds: until the headers of a request have arrived; most: connections at once.
+    Args:
+        seconds: Until the headers of a request have arrived.
+        most: Connections at once.
     """
     idle: dict[_Idle, None] = {}  # in the order in which they became so
 

@@ -48,7 +48,9 @@ def kept_of(token: str) -> str:
 def password_hash(password: str) -> str:
     """Return what is kept of a password.
 
-    Raises: InvalidParameter if it is too short or too long; TooManyRequests.
+    Raises:
+        InvalidParameter: If it is too short or too long.
+        TooManyRequests: If there are too many requests.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")
@@ -59,7 +61,8 @@ def password_hash(password: str) -> str:
 def is_password(kept: str | None, password: str) -> bool:
     """Tell whether a password is the one of which this was kept; None, of a name that nobody has, takes as long.
 
-    Raises: TooManyRequests.
+    Raises:
+        TooManyRequests: If there are too many requests.
     """
     with _hashing():
         try:

@@ -32,7 +32,8 @@ RETIRED: Final = 3600.0
 class ServedDataset:
     """A data set with the session that holds it.
 
-    Args: number: of the catalog (`server.catalog_versions`), 0 if it was never changed while it was served.
+    Args:
+        number: Of the catalog (`server.catalog_versions`), 0 if it was never changed while it was served.
     """
 
     name: str
@@ -53,8 +54,10 @@ class ServedDataset:
     ) -> Session:
         """Return a session on behalf of somebody, within what the policy allows at the time of each charge.
 
-        Args: pace: at which somebody is asked for who is not trusted with time, where that is kept to; timed: whether
-            it would be kept to where something is charged, so that a price knows of charges that late answers refuse.
+        Args:
+            pace: At which somebody is asked for who is not trusted with time, where that is kept to.
+            timed: Whether it would be kept to where something is charged, so that a price knows of charges that late
+                answers refuse.
         """
 
         def limits() -> Limits:
@@ -97,8 +100,9 @@ def no_new_sessions(_served: Sequence[Catalog]) -> tuple[Session, ...]:
 class Datasets:
     """The data sets of a service.
 
-    Args: new_sessions: finds data sets that another process registered in the meantime; versions: by which it is seen
-        that another process changed a catalog.
+    Args:
+        new_sessions: Finds data sets that another process registered in the meantime.
+        versions: By which it is seen that another process changed a catalog.
     """
 
     def __init__(
@@ -121,7 +125,8 @@ class Datasets:
     def add(self, session: Session) -> ServedDataset:
         """Serve one more data set, from now on.
 
-        Raises: InvalidParameter if its name or its ledger is taken, or no part of an address.
+        Raises:
+            InvalidParameter: If its name or its ledger is taken, or no part of an address.
         """
         with self.changing:
             name = session.catalog.name
@@ -146,7 +151,8 @@ class Datasets:
     def require_new(self, catalog: Catalog) -> None:
         """Refuse a data set whose name or ledger is that of one that is served.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         for served in self.everything():
             if served.name.casefold() == catalog.name.casefold():
@@ -166,7 +172,8 @@ class Datasets:
     def visible(self, caller: Caller, name: str) -> ServedDataset:
         """Return a data set that somebody may see; it may have to be opened first.
 
-        Raises: NotFound, the same for one that is hidden and one that is not there.
+        Raises:
+            NotFound: The same for one that is hidden and one that is not there.
         """
         served = self.known(caller, name)
         if served is None:
@@ -263,7 +270,8 @@ class Datasets:
 def require_servable(name: str) -> None:
     """Refuse a name that cannot be a part of addresses.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     if not NAME.fullmatch(name):
         raise InvalidParameter(

@@ -38,7 +38,8 @@ _ROUTE: Final = SimpleNamespace(path=ASKED)
 class DirectQuestions:
     """An application that answers plain questions itself, and lets another answer all else.
 
-    Args: routed: has the route of questions, too.
+    Args:
+        routed: Has the route of questions, too.
     """
 
     def __init__(self, service: Service, routed: Application) -> None:

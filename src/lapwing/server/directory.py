@@ -19,7 +19,8 @@ ALL: Final = 1 << 40
 class Directory:
     """The people of a store, looked after by whoever may write it.
 
-    Args: by: who that is, for the audit log.
+    Args:
+        by: Who that is, for the audit log.
     """
 
     def __init__(self, store: Store, by: str) -> None:

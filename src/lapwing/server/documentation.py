@@ -83,7 +83,9 @@ lapwing budget</pre>
 def routes(description: Callable[[], Mapping[str, Any]], service: Service, address: str) -> APIRouter:
     """Return the routes that take no token.
 
-    Args: description: returns that of all requests, as OpenAPI; address: at which callers find the service.
+    Args:
+        description: Returns that of all requests, as OpenAPI.
+        address: At which callers find the service.
     """
     router = new_router(dependencies=[Depends(require_known_parameters)])
     home = _page("Lapwing", HOME.format(base=escape(address), question=QUESTION, version=__version__))
@@ -136,7 +138,8 @@ def _page(title: str, body: str) -> str:
 def request_reference(document: Mapping[str, Any], base: str) -> Iterator[str]:
     """Yield the parts of the page.
 
-    Args: base: the address of the service.
+    Args:
+        base: The address of the service.
     """
     yield f"<h1>{escape(document['info']['title'])}</h1><p>{_coded(document['info']['description'])}</p>"
     operations = [(m.upper(), path, one) for path, methods in document["paths"].items() for m, one in methods.items()]

@@ -103,7 +103,11 @@ class NamedLocks:
 
     @contextmanager
     def hold(self, name: object, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold the lock of a name. Args: waits: is called if somebody else holds it."""
+        """Hold the lock of a name.
+
+        Args:
+            waits: Is called if somebody else holds it.
+        """
         with self._lock:
             turn, waiting = self._held.get(name, (threading.Lock(), 0))
             self._held[name] = turn, waiting + 1
@@ -141,11 +145,14 @@ class RepeatedProblem(errors.LapwingError):
 class QuestionExecutor:
     """Asks questions on behalf of callers.
 
-    Args: count: hears of each question's data set and of what its asker was told, once: `charged` or `stored`, the code
-        of an error, `REPEATED`, or `LEFT` if they had gone; of a queued question, what came of it. threads: how many
-        questions run at once; patience: seconds until a request stops waiting for its answer; admission: to where
-        questions are asked of people who are not trusted with time; None if nobody's answers are held until a deadline.
-        parallel: requests with a question that one person may have under way, 0 for no limit.
+    Args:
+        count: Hears of each question's data set and of what its asker was told, once: `charged` or `stored`, the code
+            of an error, `REPEATED`, or `LEFT` if they had gone; of a queued question, what came of it.
+        threads: How many questions run at once.
+        patience: Seconds until a request stops waiting for its answer.
+        admission: To where questions are asked of people who are not trusted with time; None if nobody's answers are
+            held until a deadline.
+        parallel: Requests with a question that one person may have under way, 0 for no limit.
     """
 
     def __init__(
@@ -174,8 +181,11 @@ class QuestionExecutor:
     ) -> tuple[AnswerRecord, ...]:
         """Answer a question, or several at one price, or what an earlier request of this key came to.
 
-        Raises: what `Session.sql` raises; KeyConflict; ServiceFault if it takes too long; TooManyRequests if too many
-            questions wait.
+        Raises:
+            LapwingError: What `Session.sql` raises.
+            KeyConflict: If the key was used for another request.
+            ServiceFault: If it takes too long.
+            TooManyRequests: If too many questions wait.
         """
         outcome = "internal"  # as a bug is told
         try:
@@ -215,7 +225,11 @@ class QuestionExecutor:
 
     @contextmanager
     def _one_more(self, person: str) -> Iterator[None]:
-        """Hold one of the places of somebody's requests. Raises: TooManyRequests if there is none."""
+        """Hold one of the places of somebody's requests.
+
+        Raises:
+            TooManyRequests: If there is none.
+        """
         if self._parallel and self._of_person[person] >= self._parallel:
             raise errors.TooManyRequests(
                 f"{self._parallel} queries of yours are under way, which is the limit of this service. Nothing was "
@@ -248,7 +262,9 @@ class QuestionExecutor:
     ) -> Future[Any] | None:
         """Let a question that nobody waits for be admitted; None for one whose asker is trusted with time.
 
-        Raises: TooManyRequests; QueryRefused if nothing bounds the time that it takes.
+        Raises:
+            TooManyRequests: If there are too many requests.
+            QueryRefused: If nothing bounds the time that it takes.
         """
         admission = self._admission
         if admission is None or served.trusts_with_time(caller, self._policies):
@@ -281,7 +297,8 @@ class QuestionExecutor:
     ) -> AnswerRecord:
         """Return a kept answer at another confidence, for nothing; drawn: with intervals for the population.
 
-        Raises: DataChanged if it can no longer be computed.
+        Raises:
+            DataChanged: If it can no longer be computed.
         """
         return await self._run(caller, lambda: _reopened(served, record, confidence, drawn), gone)
 
@@ -290,14 +307,18 @@ class QuestionExecutor:
     ) -> AnswerRecord:
         """Return the rows of a kept answer with numbers that can be true together, for nothing.
 
-        Raises: DataChanged if they can no longer be computed.
+        Raises:
+            DataChanged: If they can no longer be computed.
         """
         return await self._run(caller, lambda: _made_consistent(served, record), gone)
 
     async def carry_out(self, caller: Caller, work: Callable[[], T], gone: Gone) -> T:
         """Do something else for somebody in their turn, in a thread.
 
-        Raises: what it raises; ServiceFault if it takes too long; TooManyRequests if too many questions wait.
+        Raises:
+            LapwingError: What it raises.
+            ServiceFault: If it takes too long.
+            TooManyRequests: If too many questions wait.
         """
         return await self._run(caller, work, gone)
 
@@ -317,7 +338,8 @@ class QuestionExecutor:
     def start(self) -> None:
         """Begin; return when questions can be asked.
 
-        Raises: ServiceFault.
+        Raises:
+            ServiceFault: If the server or the way to it fails.
         """
         if self._admission is not None:
             log("calibrating", detail="a process measures how fast this machine is, and reads the data")
@@ -421,9 +443,14 @@ class QuestionExecutor:
     ) -> tuple[AnswerRecord, ...]:
         """Answer in this thread.
 
-        Args: claim: takes the answer; pace: at which it is asked, of somebody who is not trusted with time.
-        Raises: NotStored if the pace charges nothing;
-            as `ask`; Interrupted if it was stopped, or nobody claims the answer any more.
+        Args:
+            claim: Takes the answer.
+            pace: At which it is asked, of somebody who is not trusted with time.
+
+        Raises:
+            NotStored: If the pace charges nothing.
+            LapwingError: As `ask`.
+            Interrupted: If it was stopped, or nobody claims the answer any more.
         """
         recent, seal = None, None
         name = self._name(caller, served, body, pace) if key is None and claim is None else None
@@ -565,7 +592,8 @@ def dropped() -> errors.AnswerDropped:
 def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
     """Return a kept answer anew, from the ledger, for nothing.
 
-    Raises: DataChanged if it is not there for these data and this catalog.
+    Raises:
+        DataChanged: If it is not there for these data and this catalog.
     """
     body, place = body_of(record.request)
     try:

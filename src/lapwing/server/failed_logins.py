@@ -38,7 +38,8 @@ STRANGER: Final = "(nobody)"
 class FailedLogins:
     """Writes down failed logins.
 
-    Args: workers: processes of the service, among which the lines of the audit log are divided.
+    Args:
+        workers: Processes of the service, among which the lines of the audit log are divided.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class FailedLogins:
     def note(self, name: str, address: str, by: str = STRANGER) -> None:
         """Write down that somebody gave a name and not its password.
 
-        Args: by: who, if they are known by a token.
+        Args:
+            by: Who, if they are known by a token.
         """
         shown = self._shown(name)
         self._metrics.count_failed_login()

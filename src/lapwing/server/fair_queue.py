@@ -44,7 +44,10 @@ class Task(Generic[Work]):
 class Lines(Generic[Work]):
     """What waits, a line for each person, and how much of each is under way. Thread-safe.
 
-    Args: running: how much of one person may be under way; each: how much of one person may wait; all: how much in all.
+    Args:
+        running: How much of one person may be under way.
+        each: How much of one person may wait.
+        all: How much in all.
     """
 
     def __init__(self, running: int, *, each: int = MOST_EACH, all: int = MOST_WAITING) -> None:
@@ -61,7 +64,8 @@ class Lines(Generic[Work]):
     def put(self, person: str, work: Work) -> Task[Work]:
         """Let work wait for its turn; whoever cancels its future before that drops it.
 
-        Raises: TooManyRequests if too much waits already.
+        Raises:
+            TooManyRequests: If too much waits already.
         """
         task = Task(person, work)
         with self._lock:
@@ -172,7 +176,8 @@ def _ending() -> TooManyRequests:
 class Queue:
     """Runs pieces of work in threads, people in turn.
 
-    Args: threads: how many at once.
+    Args:
+        threads: How many at once.
     """
 
     def __init__(self, threads: int, *, each: int = MOST_EACH, all: int = MOST_WAITING) -> None:
@@ -183,7 +188,8 @@ class Queue:
     def put(self, person: str, does: Callable[[], T]) -> Future[T]:
         """Let work wait for its turn; whoever cancels its future before that drops it.
 
-        Raises: TooManyRequests if too much waits already.
+        Raises:
+            TooManyRequests: If too much waits already.
         """
         task = self.lines.put(person, does)
         self._look()

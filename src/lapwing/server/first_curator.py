@@ -16,7 +16,8 @@ USUAL: Final = "curator"
 def ensure_curator(people: People) -> str | None:
     """Make the first curator, by the environment or by asking on the terminal; return the name if one was made.
 
-    Raises: InvalidParameter if there is none and nobody to ask.
+    Raises:
+        InvalidParameter: If there is none and nobody to ask.
     """
     if people.has_curator():
         return None

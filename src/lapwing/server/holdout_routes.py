@@ -107,7 +107,9 @@ class HoldoutQuestions:
     ) -> tuple[QueryBody, Sum]:
         """Return what is to be asked, and the sum that it is; free.
 
-        Raises: QueryRefused, InvalidParameter.
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
+            InvalidParameter: If a value is not allowed.
         """
         session = served.for_caller(caller, self._service.policies)
         held.terms.require_same(session.budget(history=False))
@@ -125,7 +127,8 @@ class HoldoutQuestions:
     ) -> HoldoutAnswerDocument:
         """Return what the noisy sum of a kept answer says of the population.
 
-        Raises: QueryRefused if its noise is not fresh.
+        Raises:
+            QueryRefused: If its noise is not fresh.
         """
         document = record.document
         if document["stored"]:

@@ -41,8 +41,12 @@ _DROPPED: Final = "{}"
 class Holdout:
     """A holdout that is kept.
 
-    Args: confidence: of all its intervals at once; half_width, strategy, why: as its document has them; asked: the
-        questions that were counted.
+    Args:
+        confidence: Of all its intervals at once.
+        half_width: As its document has them.
+        strategy: As its document has them.
+        why: As its document has them.
+        asked: The questions that were counted.
     """
 
     id: str
@@ -66,7 +70,9 @@ class Holdout:
 class HoldoutStore:
     """The holdouts of a service.
 
-    Args: kept_since: answers from before are dropped, as `AnswerStore.kept_since` says; clock: seconds since 1970.
+    Args:
+        kept_since: Answers from before are dropped, as `AnswerStore.kept_since` says.
+        clock: Seconds since 1970.
     """
 
     def __init__(self, store: Store, kept_since: Callable[[], str], clock: Callable[[], float] = time.time) -> None:
@@ -85,7 +91,8 @@ class HoldoutStore:
     ) -> Holdout:
         """Keep a new holdout.
 
-        Raises: InvalidParameter if somebody has too many.
+        Raises:
+            InvalidParameter: If somebody has too many.
         """
         id_, created = credentials.new_name(), time_text(self._clock())
         numbers = {"people": terms.people, "questions": terms.questions, "version": terms.version}
@@ -108,7 +115,8 @@ class HoldoutStore:
     def find(self, id_: str) -> Holdout:
         """Return a holdout.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         rows = self._store.look(f"SELECT {_COLUMNS} FROM holdouts WHERE id = ?", (id_,))
         if not rows:
@@ -118,8 +126,12 @@ class HoldoutStore:
     def of(self, person: str, dataset: str, most: int, after: str | None = None) -> list[Holdout]:
         """Return somebody's holdouts of a data set, the newest first.
 
-        Args: most: that are returned; after: the id of the one after which they begin.
-        Raises: InvalidParameter if there is none of this id.
+        Args:
+            most: That are returned.
+            after: The id of the one after which they begin.
+
+        Raises:
+            InvalidParameter: If there is none of this id.
         """
         older, place = "", tuple[str, ...]()
         with self._store.reading() as connection:
@@ -141,7 +153,8 @@ class HoldoutStore:
     def count(self, held: Holdout) -> None:
         """Count one more question.
 
-        Raises: BudgetExhausted if no more can be promised; nothing is counted then.
+        Raises:
+            BudgetExhausted: If no more can be promised; nothing is counted then.
         """
         with self._store.transaction() as connection:
             counted = connection.execute(
@@ -166,7 +179,8 @@ class HoldoutStore:
         Of the requests with one key that counted, one does so for the answer, whichever of them or of the others keeps
         it: each other one is to give its count back.
 
-        Args: counted: whether this request counted the question.
+        Args:
+            counted: Whether this request counted the question.
         """
         with self._store.transaction() as connection:
             kept = "SELECT document, counted FROM holdout_answers WHERE holdout = ? AND key = ?"

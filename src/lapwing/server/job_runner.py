@@ -65,7 +65,9 @@ class JobRunner:
     def submit(self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None) -> Job:
         """Let a question wait for its turn, and return at once; one of a known key is returned as it stands.
 
-        Raises: KeyConflict; TooManyRequests if too many questions wait.
+        Raises:
+            KeyConflict: If the key was used for another request.
+            TooManyRequests: If too many questions wait.
         """
         job, new = self._jobs.add(caller.name, served.name, body.model_dump(mode="json"), key)
         if not new:
@@ -118,7 +120,8 @@ class JobRunner:
 
         It runs to its end though it be cancelled meanwhile, as a moment at which it stopped would tell how far it was.
 
-        Raises: TooBusy if it is to wait again.
+        Raises:
+            TooBusy: If it is to wait again.
         """
         try:
             if not self._jobs.begin(id_):
@@ -181,7 +184,9 @@ class JobRunner:
     def _require_still(self, caller: Caller, served: ServedDataset) -> None:
         """Refuse what its asker may no longer ask: since it was let in, much may have changed.
 
-        Raises: NotAuthorised, NotFound.
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            NotFound: If there is no such object for who asks.
         """
         person = self._people.named(caller.name)
         now = replace(caller, role=person.role, everywhere=None, datasets=tuple(person.datasets.items()))
@@ -209,7 +214,8 @@ class JobRunner:
     def _end(self, id_: str, status: Status, problem: Problem, *, charged: bool | None) -> bool | None:
         """Say that a question ended without an answer: now, or as soon as the store can be reached.
 
-        Returns: whether it was charged.
+        Returns:
+            Whether it was charged.
         """
         say = partial(self._jobs.ended, id_, status, problem, charged=charged)
         try:

@@ -56,7 +56,11 @@ class Job:
 
 @final
 class JobStore:
-    """The queued questions of a service. Args: clock: seconds since 1970."""
+    """The queued questions of a service.
+
+    Args:
+        clock: Seconds since 1970.
+    """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
@@ -65,7 +69,8 @@ class JobStore:
     def add(self, person: str, dataset: str, request: dict[str, Any], key: str | None) -> tuple[Job, bool]:
         """Write down a question that waits from now on; or return the one of this key, and that it is not new.
 
-        Raises: KeyConflict if the key is that of another question.
+        Raises:
+            KeyConflict: If the key is that of another question.
         """
         id_, created = credentials.new_name(), datetime.now(UTC).isoformat(timespec="microseconds")
         self._end_lost()
@@ -94,7 +99,8 @@ class JobStore:
     def find(self, id_: str) -> Job:
         """Return a question.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         self._end_lost()
         with self._store.reading() as connection:
@@ -103,8 +109,12 @@ class JobStore:
     def of(self, person: str | None, most: int, after: str | None = None) -> list[Job]:
         """Return somebody's questions, or everybody's, the newest first.
 
-        Args: most: that are returned; after: the id of the one after which they begin.
-        Raises: InvalidParameter if there is none of this id.
+        Args:
+            most: That are returned.
+            after: The id of the one after which they begin.
+
+        Raises:
+            InvalidParameter: If there is none of this id.
         """
         whose, values = ("1 = 1", tuple[str, ...]()) if person is None else ("person = ?", (person,))
         older = ""
@@ -156,7 +166,8 @@ class JobStore:
     def cancel(self, id_: str, *, by: str) -> Job:
         """End a question that waits, or ask one that runs to stop; what has ended stays as it ended.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         self._end_lost()
         with self._store.transaction() as connection:

@@ -38,8 +38,10 @@ UNSAID: Final = "https://ADDRESS"
 class Endpoint:
     """Where a service listens.
 
-    Args: behind_proxy: whether a proxy on this machine speaks TLS with the callers; public_url: at which callers find
-        it, if that is not where it listens; grace: seconds that requests under way have to end in.
+    Args:
+        behind_proxy: Whether a proxy on this machine speaks TLS with the callers.
+        public_url: At which callers find it, if that is not where it listens.
+        grace: Seconds that requests under way have to end in.
     """
 
     host: str = "127.0.0.1"
@@ -92,9 +94,11 @@ def run(service: Service, place: Endpoint, collectors: Mapping[str, Collector] |
 
     With TLS, SIGHUP makes it read its certificate anew.
 
-    Args: collectors: of noisy reports, by the ids of their tasks, served beside it.
+    Args:
+        collectors: Of noisy reports, by the ids of their tasks, served beside it.
 
-    Raises: KeyboardInterrupt when all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
+    Raises:
+        KeyboardInterrupt: When all is closed; whoever told it to end, by Ctrl-C or SIGTERM.
     """
     keep_threads_quiet()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again when all is closed
@@ -143,7 +147,8 @@ def long_lived_objects_frozen() -> Iterator[None]:
 def listening(place: Endpoint) -> socket.socket:
     """Return the socket of a place.
 
-    Raises: InvalidParameter if it cannot be had.
+    Raises:
+        InvalidParameter: If it cannot be had.
     """
     try:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
@@ -163,8 +168,10 @@ def server(
 ) -> uvicorn.Server:
     """Return the server of a service.
 
-    Args: worker: which of several, for the log; ready: is called when it takes connections, and every now and then;
-        collectors: as of `run`.
+    Args:
+        worker: Which of several, for the log.
+        ready: Is called when it takes connections, and every now and then.
+        collectors: As of `run`.
     """
     open_log(worker)
     encrypted = place.certificate is not None

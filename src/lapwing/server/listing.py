@@ -40,7 +40,8 @@ class Page:
     def start(self, items: Sequence[T], name: Callable[[T], object]) -> Sequence[T]:
         """Return a whole list from where the page begins.
 
-        Raises: InvalidParameter if nothing in the list has the name.
+        Raises:
+            InvalidParameter: If nothing in the list has the name.
         """
         if self.after is None:
             return items
@@ -81,7 +82,8 @@ def cut(
 def require_known_parameters(request: Request) -> None:
     """Refuse query parameters that the request does not take: what is misspelt would be thought to hold.
 
-    Raises: HTTPException.
+    Raises:
+        HTTPException: If it fails.
     """
     if not request.scope["query_string"]:
         return

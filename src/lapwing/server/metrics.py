@@ -89,7 +89,11 @@ GAUGES: Final[Mapping[str, tuple[str, str, tuple[str, ...], Mode]]] = {
 
 @final
 class Metrics:
-    """The counts of a service. Args: answering: whether this process answers requests."""
+    """The counts of a service.
+
+    Args:
+        answering: Whether this process answers requests.
+    """
 
     def __init__(self, *, answering: bool = True) -> None:
         self._registry = CollectorRegistry()

@@ -55,7 +55,10 @@ _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 class RequestMiddleware:
     """An application with limits, headers and a log around it.
 
-    Args: most_bytes: of a body; seconds: until it has arrived; encrypted: whether this process speaks TLS.
+    Args:
+        most_bytes: Of a body.
+        seconds: Until it has arrived.
+        encrypted: Whether this process speaks TLS.
     """
 
     def __init__(

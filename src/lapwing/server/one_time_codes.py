@@ -35,7 +35,8 @@ def new_recovery_code() -> str:
 def code_at(secret: str, step: int) -> str:
     """Return the code of a time step.
 
-    Source: RFC 4226, section 5.3, over the counter of RFC 6238.
+    Source:
+        RFC 4226, section 5.3, over the counter of RFC 6238.
 
     >>> code_at(b32encode(b"12345678901234567890").decode(), 59 // STEP)
     '287082'

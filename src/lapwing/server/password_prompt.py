@@ -10,7 +10,8 @@ from lapwing.server.passwords import SHORTEST, require_good
 def new_password(name: str, beginning: str = "") -> str:
     """Return a new password for somebody of this name.
 
-    Args: beginning: what is said before.
+    Args:
+        beginning: What is said before.
     """
     sys.stderr.write(f"{beginning}Choose a password for {name}, of at least {SHORTEST} characters.\n")
     while True:
@@ -26,7 +27,8 @@ def new_password(name: str, beginning: str = "") -> str:
 def hidden(prompt: str) -> str:
     """Ask for a password that is not shown.
 
-    Raises: InvalidParameter if the terminal ends instead (Ctrl-D).
+    Raises:
+        InvalidParameter: If the terminal ends instead (Ctrl-D).
     """
     try:
         return getpass.getpass(prompt)

@@ -48,8 +48,11 @@ SHORTEST_NAME: Final = 4
 def require_good(password: str, name: str) -> None:
     """Refuse a password that is too short, too long, or that many have.
 
-    Args: name: of whoever is to have it.
-    Raises: InvalidParameter, which says why.
+    Args:
+        name: Of whoever is to have it.
+
+    Raises:
+        InvalidParameter: Which says why.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidParameter(f"The password must have from {SHORTEST} to {LONGEST} characters.")

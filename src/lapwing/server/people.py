@@ -62,9 +62,13 @@ UNKNOWN: Final = (
 class Caller:
     """Who sends a request, and what they may do by it.
 
-    Args: role, rights: everywhere, or of one that was asked for by `at`, at that data set. token: the name of the
-        token, never the token; scopes: what it allows. datasets: the roles of data sets; everywhere: the role, if
-        `role` is one of a data set.
+    Args:
+        role: Everywhere, or of one that was asked for by `at`, at that data set.
+        rights: As `role`.
+        token: The name of the token, never the token.
+        scopes: What it allows.
+        datasets: The roles of data sets.
+        everywhere: The role, if `role` is one of a data set.
     """
 
     name: str
@@ -147,7 +151,8 @@ class Token:
 def checked(name: str, what: str) -> str:
     """Return a name of a person or a team.
 
-    Raises: InvalidParameter if it cannot be one.
+    Raises:
+        InvalidParameter: If it cannot be one.
     """
     if not NAME.fullmatch(name):
         raise InvalidParameter(f"{what} must be of 1 to 64 letters, digits and _ . @ -, and begin with the first two.")
@@ -218,7 +223,9 @@ class People:
     def give_role(self, name: str, dataset: str, role: DatasetRole | None, *, by: str) -> Person:
         """Make somebody the curator or auditor of a data set, or with None no longer.
 
-        Raises: NotFound; InvalidParameter for a curator of all data sets.
+        Raises:
+            NotFound: If there is no such object for who asks.
+            InvalidParameter: For a curator of all data sets.
         """
         with self._store.transaction() as connection:
             person = _person(connection, name)
@@ -234,7 +241,8 @@ class People:
     def named(self, name: str) -> Person:
         """Return somebody by name.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         with self._store.reading() as connection:
             return _person(connection, name)
@@ -248,7 +256,8 @@ class People:
     def listed(self, most: int, after: str | None = None) -> tuple[Person, ...]:
         """Return so many people, by name, after one of them.
 
-        Raises: InvalidParameter if there is nobody of this name.
+        Raises:
+            InvalidParameter: If there is nobody of this name.
         """
         with self._store.reading() as connection:
             if after is not None and not _is_person(connection, after):
@@ -266,14 +275,16 @@ class People:
     def require_password(self, name: str, password: str) -> Role:
         """Return the role of who knows the password.
 
-        Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
+        Raises:
+            NotAuthorised: The same for a wrong name and a wrong password, and after the same time.
         """
         return self.proven(name, password)[1]
 
     def proven(self, name: str, password: str) -> tuple[str, Role]:
         """Return what is kept of the password, and the role, of who knows it. It is no sign-in: see `login`.
 
-        Raises: NotAuthorised, the same for a wrong name and a wrong password, and after the same time.
+        Raises:
+            NotAuthorised: The same for a wrong name and a wrong password, and after the same time.
         """
         with self._store.reading() as connection:
             row = connection.execute(
@@ -294,8 +305,13 @@ class People:
     ) -> tuple[str, Token]:
         """Return a token for who knows the password, of all their rights or of these scopes.
 
-        Args: code: of the second factor, for who has one.
-        Raises: NotAuthorised, SecondFactorNeeded, TooManyRequests.
+        Args:
+            code: Of the second factor, for who has one.
+
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            SecondFactorNeeded: If a code is needed.
+            TooManyRequests: If there are too many requests.
         """
         kept, _ = self.proven(name, password)
         self.second_factors.require(name, code)
@@ -305,7 +321,9 @@ class People:
     def remove_second_factor(self, name: str, *, by: str) -> None:
         """Switch somebody's second factor off.
 
-        Raises: NotFound; InvalidParameter if there is none.
+        Raises:
+            NotFound: If there is no such object for who asks.
+            InvalidParameter: If there is none.
         """
         self.named(name)
         self.second_factors.remove(name, by=by)
@@ -324,8 +342,9 @@ class People:
     ) -> tuple[str, Token]:
         """Make a token for somebody; it is returned once, and only its hash is kept.
 
-        Args: scopes: None for all that the owner's role gives but `admin`; proven: what was kept of the password that
-            let them in; a new one has ended what the old one gave.
+        Args:
+            scopes: None for all that the owner's role gives but `admin`.
+            proven: What was kept of the password that let them in; a new one has ended what the old one gave.
         """
         if not 0 < seconds <= LONGEST_DAYS * DAY:
             raise InvalidParameter(f"A token must be valid for more than 0 and at most {LONGEST_DAYS} days.")
@@ -361,7 +380,9 @@ class People:
     def tokens(self, name: str, most: int = MOST, after: str | None = None) -> tuple[Token, ...]:
         """Return so many tokens of somebody, the newest first, after one of them.
 
-        Raises: NotFound; InvalidParameter if they have none of this id.
+        Raises:
+            NotFound: If there is no such object for who asks.
+            InvalidParameter: If they have none of this id.
         """
         with self._store.reading() as connection:
             _person(connection, name)
@@ -393,7 +414,8 @@ class People:
     def revoke(self, id_: str, *, of: str, by: str) -> None:
         """End a token.
 
-        Raises: NotFound if this person has none of this name.
+        Raises:
+            NotFound: If this person has none of this name.
         """
         with self._store.transaction() as connection:
             if not _has_token(connection, id_, of=of):
@@ -409,14 +431,16 @@ class People:
     def caller(self, secret: str) -> Caller:
         """Return who sends a token, with the rights that it and its owner have now.
 
-        Raises: NotAuthorised, the same for whatever reason.
+        Raises:
+            NotAuthorised: The same for whatever reason.
         """
         return self._caller("hash", credentials.kept_of(secret))
 
     def caller_of(self, id_: str) -> Caller:
         """Return whose token has an id, with the rights that it and its owner have now.
 
-        Raises: NotAuthorised, the same for whatever reason.
+        Raises:
+            NotAuthorised: The same for whatever reason.
         """
         return self._caller("tokens.id", id_)
 
@@ -438,7 +462,9 @@ class People:
 def _kept(password: str, name: str) -> str:
     """Return what is kept of a new password of somebody.
 
-    Raises: InvalidParameter if it is none that may be chosen; TooManyRequests.
+    Raises:
+        InvalidParameter: If it is none that may be chosen.
+        TooManyRequests: If there are too many requests.
     """
     require_good(password, name)
     return credentials.password_hash(password)
@@ -495,7 +521,8 @@ def _person(connection: StoreConnection, name: str) -> Person:
 def team_named(connection: StoreConnection, name: str) -> str:
     """Return a team's name as it was first spelt: other cases are the same team.
 
-    Raises: InvalidParameter if it cannot be one.
+    Raises:
+        InvalidParameter: If it cannot be one.
     """
     checked(name, "The name of a team")
     teams = "SELECT team FROM memberships UNION SELECT team FROM team_shares UNION SELECT name FROM teams"

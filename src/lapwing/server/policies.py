@@ -59,7 +59,8 @@ NAMED: Final = [Fraction(digits) * Fraction(10) ** power for power in range(-12,
 class Grant:
     """Somebody who may ask a data set; without a share, only the cap and the team's share hold.
 
-    Args: trusted_with_time: whether how long an answer takes is none of the things that this person must not learn.
+    Args:
+        trusted_with_time: Whether how long an answer takes is none of the things that this person must not learn.
     """
 
     person: str
@@ -72,8 +73,10 @@ class Grant:
 class Policy:
     """How a data set is shared out.
 
-    Args: most_epsilon: the most that one question may cost, None for no such limit; least_share: the least that one
-        costs, as a share of the cap in the ledger's unit, but of those who are trusted; stopped: by the curator.
+    Args:
+        most_epsilon: The most that one question may cost, None for no such limit.
+        least_share: The least that one costs, as a share of the cap in the ledger's unit, but of those who are trusted.
+        stopped: By the curator.
     """
 
     division: Division

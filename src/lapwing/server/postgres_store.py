@@ -54,7 +54,8 @@ Opened = psycopg.Connection[tuple[Any, ...]]
 class PostgresStore:
     """The store of a service in a database.
 
-    Args: address: as libpq takes it, without a password; that comes from `~/.pgpass`, a service file, or PGPASSWORD.
+    Args:
+        address: As libpq takes it, without a password; that comes from `~/.pgpass`, a service file, or PGPASSWORD.
     """
 
     def __init__(self, address: str) -> None:
@@ -229,7 +230,8 @@ def _translated(statement: str) -> str:
 def shown(address: str) -> str:
     """Return a database's address for people.
 
-    Raises: InvalidParameter if it is none, or holds a password.
+    Raises:
+        InvalidParameter: If it is none, or holds a password.
     """
     try:
         parts = conninfo_to_dict(address)

@@ -75,7 +75,10 @@ class DatasetPreparation:
     def columns(self, folder: str | None, file: str) -> FileColumnsDocument:
         """Return the columns of a file as it declares them, and of one without types what its first rows look like.
 
-        Raises: InvalidParameter, CatalogError, DataFault.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
+            DataFault: If the data cannot be read.
         """
         path = self._path(folder, file)
         untyped = holds_no_types(path)
@@ -89,7 +92,10 @@ class DatasetPreparation:
     def drafted(self, folder: str | None, file: str, stated: Stated) -> CatalogDraft:
         """Return a draft of a catalog, with notes on what to look at.
 
-        Raises: InvalidParameter, CatalogError, DataFault.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
+            DataFault: If the data cannot be read.
         """
         path, base = self._path(folder, file), self._registry.base(folder)
         made = draft(
@@ -114,7 +120,11 @@ class DatasetPreparation:
     def checked(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> CheckDocument:
         """Return what the data are like that a catalog describes: exact and private figures, for curators alone.
 
-        Raises: InvalidParameter, CatalogError, DataFault; TooManyRequests while another check runs.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
+            DataFault: If the data cannot be read.
+            TooManyRequests: While another check runs.
         """
         catalog = self._registry.read(document, folder)
         self._registry.require_free(catalog)
@@ -123,7 +133,10 @@ class DatasetPreparation:
     def look_at(self, catalog: Catalog, *, by: str) -> CheckDocument:
         """Return what the data of a catalog are like, which may be that of a data set that is served.
 
-        Raises: CatalogError, DataFault; TooManyRequests while another check runs.
+        Raises:
+            CatalogError: If the catalog says what cannot be meant.
+            DataFault: If the data cannot be read.
+            TooManyRequests: While another check runs.
         """
         if not self._checking.acquire(blocking=False):
             raise TooManyRequests("Other data are being checked. Nothing was changed. Ask again when that is done.")

@@ -181,7 +181,8 @@ def refusal(error: errors.LapwingError, request: Request) -> JSONResponse:
 def install(app: FastAPI, description: Callable[[], Mapping[str, Any]]) -> None:
     """Make every error of an application a problem document.
 
-    Args: description: returns that of all requests, as OpenAPI.
+    Args:
+        description: Returns that of all requests, as OpenAPI.
     """
 
     @app.exception_handler(errors.LapwingError)

@@ -52,8 +52,11 @@ STOPPED: Final[tuple[Reason | None, ...]] = ("faults", "late", "stopped", "close
 class Standing:
     """How a data set stands.
 
-    Args: reason: why it takes no new query, None if it does; faults: since the curator last looked; late: how often
-        answers were late since then; free: bytes that the disk of its ledger has left, None if nobody knows.
+    Args:
+        reason: Why it takes no new query, None if it does.
+        faults: Since the curator last looked.
+        late: How often answers were late since then.
+        free: Bytes that the disk of its ledger has left, None if nobody knows.
     """
 
     reason: Reason | None = None
@@ -66,8 +69,9 @@ class Standing:
 class Readiness:
     """Looks whether queries can be charged.
 
-    Args: is_up: tells whether the process that asks queries at deadlines is there, or none is needed; timed: whether
-        answers are held until a deadline, so that late ones are counted.
+    Args:
+        is_up: Tells whether the process that asks queries at deadlines is there, or none is needed.
+        timed: Whether answers are held until a deadline, so that late ones are counted.
     """
 
     def __init__(

@@ -48,7 +48,8 @@ Name = tuple[str, str, bool, str]
 class RecentAnswer:
     """A free answer as it was kept, and what it rests on.
 
-    Args: seal: of the ledger in which it was looked for, if known.
+    Args:
+        seal: Of the ledger in which it was looked for, if known.
     """
 
     record: AnswerRecord

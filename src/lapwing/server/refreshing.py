@@ -26,7 +26,8 @@ TURN: Final = ".refreshing"
 class SourceRefresher:
     """A thread that refreshes what comes from sources.
 
-    Args: every: seconds between two rounds; None never begins one.
+    Args:
+        every: Seconds between two rounds; None never begins one.
     """
 
     def __init__(self, datasets: Datasets, every: float | None) -> None:
@@ -71,9 +72,14 @@ def refresh(session: Session, *, whole: bool) -> int:
 
     It stays if the rows are the same, or only public tables come from sources. On any error the version before answers.
 
-    Args: session: acts for the curator who says so; whole: read all rows, also where a source knows what came since.
-    Raises: InvalidParameter if no table comes from a source. DataFault if one does not deliver, if what it delivers is
-        not accepted, or while another process of this host fetches the same.
+    Args:
+        session: Acts for the curator who says so.
+        whole: Read all rows, also where a source knows what came since.
+
+    Raises:
+        InvalidParameter: If no table comes from a source.
+        DataFault: If one does not deliver, if what it delivers is not accepted, or while another process of this host
+            fetches the same.
     """
     from lapwing.sources import fetch  # here: with it come the clients of databases
 

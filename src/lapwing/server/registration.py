@@ -59,7 +59,8 @@ Identity = tuple[int, int]
 class DatasetRegistry:
     """Registers data sets whose files lie in some folders.
 
-    Args: folders: as the operator gave them; none if nothing may be registered.
+    Args:
+        folders: As the operator gave them; none if nothing may be registered.
     """
 
     def __init__(self, folders: Sequence[Path], datasets: Datasets, store: Store) -> None:
@@ -70,9 +71,15 @@ class DatasetRegistry:
     def register(self, document: Mapping[str, object] | str, folder: str | None, *, by: str) -> ServedDataset:
         """Open a data set that a catalog describes, and keep it registered.
 
-        Args: document: the catalog, as the text of a TOML file or as the same in JSON; folder: from which its paths
-            start, one of the operator's; needed if there are several.
-        Raises: InvalidParameter, CatalogError, CatalogMismatch, LedgerFault; nothing is served then, and nothing kept.
+        Args:
+            document: The catalog, as the text of a TOML file or as the same in JSON.
+            folder: From which its paths start, one of the operator's; needed if there are several.
+
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
+            CatalogMismatch: If the catalog contradicts the ledger.
+            LedgerFault: If the ledger cannot be trusted or written. nothing is served then, and nothing kept.
         """
         catalog = self.read(document, folder)
         with self.exclusive():
@@ -101,7 +108,12 @@ class DatasetRegistry:
             yield
 
     def read(self, document: Mapping[str, object] | str, folder: str | None) -> Catalog:
-        """Return a catalog that was sent, whose files lie in the folders. Raises: InvalidParameter, CatalogError."""
+        """Return a catalog that was sent, whose files lie in the folders.
+
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
+        """
         text = document if isinstance(document, str) else text_of(document)
         catalog = loads(text, file=_HERE, folder=self.base(folder))
         require_servable(catalog.name)
@@ -111,7 +123,9 @@ class DatasetRegistry:
     def require_free(self, catalog: Catalog) -> Path:
         """Return the file that a catalog is to be kept in, if its names and files are no other data set's.
 
-        Raises: InvalidParameter, CatalogError.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            CatalogError: If the catalog says what cannot be meant.
         """
         self._datasets.look()
         self._datasets.require_new(catalog)
@@ -124,7 +138,8 @@ class DatasetRegistry:
     def others(self, *, but: str | None = None) -> Iterator[Catalog]:
         """Yield all catalogs that are served or registered, but that of one data set.
 
-        Raises: CatalogError if one of them cannot be read, as nobody knows then which files it has.
+        Raises:
+            CatalogError: If one of them cannot be read, as nobody knows then which files it has.
         """
         for served in self._datasets.everything():
             if served.name != but:
@@ -143,7 +158,8 @@ class DatasetRegistry:
     def base(self, folder: str | None) -> Path:
         """Return one of the folders, by name, or the only one.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         if not self.folders:
             raise InvalidParameter(
@@ -164,7 +180,8 @@ class DatasetRegistry:
 def resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
     """Return folders with their links followed, each once.
 
-    Raises: InvalidParameter if one is none.
+    Raises:
+        InvalidParameter: If one is none.
     """
     for folder in folders:
         if not folder.is_dir():
@@ -213,7 +230,8 @@ def _listed(folders: Iterable[Path]) -> list[Path]:
 def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
     """Refuse a catalog that names a file outside of these folders, or none that is a file of data.
 
-    Raises: CatalogError, with the place in the catalog.
+    Raises:
+        CatalogError: With the place in the catalog.
     """
     if catalog.engine != FILE_ENGINE:
         refuse(
@@ -235,7 +253,8 @@ def require_inside(catalog: Catalog, folders: Sequence[Path]) -> None:
 def path_inside(place: str, source: str, base: Path, folders: Sequence[Path], *, endings: tuple[str, ...]) -> Path:
     """Return where a path leads in the end, if that is inside of these folders.
 
-    Raises: CatalogError, with the place in the catalog.
+    Raises:
+        CatalogError: With the place in the catalog.
     """
     shown = spelling.text(source)
     if "://" in source:
@@ -263,7 +282,8 @@ def is_inside(path: Path, folders: Iterable[Path]) -> bool:
 def require_apart(catalog: Catalog, others: Iterable[Catalog]) -> None:
     """Refuse a file that another data set has, by whatever name; public tables may share one.
 
-    Raises: CatalogError, with the place in the catalog.
+    Raises:
+        CatalogError: With the place in the catalog.
     """
     protected, public = dict[Identity, str](), dict[Identity, str]()
     for other in others:
@@ -300,7 +320,8 @@ def _opened(catalog: Catalog) -> Session:
 def _keep(text: str, path: Path) -> None:
     """Write a file whole, or not at all, for its owner alone; durable once this returns.
 
-    Raises: CatalogError if there is one of this name, or it cannot be written.
+    Raises:
+        CatalogError: If there is one of this name, or it cannot be written.
     """
     try:
         with draft_of([text], path) as draft:

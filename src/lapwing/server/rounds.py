@@ -24,8 +24,10 @@ GOES_ON: Final = "background task goes on"
 class Rounds:
     """One such thread, which is there once it was started.
 
-    Args: name: of the thread; pause: seconds until the first round; round: looks, and returns the seconds until the
-        next one. Whatever it raises is logged, and it is called again.
+    Args:
+        name: Of the thread.
+        pause: Seconds until the first round.
+        round: Looks, and returns the seconds until the next one. Whatever it raises is logged, and it is called again.
     """
 
     def __init__(self, name: str, pause: float, round: Callable[[], float]) -> None:

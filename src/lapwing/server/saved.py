@@ -34,7 +34,12 @@ _TEAM: Final = "SELECT team FROM memberships WHERE person = ? AND current = 1"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedItem:
-    """A saved question or a dashboard. Args: content: as its route took it; team: with which it is shared."""
+    """A saved question or a dashboard.
+
+    Args:
+        content: As its route took it.
+        team: With which it is shared.
+    """
 
     id: str
     person: str
@@ -47,7 +52,11 @@ class SavedItem:
 
 @final
 class SavedItems:
-    """What people of a service have saved, and shared. Args: clock: seconds since 1970."""
+    """What people of a service have saved, and shared.
+
+    Args:
+        clock: Seconds since 1970.
+    """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
@@ -55,7 +64,8 @@ class SavedItems:
     def add(self, person: str, dataset: str, title: str, content: Mapping[str, Any], *, shared: bool) -> SavedItem:
         """Keep something.
 
-        Raises: InvalidParameter if somebody keeps too much, or shares without a team.
+        Raises:
+            InvalidParameter: If somebody keeps too much, or shares without a team.
         """
         id_, created = credentials.new_name(), time_text(self._clock())
         with self._store.transaction() as connection:
@@ -70,7 +80,8 @@ class SavedItems:
     def find(self, id_: str, person: str) -> SavedItem:
         """Return something of one's own, or that one's team shares.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         rows = self._store.look(
             f"SELECT {_COLUMNS} FROM saved WHERE id = ? AND (person = ? OR team = ({_TEAM}))", (id_, person, person)
@@ -90,7 +101,9 @@ class SavedItems:
     def change(self, id_: str, person: str, title: str, content: Mapping[str, Any], *, shared: bool) -> SavedItem:
         """Put something else in the place of something of one's own.
 
-        Raises: NotFound, InvalidParameter.
+        Raises:
+            NotFound: If there is no such object for who asks.
+            InvalidParameter: If a value is not allowed.
         """
         with self._store.transaction() as connection:
             team = _team_to_share(connection, person, shared=shared)
@@ -105,7 +118,8 @@ class SavedItems:
     def remove(self, id_: str, person: str) -> None:
         """Keep something of one's own no longer.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         with self._store.transaction() as connection:
             removed = connection.execute("DELETE FROM saved WHERE id = ? AND person = ?", (id_, person))
@@ -117,7 +131,8 @@ class SavedItems:
     def share_answer(self, answer: str, owner: str, *, shared: bool) -> str | None:
         """Let the owner's team open an answer, or nobody else any more; return the team.
 
-        Raises: InvalidParameter if its owner is in no team.
+        Raises:
+            InvalidParameter: If its owner is in no team.
         """
         with self._store.transaction() as connection:
             team = _team_to_share(connection, owner, shared=shared)
@@ -139,7 +154,8 @@ class SavedItems:
     def answers_of_team(self, person: str, dataset: str, since: str) -> list[dict[str, object]]:
         """Return what somebody's team shares of a data set, the newest first, without the answers themselves.
 
-        Args: since: what was bought before is not kept any more.
+        Args:
+            since: What was bought before is not kept any more.
         """
         rows = self._store.look(
             "SELECT id, created, request, person, shared_answers.team FROM shared_answers"

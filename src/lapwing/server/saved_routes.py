@@ -49,7 +49,8 @@ class SavedBody(Body):
     def content(self) -> dict[str, Any]:
         """Return what is kept.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         if (self.question is None) == (self.tiles is None):
             raise InvalidParameter("Give either a question or tiles.")

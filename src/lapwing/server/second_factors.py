@@ -71,7 +71,8 @@ class SecondFactors:
     def begin(self, name: str) -> str:
         """Return a new secret for somebody's app; it asks for nothing until a code of it was confirmed.
 
-        Raises: InvalidParameter if one is on.
+        Raises:
+            InvalidParameter: If one is on.
         """
         secret, now = new_secret(), time_text(self._clock())
         with self._store.transaction() as connection:
@@ -86,7 +87,9 @@ class SecondFactors:
     def confirm(self, name: str, code: str) -> list[str]:
         """Switch it on by a code of the new secret, and return the recovery codes, which are shown this once.
 
-        Raises: InvalidParameter, TooManyRequests.
+        Raises:
+            InvalidParameter: If a value is not allowed.
+            TooManyRequests: If there are too many requests.
         """
         with self._store.transaction() as connection:
             row = _row(connection, name, confirmed=False)
@@ -105,7 +108,10 @@ class SecondFactors:
     def require(self, name: str, code: str | None) -> None:
         """Let through who has none, or sends a code that holds; that is spent then.
 
-        Raises: SecondFactorNeeded without a code; NotAuthorised for a wrong one; TooManyRequests in a pause.
+        Raises:
+            SecondFactorNeeded: Without a code.
+            NotAuthorised: For a wrong one.
+            TooManyRequests: In a pause.
         """
         if not self.is_on(name):
             return
@@ -130,7 +136,8 @@ class SecondFactors:
     def remove(self, name: str, *, by: str) -> None:
         """Switch somebody's off; whoever knows the password is let in by it alone.
 
-        Raises: InvalidParameter if there is none.
+        Raises:
+            InvalidParameter: If there is none.
         """
         with self._store.transaction() as connection:
             if _row(connection, name, confirmed=True) is None:
@@ -142,7 +149,8 @@ class SecondFactors:
     def _takes(self, connection: StoreConnection, name: str, row: tuple[str, int, int, float], code: str) -> bool:
         """Tell whether a code of the app holds, and spend it; or count that it was wrong.
 
-        Raises: TooManyRequests in a pause.
+        Raises:
+            TooManyRequests: In a pause.
         """
         secret, last, failures, pause_until = row
         now, typed = self._clock(), plain(code)

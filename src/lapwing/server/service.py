@@ -50,15 +50,21 @@ SOON, LATER = 1.0, 15.0
 class ServiceSettings:
     """Limits of a service.
 
-    Args: most_bytes: of a request; request_seconds: until it has arrived; answer_seconds: until a request stops waiting
-        for its answer; threads: questions at once; rate: requests a second of one person, strangers: of an address
-            without a valid token, logins among them; 0 for no limit. workers: processes among which the limit of
-            strangers is divided, so that more of them make no more guesses. keep_answers: days for which answers are
-            kept, None for ever. padded: whether people who are not trusted with time are answered at deadlines
-            (`server.deadline`). folders: in which data sets may be registered (`server.registration`). refresh:
-            seconds after which what comes from a source is fetched anew, never if None. openid: an identity provider by
-        which people may sign in to the console. webhook: where alarms are sent (`server.webhook`). parallel: queries of
-        one person under way at a time; 0 for no limit.
+    Args:
+        most_bytes: Of a request.
+        request_seconds: Until it has arrived.
+        answer_seconds: Until a request stops waiting for its answer.
+        threads: Questions at once.
+        rate: Requests a second of one person, strangers: of an address without a valid token, logins among them; 0 for
+            no limit.
+        workers: Processes among which the limit of strangers is divided, so that more of them make no more guesses.
+        keep_answers: Days for which answers are kept, None for ever.
+        padded: Whether people who are not trusted with time are answered at deadlines (`server.deadline`).
+        folders: In which data sets may be registered (`server.registration`).
+        refresh: Seconds after which what comes from a source is fetched anew, never if None.
+        openid: An identity provider by which people may sign in to the console.
+        webhook: Where alarms are sent (`server.webhook`).
+        parallel: Queries of one person under way at a time; 0 for no limit.
     """
 
     most_bytes: int = 1 << 20
@@ -81,9 +87,10 @@ class ServiceSettings:
 class Service:
     """All that the routes need.
 
-    Args: people: where its store is, as `open_store` takes it, the usual place unless given; questions: the process
-        that asks those whose answers leave at deadlines; count: hears of each question's data set and outcome, in such
-        a process itself, instead of the metrics.
+    Args:
+        people: Where its store is, as `open_store` takes it, the usual place unless given.
+        questions: The process that asks those whose answers leave at deadlines.
+        count: Hears of each question's data set and outcome, in such a process itself, instead of the metrics.
     """
 
     def __init__(

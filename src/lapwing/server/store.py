@@ -49,7 +49,8 @@ class StoreConnection(Protocol):
 class Store(Protocol):
     """The store of a service, for any number of threads and processes.
 
-    Raises: in every method, Fault if it cannot be reached, read or written.
+    Raises:
+        Fault: In every method, if it cannot be reached, read or written.
     """
 
     @property
@@ -80,7 +81,11 @@ class Store(Protocol):
         """
 
     def require_writable(self) -> None:
-        """Write something that leaves nothing behind, durably. Raises: Fault if that cannot be done."""
+        """Write something that leaves nothing behind, durably.
+
+        Raises:
+            Fault: If that cannot be done.
+        """
 
     def close(self) -> None:
         """Let go of file or connections."""
@@ -89,7 +94,8 @@ class Store(Protocol):
 def write_probe(folder: Path) -> None:
     """Write `PROBE` bytes to a file of a folder that has no name, durably; nothing is left of them.
 
-    Raises: OSError, as if the disk is full.
+    Raises:
+        OSError: As if the disk is full.
     """
     with TemporaryFile(dir=folder, buffering=0) as file:
         if file.write(bytes(PROBE)) != PROBE:

@@ -21,8 +21,12 @@ def people_of(catalog: Catalog) -> str:
 def open_store(place: str | Path) -> Store:
     """Open a store, making it if there is none.
 
-    Args: place: the path of a file, or the address of a database, beginning with postgres:// or postgresql://.
-    Raises: InvalidParameter, Fault.
+    Args:
+        place: The path of a file, or the address of a database, beginning with postgres:// or postgresql://.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+        Fault: If something outside fails.
     """
     if not str(place).startswith(POSTGRES):
         return SqliteStore(Path(place))

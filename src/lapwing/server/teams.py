@@ -26,7 +26,12 @@ _ALL = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """A team. Args: created: None of one that nobody made, but somebody joined; earlier: who was in it."""
+    """A team.
+
+    Args:
+        created: None of one that nobody made, but somebody joined.
+        earlier: Who was in it.
+    """
 
     name: str
     created: str | None
@@ -59,7 +64,8 @@ class Teams:
     def named(self, name: str) -> Team:
         """Return a team by name, in whatever cases.
 
-        Raises: NotFound.
+        Raises:
+            NotFound: If there is no such object for who asks.
         """
         for team in self.all():
             if team.name.lower() == name.lower():
@@ -69,7 +75,8 @@ class Teams:
     def add(self, name: str, *, by: str) -> Team:
         """Make a team, in which nobody is yet.
 
-        Raises: InvalidParameter if there is one of the name.
+        Raises:
+            InvalidParameter: If there is one of the name.
         """
         checked(name, "The name of a team")
         with self._store.transaction() as connection:

@@ -34,7 +34,12 @@ FAILED: Final = "webhook not reached"
 
 @final
 class Webhook:
-    """Sends alarms. Args: address: where to, None for nowhere; pause: seconds before the second try."""
+    """Sends alarms.
+
+    Args:
+        address: Where to, None for nowhere.
+        pause: Seconds before the second try.
+    """
 
     def __init__(self, address: str | None, *, pause: float = 1.0) -> None:
         if address is not None:
@@ -99,7 +104,8 @@ def send(address: str, line: str) -> str | None:
 def require_address(address: str) -> None:
     """Refuse what is no address that lines may be sent to: names of data sets and people do not leave unencrypted.
 
-    Raises: InvalidParameter. It does not repeat the address, which may hold a secret.
+    Raises:
+        InvalidParameter: If a value is not allowed. It does not repeat the address, which may hold a secret.
     """
     try:
         parts = urlsplit(address)

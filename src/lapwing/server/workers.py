@@ -54,7 +54,8 @@ ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 class ProcessConfig:
     """What a process of a service opens, and where it listens.
 
-    Args: people: where the store is, the usual place unless given.
+    Args:
+        people: Where the store is, the usual place unless given.
     """
 
     catalogs: tuple[Path, ...]
@@ -67,8 +68,14 @@ class ProcessConfig:
 def opened(config: ProcessConfig, worker: int | None = None, *, asking: bool = True) -> Iterator[Service]:
     """Open what a configuration says.
 
-    Args: worker: which of several it is for, from 1 on; asking: whether questions are asked there.
-    Raises: what `lapwing.connect` raises; InvalidParameter, Fault.
+    Args:
+        worker: Which of several it is for, from 1 on.
+        asking: Whether questions are asked there.
+
+    Raises:
+        LapwingError: What `lapwing.connect` raises.
+        InvalidParameter: If a value is not allowed.
+        Fault: If something outside fails.
     """
     if worker not in (None, 1):  # one of them sends what all find
         config = replace(config, settings=replace(config.settings, webhook=None))
@@ -101,7 +108,8 @@ def pause(soon: int) -> float:
 def run_workers(config: ProcessConfig, number: int) -> None:
     """Serve by so many workers until told to end.
 
-    Raises: ServiceFault if a worker dies again and again.
+    Raises:
+        ServiceFault: If a worker dies again and again.
     """
     open_log()
     with (

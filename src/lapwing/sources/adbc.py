@@ -50,7 +50,8 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
 def connected(driver: str, options: dict[str, str]) -> Iterator[dbapi.Connection]:
     """Open a connection by a driver.
 
-    Raises: DataFault if the database cannot be reached or does not let this user in.
+    Raises:
+        DataFault: If the database cannot be reached or does not let this user in.
     """
     try:
         connection = dbapi.connect(driver=driver, db_kwargs=options, autocommit=True)

@@ -43,8 +43,10 @@ def reader_of(
 ) -> pa.RecordBatchReader:
     """Return the batches of a query, whose cursor they close.
 
-    Args: texts: types of columns that come as text, by name. skip: rows at the beginning that are none of the table's.
-        values: of the query's parameters.
+    Args:
+        texts: Types of columns that come as text, by name.
+        skip: Rows at the beginning that are none of the table's.
+        values: Of the query's parameters.
     """
     try:
         cursor.execute(query, values)

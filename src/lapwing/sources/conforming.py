@@ -36,9 +36,10 @@ _TIMESTAMP: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(
 def candidates(declared: Column | None) -> Sequence[pa.DataType]:
     """Return the types in which a column may be stored, the one to be preferred first.
 
-    Args: declared: None for a privacy unit that the catalog declares no column for. It stays as it comes: as texts, 07
-            and 7 are two people. Nor has a column a candidate whose catalog says how stored values are read: which
-            type all of them fit would decide how each of them is read.
+    Args:
+        declared: None for a privacy unit that the catalog declares no column for. It stays as it comes: as texts, 07
+            and 7 are two people. Nor has a column a candidate whose catalog says how stored values are read: which type
+            all of them fit would decide how each of them is read.
     """
     if declared is None or declared.reading is not None:
         return []
@@ -78,7 +79,8 @@ def delivered_type(kind: pa.DataType) -> pa.DataType:
 def plain(array: pa.Array) -> pa.Array:
     """Return a column as it was delivered, in one of few types: texts that are valid, times in UTC, one zero, one NaN.
 
-    Raises: UnicodeError for a text that is not UTF-8.
+    Raises:
+        UnicodeError: For a text that is not UTF-8.
     """
     kind = array.type
     if pa.types.is_dictionary(kind):

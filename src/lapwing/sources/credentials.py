@@ -22,7 +22,8 @@ VARIABLE = "LAPWING_SOURCES"
 def credentials_of(address: SourceAddress) -> dict[str, str]:
     """Return the options that are kept for an address; none if there are none.
 
-    Raises: InvalidParameter for a file that others may read, or that cannot be understood; nothing of it is repeated.
+    Raises:
+        InvalidParameter: For a file that others may read, or that cannot be understood; nothing of it is repeated.
     """
     named = os.environ.get(VARIABLE)
     file = Path(named) if named else Path.home() / ".config" / "lapwing" / "sources.toml"

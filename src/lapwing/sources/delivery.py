@@ -81,10 +81,16 @@ def deliver(
 ) -> Delivered:
     """Write the declared columns of a table's rows, and its privacy unit, as they are in a state.
 
-    Args: names: which table it is there. file: to write. scratch: a private folder for what does not fit into memory.
-        before: a former state of the same columns, to whose rows those are added that came since, if the source knows
+    Args:
+        names: Which table it is there.
+        file: To write.
+        scratch: A private folder for what does not fit into memory.
+        before: A former state of the same columns, to whose rows those are added that came since, if the source knows
             them; else, and if the rows do not add up, all are read.
-    Raises: DataFault if the source does not deliver all of it; Fault if it cannot be written.
+
+    Raises:
+        DataFault: If the source does not deliver all of it.
+        Fault: If it cannot be written.
     """
     wanted = _wanted(state, names, table)
     where = [replace(condition, column=wanted[condition.column]) for condition in table.where]
@@ -257,7 +263,10 @@ class _Stream:
 def _written(stream: _Stream, file: Path, scratch: Path, table: AnyTable, memory: int) -> Delivered | None:
     """Write what a stream has in order, or return None if a column must be stored otherwise.
 
-    Raises: duckdb.OutOfMemoryException if the sort needs more; what the stream raised; Fault.
+    Raises:
+        OutOfMemoryException: If the sort needs more.
+        LapwingError: What the stream raised.
+        Fault: If something outside fails.
     """
     content = Content(stream.schema)
     columns = ", ".join('"' + name.replace('"', '""') + '"' for name in stream.schema.names)

@@ -21,7 +21,8 @@ _EXTRAS: Final = {
 def door_of(address: SourceAddress) -> Door:
     """Return the door that leads to an address.
 
-    Raises: DataFault if its client is not installed.
+    Raises:
+        DataFault: If its client is not installed.
     """
     try:
         module = import_module(f"lapwing.sources.{address.door}")

@@ -25,11 +25,17 @@ SORTING: Final = "sorting"
 def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
     """Fetch what the sources of a catalog hold now, and keep it as the newest snapshot; nothing is accepted by that.
 
-    Args: whole: read everything, also where a source knows what came since it was fetched last.
-    Guarantee: the snapshot is of one consistent state of each source, complete, and hashed as it was delivered. If
-        anything fails, nothing is changed. The curator's act; nothing is charged.
-    Raises: DataFault if a source does not deliver; Fault if there is no room for it. InvalidParameter if no table of
-        the catalog comes from a source.
+    Args:
+        whole: Read everything, also where a source knows what came since it was fetched last.
+
+    Guarantee:
+        The snapshot is of one consistent state of each source, complete, and hashed as it was delivered. If anything
+        fails, nothing is changed. The curator's act; nothing is charged.
+
+    Raises:
+        DataFault: If a source does not deliver.
+        Fault: If there is no room for it.
+        InvalidParameter: If no table of the catalog comes from a source.
     """
     if not catalog.from_sources:
         raise InvalidParameter("No table of the catalog comes from a source: files are read where they are.")
@@ -110,8 +116,12 @@ def fetch_if_never(catalog: Catalog) -> None:
 def offered_at(address: str, folder: Path) -> Sequence[FileColumn]:
     """Return the columns of the table that an address leads to, with the types that the source declares.
 
-    Guarantee: a function of the source's schema; no row is read.
-    Raises: DataFault if the source cannot be reached or has no such table. InvalidParameter for what is no address.
+    Guarantee:
+        A function of the source's schema; no row is read.
+
+    Raises:
+        DataFault: If the source cannot be reached or has no such table.
+        InvalidParameter: For what is no address.
     """
     try:
         read = read_address(address)

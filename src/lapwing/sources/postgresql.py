@@ -168,7 +168,8 @@ class PostgresState:
     def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
         """Return the least keys of the rows that meet a condition, in order.
 
-        Raises: DataFault if rows with smaller keys than those that are there may come from others than `writers`.
+        Raises:
+            DataFault: If rows with smaller keys than those that are there may come from others than `writers`.
         """
         oid = self._oid(table)
         ((kind, repeats, ahead),) = self._ask(_GROWING.format(oid=oid, key=_text(key)))

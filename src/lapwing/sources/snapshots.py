@@ -60,10 +60,14 @@ def public_tables_of(catalog: Catalog) -> tuple[PublicTable, ...]:
 class Fetched:
     """A table as a snapshot has it.
 
-    Args: digest: of its content (`content`). file_digest: SHA-256 of its file. file: the file's name in the snapshot.
-        version: what the source calls the state, if it has a name for it. mark: by which the source knows later what
-        came since, if it can. meaning: as what its columns were taken (`delivery.meaning_of`). where: by which
-        conditions its rows were (`conditions_text`).
+    Args:
+        digest: Of its content (`content`).
+        file_digest: SHA-256 of its file.
+        file: The file's name in the snapshot.
+        version: What the source calls the state, if it has a name for it.
+        mark: By which the source knows later what came since, if it can.
+        meaning: As what its columns were taken (`delivery.meaning_of`).
+        where: By which conditions its rows were (`conditions_text`).
     """
 
     digest: str
@@ -78,7 +82,8 @@ class Fetched:
     def require_conditions(self, table: Table | PublicTable) -> None:
         """Refuse a table whose rows were taken by other conditions than its catalog has now.
 
-        Raises: DataFault.
+        Raises:
+            DataFault: If the data cannot be read.
         """
         if self.where != conditions_text(table.where):
             raise DataFault(
@@ -107,7 +112,8 @@ class Snapshot:
     def located(self, catalog: Catalog) -> Catalog:
         """Return the catalog with the files of the snapshot in place of sources.
 
-        Raises: DataFault if it lacks a table.
+        Raises:
+            DataFault: If it lacks a table.
         """
         for table in tables_of(catalog):
             if table.name not in self.tables:
@@ -121,7 +127,8 @@ class Snapshot:
     def public_located(self, catalog: Catalog) -> Catalog:
         """Return the catalog with the files of a snapshot of public tables in place of sources.
 
-        Raises: DataFault if it lacks a table, or holds other bytes than were fetched.
+        Raises:
+            DataFault: If it lacks a table, or holds other bytes than were fetched.
         """
         missing = [table.name for table in public_tables_of(catalog) if table.name not in self.tables]
         if missing:
@@ -222,7 +229,8 @@ class Snapshots:
     def publish(self, folder: Path, tables: Mapping[str, Fetched]) -> Snapshot:
         """Give a snapshot that is complete its name, make it the newest, and return it.
 
-        Args: folder: one within `fetching` that holds the tables' files, and nothing else.
+        Args:
+            folder: One within `fetching` that holds the tables' files, and nothing else.
         """
         name = _name_of({name: table.digest for name, table in tables.items()})
         taken = datetime.now(UTC).isoformat(timespec="seconds")
@@ -264,7 +272,8 @@ class Snapshots:
     def clear(self, *, keep: str, unkept: bool) -> None:
         """Remove snapshots that nobody uses, but for one and the newest.
 
-        Args: unkept: only those that were never about to be accepted.
+        Args:
+            unkept: Only those that were never about to be accepted.
         """
         with suppress(OSError):
             newest = (self._folder / NEWEST).read_text(encoding="ascii").strip()

@@ -43,7 +43,8 @@ class State(Protocol):
     def columns(self, table: Names) -> "Sequence[FileColumn]":
         """Return the columns of a table, with the types that the source declares: no row is read for this.
 
-        Raises: DataFault if there is no such table.
+        Raises:
+            DataFault: If there is no such table.
         """
         ...
 
@@ -75,7 +76,8 @@ class Growing(State, Protocol):
     def keys(self, table: Names, key: str, where: str, most: int) -> Sequence[int]:
         """Return the least keys of the rows that meet a condition, in order, and no more than so many.
 
-        Raises: DataFault if the source cannot say which rows are still to come (`writers`).
+        Raises:
+            DataFault: If the source cannot say which rows are still to come (`writers`).
         """
         ...
 
@@ -86,7 +88,8 @@ class Growing(State, Protocol):
     def writers(self, table: Names) -> frozenset[str]:
         """Return who may still add rows with smaller keys than rows of this state have: transactions under way.
 
-        Guarantee: a row with a smaller key that is not in the states that are opened from now on is of one of them.
+        Guarantee:
+            A row with a smaller key that is not in the states that are opened from now on is of one of them.
         """
         ...
 
@@ -94,5 +97,6 @@ class Growing(State, Protocol):
 Door = Callable[[SourceAddress, Path], AbstractContextManager[State]]
 """Opens a state of what an address leads to; paths in it start from a folder.
 
-Raises: DataFault if it cannot be reached, or does not let this user in.
+Raises:
+    DataFault: If it cannot be reached, or does not let this user in.
 """

@@ -1,9 +1,10 @@
 """A synthetic table of a protected one: the price is charged, rows are counted once, and what was paid is released.
 
-Guarantee: the whole loss is committed to the ledger before the engine reads a row. The counts go into `PaidMarginals`,
-which proves that whatever is asked of it loses no more than that; everything else here sees released numbers only.
-What can be refused is refused before the charge: columns without public cells, tables with too many cells, a condition
-that cannot be bound, a missing extra, data that are not the ledger's version, a budget that is too small.
+Guarantee:
+    The whole loss is committed to the ledger before the engine reads a row. The counts go into `PaidMarginals`, which
+    proves that whatever is asked of it loses no more than that; everything else here sees released numbers only. What
+    can be refused is refused before the charge: columns without public cells, tables with too many cells, a condition
+    that cannot be bound, a missing extra, data that are not the ledger's version, a budget that is too small.
 """
 
 import json
@@ -84,8 +85,9 @@ def synthesize(
 ) -> SyntheticTable:
     """Measure tables of some of the columns with noise, and draw synthetic rows that agree with them.
 
-    Guarantee: the loss that `epsilon` buys, for everything that is shown. Neighbours and unit are the catalog's. The
-        same again, about the same data, is free, unless it was too large to be kept (`kept_table`).
+    Guarantee:
+        The loss that `epsilon` buys, for everything that is shown. Neighbours and unit are the catalog's. The same
+        again, about the same data, is free, unless it was too large to be kept (`kept_table`).
 
     Args:
         columns: two to 32 names, of columns with listed values or bounds.
@@ -99,8 +101,15 @@ def synthesize(
         where: a condition on rows, in SQL.
         most_cells: of the tables that the distribution is made of, together: more take longer.
         label: what the history calls it.
-    Raises: QueryRefused, InvalidParameter, BudgetExhausted, DataChanged, DataStopped (nothing charged); EngineFault,
-        Interrupted (says whether it was charged).
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed. Nothing is charged.
+        InvalidParameter: If a value is not allowed. Nothing is charged.
+        BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
+        DataChanged: If the data are another version. Nothing is charged.
+        DataStopped: If the data set is stopped. Nothing is charged.
+        EngineFault: If the question fails after its charge. says whether it was charged.
+        Interrupted: If the user stops it. says whether it was charged.
     """
     require_label(label)
     protected = _table_of(access.catalog, table)
@@ -162,7 +171,11 @@ def synthesize(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What is asked for, and its price: public. Args: key: names it up to what cannot change what comes out."""
+    """What is asked for, and its price: public.
+
+    Args:
+        key: Names it up to what cannot change what comes out.
+    """
 
     reading: Reading
     price: Loss
@@ -300,7 +313,11 @@ def _require_whole(name: str, value: object, least: int, most: int) -> None:
 def _workload_of(
     workload: int | Sequence[Sequence[str]], columns: Sequence[str], sizes: tuple[int, ...]
 ) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
-    """Return the tables that matter, and those that have too many cells. Raises: InvalidParameter."""
+    """Return the tables that matter, and those that have too many cells.
+
+    Raises:
+        InvalidParameter: If a value is not allowed.
+    """
     if isinstance(workload, int):
         if type(workload) is not int or not 1 <= workload <= 4:
             raise InvalidParameter(f"workload is {workload!r}; write 1 to 4 columns, or a list. Nothing was charged.")

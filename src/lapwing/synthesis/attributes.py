@@ -37,9 +37,13 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 class Attribute:
     """A column as cells.
 
-    Args: sql: the cell of a row, a whole number from 0; labels: of the cells, for people; values: of the cells of a
-        column with listed values; bins: of other columns, of each cell the first value and the last, counted in steps
-        of the column, days or microseconds; missing: whether the last cell is that of rows without a value.
+    Args:
+        sql: The cell of a row, a whole number from 0.
+        labels: Of the cells, for people.
+        values: Of the cells of a column with listed values.
+        bins: Of other columns, of each cell the first value and the last, counted in steps of the column, days or
+            microseconds.
+        missing: Whether the last cell is that of rows without a value.
     """
 
     column: Column
@@ -98,8 +102,11 @@ class Attribute:
 def attributes_of(table: Table, names: list[str], bins: int | Mapping[str, int]) -> tuple[Attribute, ...]:
     """Return columns as cells, by the catalog alone.
 
-    Args: bins: into how many bins numbers, dates and times are cut at most, of all of them or by name.
-    Raises: InvalidParameter for a column without public cells, or that the table does not have.
+    Args:
+        bins: Into how many bins numbers, dates and times are cut at most, of all of them or by name.
+
+    Raises:
+        InvalidParameter: For a column without public cells, or that the table does not have.
     """
     if isinstance(bins, Mapping) and (unknown := set(bins) - set(names)):
         raise InvalidParameter(f"bins names {sorted(unknown)}, which are no columns here. Nothing was charged.")
@@ -122,7 +129,11 @@ DEFAULT_BINS: Final = 16
 
 
 def attribute_of(column: Column, bins: int) -> Attribute:
-    """Return a column as cells. Raises: InvalidParameter if its values are private."""
+    """Return a column as cells.
+
+    Raises:
+        InvalidParameter: If its values are private.
+    """
     if column.values or column.bounded:
         found = _listed(column) if column.values else _binned(column, bins)
         if found.size > 1:
@@ -191,7 +202,11 @@ def quoted(name: str) -> str:
 
 
 def decimal(value: Fraction) -> str:
-    """Write a number in SQL. Raises: InvalidParameter for one that is no finite decimal."""
+    """Write a number in SQL.
+
+    Raises:
+        InvalidParameter: For one that is no finite decimal.
+    """
     for places in range(61):
         if (value * 10**places).denominator == 1:
             digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"

@@ -50,8 +50,10 @@ class Chosen:
 class Task:
     """What is wanted of a synthetic table: public.
 
-    Args: workload: the tables that matter; most_cells: of the tree that holds all tables; kept: the part of the price
-        that is not for measuring.
+    Args:
+        workload: The tables that matter.
+        most_cells: Of the tree that holds all tables.
+        kept: The part of the price that is not for measuring.
     """
 
     workload: tuple[Clique, ...]

@@ -37,7 +37,9 @@ def descend(
 ) -> tuple[MarginalTree, Potentials]:
     """Return a distribution whose tables are near to what is told of them, and its logarithm as a sum of tables.
 
-    Args: start: where to begin, of those tables that it has; model_of: the distribution that potentials make.
+    Args:
+        start: Where to begin, of those tables that it has.
+        model_of: The distribution that potentials make.
     """
     cliques = list(told)
     at: Potentials = {clique: start.get(clique, np.zeros(told[clique][0].shape)) for clique in cliques}

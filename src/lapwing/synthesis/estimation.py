@@ -55,7 +55,8 @@ class Estimator(Protocol):
 class GraphicalModel:
     """mbi's estimator, begun where what came before it ended.
 
-    Raises: InvalidParameter without the extra `synthesis`.
+    Raises:
+        InvalidParameter: Without the extra `synthesis`.
     """
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
@@ -81,7 +82,8 @@ class GraphicalModel:
     def fit(self, tables: Sequence[NoisyTable]) -> MarginalTree:
         """Return the distribution that is nearest to the tables, and as even as they allow.
 
-        Raises: ArithmeticError if there is none in doubles, twice.
+        Raises:
+            ArithmeticError: If there is none in doubles, twice.
         """
         told = together(tables)
         total = total_of(told)

@@ -33,7 +33,11 @@ NOT_KEPT: Final = json.dumps({"format": "spent"})
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measured:
-    """A released table. Args: half_width: of the interval of each of its counts, at 95 %."""
+    """A released table.
+
+    Args:
+        half_width: Of the interval of each of its counts, at 95 %.
+    """
 
     clique: Clique
     counts: IntArray
@@ -43,7 +47,12 @@ class Measured:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Drawn:
-    """All that was released. Args: cells: of the drawn rows, a row each; cost: what was charged when it was."""
+    """All that was released.
+
+    Args:
+        cells: Of the drawn rows, a row each.
+        cost: What was charged when it was.
+    """
 
     model: MarginalTree
     tables: tuple[Measured, ...]

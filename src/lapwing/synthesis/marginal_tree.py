@@ -29,8 +29,10 @@ _FINE = 1 << 52
 class MarginalTree:
     """Tables of sets of columns that agree, on a tree.
 
-    Args: nodes: sets of columns; above: of each node the place of the one above it, which comes before it, −1 if there
-        is none; tables: counts of rows, an axis for each column of a node, every table adding up to `total`.
+    Args:
+        nodes: Sets of columns.
+        above: Of each node the place of the one above it, which comes before it, −1 if there is none.
+        tables: Counts of rows, an axis for each column of a node, every table adding up to `total`.
     """
 
     sizes: tuple[int, ...]

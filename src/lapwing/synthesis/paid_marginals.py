@@ -6,9 +6,10 @@ candidate tables of one that a model tells worst, and one noisy number, how far 
 Who asks may choose each part, and what to ask, by all that came out before. The parts add up to at most 1: a request
 that would pass it is refused, and nothing is drawn.
 
-Guarantee: GaussianDP, ZeroConcentratedDP or PureDP of the whole loss, whoever asks for whatever. Proof. Let K be the
-most that one unit moves a table of counts in L1, and L2² in squares, whichever columns it is of (`query.stability`: the
-counts of all combinations are a histogram of rows, and a margin of a histogram moves no further).
+Guarantee:
+    GaussianDP, ZeroConcentratedDP or PureDP of the whole loss, whoever asks for whatever. Proof. Let K be the most that
+    one unit moves a table of counts in L1, and L2² in squares, whichever columns it is of (`query.stability`: the
+    counts of all combinations are a histogram of rows, and a margin of a histogram moves no further).
 
 - A noisy table is the counts with noise of `RoundedGaussian` or `DiscreteLaplace` for that sensitivity, or several
   tables at once through `ResidualMarginals`: each states the loss and its proof.
@@ -56,7 +57,9 @@ GRID: Final = 1 << 8
 class NoisyTable:
     """Released counts of rows by the cells of some columns.
 
-    Args: counts: with an axis for each column; noise: what each of them errs by.
+    Args:
+        counts: With an axis for each column.
+        noise: What each of them errs by.
     """
 
     clique: Clique
@@ -69,8 +72,10 @@ class NoisyTable:
 class Candidate:
     """A table that may be chosen to be measured: public.
 
-    Args: told: what a model says of its counts; weight: a whole number from 1, how much it matters; expected: the sum
-        of the sizes of the noise that measuring it would add, which a model is allowed to be off.
+    Args:
+        told: What a model says of its counts.
+        weight: A whole number from 1, how much it matters.
+        expected: The sum of the sizes of the noise that measuring it would add, which a model is allowed to be off.
     """
 
     clique: Clique
@@ -83,8 +88,12 @@ class Candidate:
 class PaidMarginals:
     """Counts of rows that are read, and the loss that is charged: what leaves is paid for.
 
-    Args: rows: private; loss: what was charged for all that leaves; rows_per_unit: the most of one unit;
-        sensitivity: of a table of counts, in rows; replaced: whether neighbours replace a unit.
+    Args:
+        rows: Private.
+        loss: What was charged for all that leaves.
+        rows_per_unit: The most of one unit.
+        sensitivity: Of a table of counts, in rows.
+        replaced: Whether neighbours replace a unit.
     """
 
     def __init__(
@@ -121,7 +130,11 @@ class PaidMarginals:
         return self._noise(part, self._sensitivity)
 
     def measure(self, clique: Clique, part: Fraction) -> NoisyTable:
-        """Return a table of counts with noise. Raises: BudgetExhausted if that part is not left."""
+        """Return a table of counts with noise.
+
+        Raises:
+            BudgetExhausted: If that part is not left.
+        """
         law = self.noise(part)
         self._take(part)
         exact = self._table(clique)
@@ -144,7 +157,11 @@ class PaidMarginals:
         )
 
     def choose(self, candidates: Sequence[Candidate], part: Fraction) -> Clique:
-        """Return the table that a model tells worst, mostly. Raises: BudgetExhausted if that part is not left."""
+        """Return the table that a model tells worst, mostly.
+
+        Raises:
+            BudgetExhausted: If that part is not left.
+        """
         most = max(candidate.weight for candidate in candidates)
         sensitivity = ScoreSensitivity(bound=Fraction(most * GRID * self._sensitivity.l1), monotonic=False)
         mechanism = ExponentialMechanism.for_loss(self._part(part), sensitivity)

@@ -5,8 +5,9 @@ that exist for questions, cleaned and at most `max_rows_per_unit` of each unit. 
 counts rows; every table of some of the columns is a margin of what comes back, added up here. So one pass over the data
 serves however many tables are looked at, and all of them are of the same rows.
 
-Guarantee: `read` is called after the charge, by `asking` alone; what it returns goes into `PaidMarginals` and
-nowhere else. An error after the charge is one constant message.
+Guarantee:
+    `read` is called after the charge, by `asking` alone; what it returns goes into `PaidMarginals` and nowhere else. An
+    error after the charge is one constant message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +42,9 @@ Clique = tuple[int, ...]
 class Tabulation:
     """How many rows have each combination of cells: private data.
 
-    Args: cells: a row for each combination that occurs; counts: of rows.
+    Args:
+        cells: A row for each combination that occurs.
+        counts: Of rows.
     """
 
     sizes: tuple[int, ...]
@@ -76,7 +79,11 @@ class Reading:
         return bound.sensitivity
 
     def read(self, engine: Engine, digests: "Mapping[str, str]") -> Tabulation:
-        """Return the counts, of the data with these digests. Raises: EngineFault, a constant."""
+        """Return the counts, of the data with these digests.
+
+        Raises:
+            EngineFault: A constant.
+        """
         found = self._read(engine, digests)
         if found is None:  # out here, so that no engine's message is dragged along
             raise EngineFault(FAILED)
@@ -97,7 +104,12 @@ class Reading:
 def reading_of(
     table: Table, attributes: Sequence[Attribute], where: str | None, bind: "Callable[[str], Plan]"
 ) -> Reading:
-    """Return what counts rows by the cells of columns. Raises: QueryRefused, InvalidParameter."""
+    """Return what counts rows by the cells of columns.
+
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
+        InvalidParameter: If a value is not allowed.
+    """
     names = [f"c{place}" for place in range(len(attributes))]
     cells = ", ".join(f"{one.sql} AS {name}" for one, name in zip(attributes, names, strict=True))
     source = f"FROM {quoted(table.name)}{'' if where is None else f' WHERE ({where})'}"

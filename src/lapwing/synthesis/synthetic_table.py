@@ -29,9 +29,12 @@ WARNING: Final = (
 class MarginalReport:
     """One table that was measured, beside the same table of the synthetic rows.
 
-    Args: columns: their names; cells: the labels of each column's cells; measured: released numbers of rows, an axis
-        for each column; half_width: with 95 % probability a cell's number is no further than this from the real one;
-        synthetic: numbers of synthetic rows, scaled to as many rows as there are about.
+    Args:
+        columns: Their names.
+        cells: The labels of each column's cells.
+        measured: Released numbers of rows, an axis for each column.
+        half_width: With 95 % probability a cell's number is no further than this from the real one.
+        synthetic: Numbers of synthetic rows, scaled to as many rows as there are about.
     """
 
     columns: tuple[str, ...]
@@ -67,7 +70,11 @@ class WorkloadError:
     Of each table of the workload it is half the sum of the differences between the real numbers of rows and the
     synthetic ones, scaled to as many rows as were released, as a share of these; of all tables it is the mean.
 
-    Args: estimate: of the mean, at least 0; low, high: with 95 % probability the mean lies between; tables: how many.
+    Args:
+        estimate: Of the mean, at least 0.
+        low: With 95 % probability the mean lies between.
+        high: With 95 % probability the mean lies between.
+        tables: How many.
     """
 
     estimate: float
@@ -84,9 +91,12 @@ class WorkloadError:
 class SyntheticTable:
     """Synthetic rows, with what is known of how good they are.
 
-    Args: report: of every table that was measured, the newest of those measured again; error: over the workload;
-        cost: what was charged; stored: whether it was bought before, and cost nothing this time; left_out: tables of
-        the workload that were too large to be looked at.
+    Args:
+        report: Of every table that was measured, the newest of those measured again.
+        error: Over the workload.
+        cost: What was charged.
+        stored: Whether it was bought before, and cost nothing this time.
+        left_out: Tables of the workload that were too large to be looked at.
     """
 
     method: str

@@ -49,7 +49,8 @@ OPTIONS: Final = (
 def table_of(description: "TableDescription") -> "Table":
     """Return a table or view as an Ibis table of its columns, which holds no data.
 
-    Raises: InvalidParameter if Ibis is not installed.
+    Raises:
+        InvalidParameter: If Ibis is not installed.
     """
     try:
         import ibis
@@ -77,9 +78,12 @@ def table_of(description: "TableDescription") -> "Table":
 def text_of(question: "Question", **options: object) -> str:
     """Return a question as SQL.
 
-    Args: options: of an expression; a text says them itself.
-    Raises: InvalidParameter for what is no question, for an expression that cannot be written as SQL, and for options
-        that cannot be.
+    Args:
+        **options: Of an expression; a text says them itself.
+
+    Raises:
+        InvalidParameter: For what is no question, for an expression that cannot be written as SQL, and for options that
+            cannot be.
     """
     for name in options:
         if name not in OPTIONS:
@@ -102,7 +106,8 @@ def text_of(question: "Question", **options: object) -> str:
 def texts_of(questions: "Sequence[Question | tuple[str, Parameters]]") -> "list[str | tuple[str, Parameters]]":
     """Return the questions of a batch as texts, or as they are if they are pairs of a text and its parameters.
 
-    Raises: InvalidParameter for what is no list of questions, and as `text_of`.
+    Raises:
+        InvalidParameter: For what is no list of questions, and as `text_of`.
     """
     if isinstance(questions, str):
         raise InvalidParameter("A batch is a list of questions, and this is a text; give [text], or call sql.")

@@ -26,10 +26,20 @@ def quoted(name: str) -> str:
 class ColumnDescription:
     """A column. What is a number, a date or a timestamp in the data is a text here, as the catalog has it.
 
-    Args: type: None of the privacy unit of a view, and where an older server does not say it. lower, upper, step: None
-        without. values: that are listed, in order; other: what all others count as. max_length: bytes of a text.
-        missing: stored values that are NULL; recode: stored values, with what they stand for; both as a catalog spells
-        them. format, decimal_mark, thousands_mark, currency: how dates and numbers are written in the data.
+    Args:
+        type: None of the privacy unit of a view, and where an older server does not say it.
+        lower: None without.
+        upper: None without.
+        step: None without.
+        values: That are listed, in order.
+        other: What all others count as.
+        max_length: Bytes of a text.
+        missing: Stored values that are NULL.
+        recode: Stored values, with what they stand for; both as a catalog spells them.
+        format: How dates and numbers are written in the data.
+        decimal_mark: How dates and numbers are written in the data.
+        thousands_mark: How dates and numbers are written in the data.
+        currency: How dates and numbers are written in the data.
     """
 
     name: str
@@ -81,11 +91,15 @@ def _some(texts: Sequence[str]) -> str:
 class TableDescription:
     """A table or view that questions may name.
 
-    Args: kind: "protected", "public" or "view". privacy_unit: the column, here or in the table that `link` leads to in
-        the end, that says whose row it is, or "row"; None where nobody is protected, and in views. link: the table that
-        says whose rows these are, with the pairs of columns that are equal. references: to tables whose rows it names,
-        with such pairs. where: what its rows fulfil, in words. sql: of a view. unit_name: the unit in words: that
-        column, or it "and day of" a timestamp where a unit is a person's day.
+    Args:
+        kind: "protected", "public" or "view".
+        privacy_unit: The column, here or in the table that `link` leads to in the end, that says whose row it is, or
+            "row"; None where nobody is protected, and in views.
+        link: The table that says whose rows these are, with the pairs of columns that are equal.
+        references: To tables whose rows it names, with such pairs.
+        where: What its rows fulfil, in words.
+        sql: Of a view.
+        unit_name: The unit in words: that column, or it "and day of" a timestamp where a unit is a person's day.
     """
 
     name: str
@@ -161,7 +175,9 @@ class Tables(Mapping[str, TableDescription]):
     def table(self, name: str) -> "ibis.Table":
         """Return a table or view as an Ibis table of its columns, which holds no data, to begin a question with.
 
-        Raises: QueryRefused if there is none of this name; InvalidParameter if Ibis is not installed.
+        Raises:
+            QueryRefused: If there is none of this name.
+            InvalidParameter: If Ibis is not installed.
         """
         from lapwing.tables.ibis_questions import table_of
 

@@ -37,7 +37,9 @@ def film_strip(
 ) -> str:
     """Return frames as one picture, each a small map under its label, with a scale.
 
-    Args: frames: labels and counts; below: what is written under it all.
+    Args:
+        frames: Labels and counts.
+        below: What is written under it all.
     """
     rows = len(frames[0][1]) // columns
     size, gap, across = 12, 18, min(6, len(frames))

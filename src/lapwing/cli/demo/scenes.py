@@ -10,11 +10,15 @@ from typing import Final, final
 class Scene:
     """A question and the words around it.
 
-    Args: before, after: what to know before and after reading the answer.
-        epsilon or error: its price, or the error it is wanted at.
-        truth: the query that plain DuckDB answers beside it, with the same keys and column names, where that is not
-            the question itself; what it has besides is shown too.
-        wider: the question without its tighter bound, to compare promised errors; rows: at so many rows in a cell.
+    Args:
+        before: What to know before and after reading the answer.
+        after: What to know before and after reading the answer.
+        epsilon: Its price, or the error it is wanted at.
+        error: Its price, or the error it is wanted at.
+        truth: The query that plain DuckDB answers beside it, with the same keys and column names, where that is not the
+            question itself; what it has besides is shown too.
+        wider: The question without its tighter bound, to compare promised errors.
+        rows: At so many rows in a cell.
     """
 
     title: str

@@ -64,7 +64,8 @@ class Settings:
     def given(self) -> dict[str, Any]:
         """Return those that are given, by the names of `lab.run`.
 
-        Raises: InvalidParameter for a file that cannot be read.
+        Raises:
+            InvalidParameter: For a file that cannot be read.
         """
         numbers = {"n": self.n, "k": self.k, "d": self.d, "delta": self.delta, "repetitions": self.repetitions}
         data = {} if self.data is None else {"data": _read_students(self.data)}
@@ -90,7 +91,8 @@ class Output:
     def require_possible(self, name: str) -> None:
         """Refuse what cannot be written, before anything runs.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         require_chart(self.plot)
         if self.html is not None:

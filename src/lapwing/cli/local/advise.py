@@ -38,7 +38,9 @@ class Goal:
     ) -> tuple[Fraction, int, str]:
         """Return ε and respondents, and what to say of the third.
 
-        Args: respondents_needed: given ε and half-width. epsilon_needed: given respondents and half-width.
+        Args:
+            respondents_needed: Given ε and half-width.
+            epsilon_needed: Given respondents and half-width.
         """
         if self.within is None:
             return self.epsilon or Fraction(1), self.respondents or 1, ""

@@ -134,7 +134,8 @@ class Answers:
     def require_one_kind(self) -> None:
         """Refuse a task without an answer, with several kinds of them, and options that belong to another kind.
 
-        Raises: InvalidParameter.
+        Raises:
+            InvalidParameter: If a value is not allowed.
         """
         value, attribute = self.value or None, self.attribute or None
         _check_one_kind({"--value": value, "--text": self.text, "--number": self.number, "--attribute": attribute})

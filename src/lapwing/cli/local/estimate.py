@@ -76,6 +76,7 @@ def estimate(
 def read_task(file: Path) -> "Task":
     """Read a task's file.
 
-    Raises: QueryRefused if it is none, or lies.
+    Raises:
+        QueryRefused: If it is none, or lies.
     """
     return lw.local.read_task(file.read_bytes().decode("utf-8", errors="replace"))

@@ -24,9 +24,14 @@ class Whom(StrEnum):
 class EstimateOptions:
     """The options of an estimate.
 
-    Args: chosen_whom: whose shares or mean the intervals shall be for; None for whom they usually are. together:
-        whether all hold at once. confidence: of each, or of all. forged: how many forged reports to think of. format:
-        how to write it. plot: a file for a chart. candidates: the words to look for.
+    Args:
+        chosen_whom: Whose shares or mean the intervals shall be for; None for whom they usually are.
+        together: Whether all hold at once.
+        confidence: Of each, or of all.
+        forged: How many forged reports to think of.
+        format: How to write it.
+        plot: A file for a chart.
+        candidates: The words to look for.
     """
 
     chosen_whom: Whom | None
@@ -50,8 +55,11 @@ class EstimateOptions:
     def refuse(self, kind: str, *ignored: str) -> None:
         """Refuse options that an estimate of a kind of task would ignore.
 
-        Args: ignored: of "--whom respondents", "--together", "--forged" and "--candidates".
-        Raises: InvalidParameter, with the first that was given.
+        Args:
+            *ignored: Of "--whom respondents", "--together", "--forged" and "--candidates".
+
+        Raises:
+            InvalidParameter: With the first that was given.
         """
         present = {
             "--whom respondents": self.chosen_whom is Whom.respondents,

@@ -37,7 +37,8 @@ TEXT_COLUMNS: Final = ("value", "share", "standard_error", "low", "high", "consi
 def candidates_of(file: Path | None) -> list[str] | None:
     """Read words, one a line; empty lines are passed over.
 
-    Raises: InvalidParameter if the file is too long, or not in UTF-8.
+    Raises:
+        InvalidParameter: If the file is too long, or not in UTF-8.
     """
     if file is None:
         return None
@@ -130,7 +131,8 @@ def _table_of_shares(rows: Sequence[Row], names: Sequence[str]) -> Table:
 def view_texts(collected: "local.Collected[local.Rappor]", options: EstimateOptions) -> None:
     """Show the share of each candidate, the largest first.
 
-    Raises: InvalidParameter without candidates.
+    Raises:
+        InvalidParameter: Without candidates.
     """
     if options.candidates is None:
         raise InvalidParameter("Bits tell nothing without texts to look for: give --candidates FILE, one text a line.")
@@ -294,7 +296,8 @@ def _table_of_questions(rows: Sequence[Row]) -> Table:
 def view_periods(collected: "local.Collected[local.DyadicTree]", options: EstimateOptions) -> None:
     """Show the share of yes in every period that reports reach, for whom intervals are, and which changes count.
 
-    Raises: InvalidParameter while reports reach no period.
+    Raises:
+        InvalidParameter: While reports reach no period.
     """
     tree, task = collected.mechanism, collected.task
     estimate = lw.local.estimate_over_time(tree, collected.reports)

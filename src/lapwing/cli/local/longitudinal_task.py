@@ -97,7 +97,8 @@ def _kept(epsilon: Fraction, forever: Fraction, values: Sequence[str]) -> "Mecha
 def _tree(epsilon: Fraction, changes: int, days: int, opens: date, closes: date) -> "Mechanism":
     """Return the tree with a period for every day that the task is open.
 
-    Raises: InvalidParameter if these are more than a tree can have, or for a number out of its range.
+    Raises:
+        InvalidParameter: If these are more than a tree can have, or for a number out of its range.
     """
     options.check_whole("--days", days, 1, MOST_DAYS)
     options.check_whole("--changes", changes, 1, MOST_CHANGES)

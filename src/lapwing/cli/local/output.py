@@ -27,7 +27,8 @@ MOST_PLACES: Final = 12
 def written_as(form: StrEnum | None) -> Format:
     """Return how to write something: as asked for, else a table on a terminal and CSV in a pipe.
 
-    Raises: InvalidParameter for what is binary on a terminal.
+    Raises:
+        InvalidParameter: For what is binary on a terminal.
     """
     if form is Format.arrow and on_terminal():
         raise InvalidParameter("Arrow is binary, and this is a terminal; pipe it into a program or a file.")
@@ -45,7 +46,9 @@ def show_as(
 ) -> None:
     """Write a result in one form, without computing what only the others need.
 
-    Args: rows: the records of CSV and, unless it is made otherwise, of Arrow. columns: of CSV, if not all in order.
+    Args:
+        rows: The records of CSV and, unless it is made otherwise, of Arrow.
+        columns: Of CSV, if not all in order.
     """
     match form:
         case Format.table:

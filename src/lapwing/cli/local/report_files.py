@@ -31,7 +31,8 @@ SHOWN_REASONS: Final = 5
 def collected_from(task: "Task", paths: Sequence[str]) -> "Collected[Any]":
     """Read reports from files, and say which lines were rejected; a report that is in two of them counts once.
 
-    Raises: InvalidParameter if a compressed or a released file is damaged, or of another task.
+    Raises:
+        InvalidParameter: If a compressed or a released file is damaged, or of another task.
     """
     starts: list[tuple[int, str]] = []
 

@@ -209,8 +209,11 @@ def _panel(rows: Sequence[dict[str, Any]], names: Sequence[str], x: str, title: 
 class ColumnCounts:
     """A column, counted; for whoever holds the data, as all of it is true.
 
-    Args: totals: how many rows have each value. rows: of the file. empty: how many of them have no value. absent: the
-        listed values that no row has.
+    Args:
+        totals: How many rows have each value.
+        rows: Of the file.
+        empty: How many of them have no value.
+        absent: The listed values that no row has.
     """
 
     totals: "Counts"
@@ -232,8 +235,12 @@ class ColumnCounts:
 def read_column(source: Path, column: str, values: Sequence[str] | None) -> ColumnCounts:
     """Return how many rows have each value of a column, written as text; rows without a listed value are left out.
 
-    Args: values: the list; None for all that the column has.
-    Raises: DataFault if the file cannot be read. InvalidParameter if there is no such column, or nothing to compare.
+    Args:
+        values: The list; None for all that the column has.
+
+    Raises:
+        DataFault: If the file cannot be read.
+        InvalidParameter: If there is no such column, or nothing to compare.
     """
     import numpy as np  # here, so that `lapwing --help` loads neither
     import pyarrow

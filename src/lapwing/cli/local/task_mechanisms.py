@@ -86,7 +86,8 @@ def task_of_attributes(
 def best(answers: "Sequence[str] | Answers", epsilon: Fraction, kind: Kind) -> "Mechanism":
     """Return the mechanism for some answers: the most accurate one, unless one is named.
 
-    Raises: InvalidParameter if the named one is not for these.
+    Raises:
+        InvalidParameter: If the named one is not for these.
     """
     if isinstance(answers, lw.local.client.Text):
         name = "prefixes" if kind is Kind.best else kind.value
@@ -111,7 +112,8 @@ def _chosen(options: "Sequence[tuple[str, Mechanism]]", kind: Kind, answers: str
 def text_of(size: int) -> "Text":
     """Return any text of so many bytes, as what may be answered.
 
-    Raises: InvalidParameter for too few or too many.
+    Raises:
+        InvalidParameter: For too few or too many.
     """
     check_whole("--text", size, 1, MOST_BYTES)
     return lw.local.client.Text(size)
@@ -120,7 +122,8 @@ def text_of(size: int) -> "Text":
 def number_of(text: str, steps: int, option: str = "--number") -> "Number":
     """Read LOWER:UPPER.
 
-    Raises: InvalidParameter, with the option, if these are no bounds or in the wrong order; or for steps out of range.
+    Raises:
+        InvalidParameter: With the option, if these are no bounds or in the wrong order; or for steps out of range.
     """
     check_whole("--steps", steps, 1, MOST_STEPS)
     try:
@@ -138,7 +141,8 @@ def number_of(text: str, steps: int, option: str = "--number") -> "Number":
 def answer_of(task: "Task", answers: Sequence[str]) -> "Answer":
     """Return the answer to a task; answers to several questions are in their order.
 
-    Raises: InvalidParameter if there are more or fewer than questions.
+    Raises:
+        InvalidParameter: If there are more or fewer than questions.
     """
     attributes = task.asked if isinstance(task.asked, lw.local.client.Attributes) else None
     count = len(attributes.each) if attributes else 1

@@ -56,7 +56,8 @@ def write_task(task: "Task", output: Path | None, *, force: bool) -> None:
 
     A task that has been handed out is never overwritten by accident: reports of the old one would count no more.
 
-    Raises: InvalidParameter if there is such a file, unless forced.
+    Raises:
+        InvalidParameter: If there is such a file, unless forced.
     """
     written = lw.local.to_toml(task)
     if output is None:
@@ -77,7 +78,8 @@ def write_task(task: "Task", output: Path | None, *, force: bool) -> None:
 def check_whole(option: str, value: int, least: int, most: int | None = None) -> None:
     """Refuse a whole number out of its range.
 
-    Raises: InvalidParameter, with the option and the range.
+    Raises:
+        InvalidParameter: With the option and the range.
     """
     if value < least or (most is not None and value > most):
         allowed = f"from {least:,} to {most:,}" if most is not None else f"{least:,} or more"
@@ -87,7 +89,8 @@ def check_whole(option: str, value: int, least: int, most: int | None = None) ->
 def check_values(option: str, values: Sequence[str]) -> None:
     """Refuse a list of one value, of too many, or with two the same.
 
-    Raises: InvalidParameter, with the option and what is allowed.
+    Raises:
+        InvalidParameter: With the option and what is allowed.
     """
     if not 2 <= len(values) <= MOST_VALUES or len(set(values)) < len(values):
         said = "one value" if len(values) == 1 else f"{len(values):,} values, {len(set(values)):,} of them different"
@@ -97,8 +100,12 @@ def check_values(option: str, values: Sequence[str]) -> None:
 def check_unused(options: Mapping[str, bool], where: str) -> None:
     """Refuse options that would be ignored.
 
-    Args: given: whether each was given, or is not what it is by default. where: where they mean nothing.
-    Raises: InvalidParameter, with the first.
+    Args:
+        options: Whether each was given, or is not what it is by default.
+        where: Where they mean nothing.
+
+    Raises:
+        InvalidParameter: With the first.
     """
     for option, present in options.items():
         if present:
@@ -108,7 +115,8 @@ def check_unused(options: Mapping[str, bool], where: str) -> None:
 def check_less(option: str, value: Fraction, other: str, limit: Fraction) -> None:
     """Refuse a loss of one report that is not below that of all.
 
-    Raises: InvalidParameter, with both options.
+    Raises:
+        InvalidParameter: With both options.
     """
     if value >= limit:
         raise InvalidParameter(

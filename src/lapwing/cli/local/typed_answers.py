@@ -32,7 +32,8 @@ def typed_answer(task: "Task") -> "Answer":
 def answers_of_people(task: "Task", file: Path) -> Iterator["Answer"]:
     """Yield the answers of many people from a CSV file: a column for each question, or one without regard to its name.
 
-    Raises: InvalidParameter if a column is missing.
+    Raises:
+        InvalidParameter: If a column is missing.
     """
     names = [name for name, _ in _questions(task)]
     try:

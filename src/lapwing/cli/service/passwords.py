@@ -59,7 +59,8 @@ def new(of: str) -> str:
 def _given(variable: str) -> str | None:
     """Return a password from the environment or a pipe; None on a terminal, which is to be asked.
 
-    Raises: InvalidParameter if there is none.
+    Raises:
+        InvalidParameter: If there is none.
     """
     known = os.environ.get(variable)
     if known is not None or sys.stdin.isatty():

@@ -150,7 +150,8 @@ def _minute(token: TokenDocument | IssuedToken) -> str:
 def _named(id_: str, tokens: list[TokenDocument]) -> TokenDocument:
     """Return the token that is meant by its id, or the first characters of it.
 
-    Raises: InvalidParameter if that is none, or several.
+    Raises:
+        InvalidParameter: If that is none, or several.
     """
     meant = [token for token in tokens if token["id"].startswith(id_)] if len(id_) >= SHOWN else []
     if len(meant) != 1:

@@ -70,7 +70,8 @@ class Shell:
     def run(self, statement: str) -> None:
         """Ask a question, or do what a command says.
 
-        Raises: LapwingError.
+        Raises:
+            LapwingError: Root of all errors that Lapwing raises on purpose.
         """
         if is_command(statement):
             self._command(statement)

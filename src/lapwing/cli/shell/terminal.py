@@ -60,7 +60,8 @@ def _plain(prompt: str) -> str:
 def prompt_session(shell: "Shell") -> "PromptSession[str]":
     """Return what reads a statement with completion and history, and shows the price of a question under it.
 
-    Raises: ModuleNotFoundError without prompt_toolkit.
+    Raises:
+        ModuleNotFoundError: Without prompt_toolkit.
     """
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory, InMemoryHistory

@@ -48,7 +48,11 @@ def clean_temporal(column: Declared, value: str) -> str:
 
 
 def columns_read(table: Table, types: Mapping[str, str]) -> list[str]:
-    """Return bounded numbers as they are read, as items of a SELECT. Args: types: the engine's own of all columns."""
+    """Return bounded numbers as they are read, as items of a SELECT.
+
+    Args:
+        types: The engine's own of all columns.
+    """
     return [f"{as_read(own, types[own.name], kind)} AS {identifier(name)}" for own, name, kind in read_columns(table)]
 
 

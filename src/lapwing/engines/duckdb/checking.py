@@ -62,7 +62,8 @@ NUMBERS: Final = (
 def checked(table: Table, catalog: Catalog, file: File, layers: Layers, database: Database) -> TableCheck:
     """Return what a table's data are like.
 
-    Raises: DataFault if they cannot be read to their end.
+    Raises:
+        DataFault: If they cannot be read to their end.
     """
     source = file.source
     reason = partial(why, file.path, table)
@@ -82,7 +83,8 @@ def checked(table: Table, catalog: Catalog, file: File, layers: Layers, database
 def unfit_columns(table: Table, file: File, database: Database) -> list[str]:
     """Return the columns of a table that hold values which are not what the declared type says, in order.
 
-    Raises: DataFault if the data cannot be read to their end.
+    Raises:
+        DataFault: If the data cannot be read to their end.
     """
     source = file.source
     unfit = {column.name: _unfit(column, source.types[column.name]) for column in table.columns}

@@ -21,7 +21,10 @@ def is_limited(question: Question) -> bool:
 def by_unit(question: Question, keys: Sequence[str], measures: Sequence[str], rows: str) -> str:
     """Aggregate unit by unit and cell by cell, and add up what units add to a cell, clamped.
 
-    Args: keys, measures: items of a SELECT. rows: the FROM and WHERE clauses.
+    Args:
+        keys: Items of a SELECT.
+        measures: Items of a SELECT.
+        rows: The FROM and WHERE clauses.
     """
     unit, limit = unit_name(*question.tables), first_groups(question.selection)
     own = [_once(measure, i) or _mean(measure, i) for i, measure in enumerate(question.numbers)]

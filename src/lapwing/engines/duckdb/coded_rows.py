@@ -61,8 +61,10 @@ def _is_coded(key: Key, texts: Mapping[str, Declared]) -> bool:
 class CodedRows:
     """The rows of a table for a question that reads codes, and in how many passes they are put in order.
 
-    Args: rows: how many rows the table's file has. memory: the most memory the engine may use, in bytes. reads: whether
-        bounded numbers are looked at as they are read.
+    Args:
+        rows: How many rows the table's file has.
+        memory: The most memory the engine may use, in bytes.
+        reads: Whether bounded numbers are looked at as they are read.
     """
 
     table: Table

@@ -15,7 +15,8 @@ from lapwing.query.relations.public_rows import Combinations, JoinedRows, Listed
 def combinations(wanted: Combinations, located: Callable[[PublicTable], tuple[PublicTable, Location]]) -> str:
     """Return the query for combinations of values, which `constants` reads.
 
-    Args: located: says where a table is, and which bounds its numbers have.
+    Args:
+        located: Says where a table is, and which bounds its numbers have.
     """
     tables = {table.rows.table.name: located(table.rows.table) for table in wanted.tables}
     layers = [public_layer(*table) for table in tables.values()]

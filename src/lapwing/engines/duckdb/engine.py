@@ -150,7 +150,9 @@ class DuckDB:
     def build_index(self, table: Table) -> bool:
         """Write the index of a table, unless there is one; return whether it was written. The curator's act.
 
-        Raises: DataFault if the data cannot be read; Fault if the index cannot be written.
+        Raises:
+            DataFault: If the data cannot be read.
+            Fault: If the index cannot be written.
         """
         return self._index_work.ensure(table, self._lineage_digests(table))
 
@@ -209,8 +211,10 @@ class DuckDB:
     def _ask(self, indexes: Relations, question: Question, asker: Asker = ask) -> Iterator[Batch]:
         """Ask a question, in batches of units whose cells add up.
 
-        Args: indexes: of tables that are needed. If there is one of all that are, nothing is left to be bounded, and
-            all units are one batch. asker: how each batch is asked.
+        Args:
+            indexes: Of tables that are needed. If there is one of all that are, nothing is left to be bounded, and all
+                units are one batch.
+            asker: How each batch is asked.
         """
         names = ", ".join(table.name for table in question.tables)
         bounded = from_files(question.tables, indexes)
@@ -250,7 +254,8 @@ class DuckDB:
     def _gathered(self, question: Question, indexes: Relations, parts: list[Pass], batches: int, asker: Asker) -> Batch:
         """Gather the kept rows of several passes and ask them several queries.
 
-        Args: batches: how many batches like this there are.
+        Args:
+            batches: How many batches like this there are.
         """
         tables = from_files(question.tables, indexes)
         layers = self._layers(reads=reads(question.selection.relation))

@@ -35,7 +35,8 @@ SECONDS: Final = 600.0
 class DuckDBEvents:
     """Reads the events of one table that meet a question's condition.
 
-    Args: folder: that the table's source is relative to.
+    Args:
+        folder: That the table's source is relative to.
     """
 
     def __init__(self, table: Table, question: EventQuestion, folder: Path) -> None:

@@ -36,7 +36,8 @@ SECONDS: Final = 600.0
 class GraphFiles:
     """The files of one graph.
 
-    Args: catalog: of the graph's own tables (`Catalog.of_graph`).
+    Args:
+        catalog: Of the graph's own tables (`Catalog.of_graph`).
     """
 
     def __init__(self, graph: Graph, catalog: Catalog) -> None:
@@ -65,7 +66,8 @@ class GraphFiles:
     def check(self, *, unreadable: str | None) -> dict[str, str]:
         """Return the digest of the edge table, if its data can be accepted. The curator's act.
 
-        Raises: DataFault for values that are not of their type, too many rows, or a node of too many edges.
+        Raises:
+            DataFault: For values that are not of their type, too many rows, or a node of too many edges.
         """
         edges = self._catalog.tables[0]
         digest = self._engine.digest(edges)
@@ -169,7 +171,8 @@ def open_graph(graph: Graph, catalog: Catalog) -> GraphFiles:
 def edge_digests(catalog: Catalog, *, unreadable: str | None = None) -> dict[str, str]:
     """Return the digests of the edge tables that belong to a catalog's people, for a version that is to be accepted.
 
-    Raises: DataFault, as `GraphFiles.check`.
+    Raises:
+        DataFault: As `GraphFiles.check`.
     """
     digests: dict[str, str] = {}
     for graph in catalog.graphs:

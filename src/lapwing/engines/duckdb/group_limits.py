@@ -5,10 +5,11 @@ If what follows aggregates by the unit and by just these keys, a group is aggreg
 are aggregated first, and of the groups of each unit the first are kept: one row for each group takes part in the sort
 that ranks them, and not every row.
 
-Guarantee: the rows are the same, one by one. Groups are ranked by the same hash of the same values, printed by the same
-functions. `dense_rank` gives all rows of a group one place, as they agree in all that it orders by, and different
-groups different places, as the keys themselves are the last it orders by; among groups, each of which is there once,
-`row_number` gives the same places. Doubles are left alone: -0.0 and 0.0 are one group with two hashes.
+Guarantee:
+    The rows are the same, one by one. Groups are ranked by the same hash of the same values, printed by the same
+    functions. `dense_rank` gives all rows of a group one place, as they agree in all that it orders by, and different
+    groups different places, as the keys themselves are the last it orders by; among groups, each of which is there
+    once, `row_number` gives the same places. Doubles are left alone: -0.0 and 0.0 are one group with two hashes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,9 @@ def _conjuncts(condition: Expression) -> Iterator[Expression]:
 def aggregated(limit: FirstGroups, rows: str, unit: str, aggregates: Sequence[str]) -> str:
     """Return an item of FROM: the unit, the keys of a limit as key0 and so on, and aggregates of each group.
 
-    Args: rows: the FROM and WHERE clauses of the limit's source, with its keys. aggregates: items of a SELECT.
+    Args:
+        rows: The FROM and WHERE clauses of the limit's source, with its keys.
+        aggregates: Items of a SELECT.
     """
     keys = [f"key{place}" for place in range(len(limit.keys))]
     items = ", ".join([unit, *keys_as_columns(limit.keys), *aggregates])

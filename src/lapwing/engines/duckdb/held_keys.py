@@ -43,7 +43,8 @@ def ask_holders(
 def parts_in_memory(question: Question, rows: Callable[[Table], int], memory: int) -> list[Pass]:
     """Return parts of the units of which each is counted in the memory that there is.
 
-    Args: rows: returns how many rows a table's file has.
+    Args:
+        rows: Returns how many rows a table's file has.
     """
     most = question.selection.rows_per_unit
     pairs = min(rows(table) * max(1, -(-most // table.max_rows_per_unit)) for table in question.tables)
@@ -54,7 +55,9 @@ def parts_in_memory(question: Question, rows: Callable[[Table], int], memory: in
 def with_units(cells: Cells, held: Holders, place: int, others: int) -> Cells:
     """Put the numbers of units where they belong among the measures of a cell.
 
-    Args: place: of the units among the measures. others: how many measures a cell has besides.
+    Args:
+        place: Of the units among the measures.
+        others: How many measures a cell has besides.
     """
     pairs = zip(held.named(), held.units_at.tolist(), strict=True)
     if not others:

@@ -4,9 +4,10 @@ Theory of operation. Where several units share rows, a search computes the sum t
 them is chosen (`query.aggregates.truncation`). Then the question is asked at a threshold that is again one of these. So
 its exact integers are known, and need no second look at the rows.
 
-Guarantee: they are the same integers, as both come of the same function of the same rows: the sums are found only by
-the text of the selection, the keys, the measure with its threshold, and the digests of all data beneath. Nothing leaves
-but what `release` adds noise to, for a question whose charge is durable.
+Guarantee:
+    They are the same integers, as both come of the same function of the same rows: the sums are found only by the text
+    of the selection, the keys, the measure with its threshold, and the digests of all data beneath. Nothing leaves but
+    what `release` adds noise to, for a question whose charge is durable.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,11 @@ from lapwing.query.plan.plan import Question
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _Searched:
-    """A search and the rows of its cells: private data. Args: digests: of the data beneath."""
+    """A search and the rows of its cells: private data.
+
+    Args:
+        digests: Of the data beneath.
+    """
 
     question: Question
     digests: Mapping[str, str]
@@ -56,7 +61,9 @@ class HeldSums:
     ) -> list[Batch] | None:
         """Answer a search, or the question after it; None for any other.
 
-        Args: of_rows: asks of the rows; known: whether the data still have these digests.
+        Args:
+            of_rows: Asks of the rows.
+            known: Whether the data still have these digests.
         """
         if question.choosing:
             batches = list(of_rows(question))

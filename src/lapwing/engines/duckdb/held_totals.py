@@ -6,12 +6,14 @@ its rows by their magnitude, the question adds them up, clamped. So the first se
 what all searches of the question need of it (`PerUnit.whole`), as a table of the engine's database in memory. The other
 searches and the question read that table. It is dropped when the question was asked, or when other searches begin.
 
-Guarantee: every question gets the exact integers that it would get of the rows themselves. The table is the relation
-that its SQL names in any case, of the same engine, and it is found only by the text of its source and groups, which is
-its meaning, and by the digests of all data beneath; these are compared again after it was made, before it is held. That
-every row is of one unit and group, and sums of whole numbers are exact, makes the sums of its rows those of all rows.
-Nothing leaves but these integers, for questions whose charge is durable. The table is made for a charged search, from
-rows that this search may read. It has sums that other searches ask for, which may not be charged: they stay in it.
+Guarantee:
+    Every question gets the exact integers that it would get of the rows themselves. The table is the relation that its
+    SQL names in any case, of the same engine, and it is found only by the text of its source and groups, which is its
+    meaning, and by the digests of all data beneath; these are compared again after it was made, before it is held. That
+    every row is of one unit and group, and sums of whole numbers are exact, makes the sums of its rows those of all
+    rows. Nothing leaves but these integers, for questions whose charge is durable. The table is made for a charged
+    search, from rows that this search may read. It has sums that other searches ask for, which may not be charged: they
+    stay in it.
 
 What is not held, or not any more, is computed from the rows: so it makes a difference in time and in nothing else. The
 model of `query.work` counts every search and the question as if nothing were shared; so it never says too little.
@@ -56,7 +58,11 @@ class AsksRows(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """A table that holds a relation under its columns' names. Args: of: what it is, and of what data."""
+    """A table that holds a relation under its columns' names.
+
+    Args:
+        of: What it is, and of what data.
+    """
 
     table: str
     totals: PerUnit
@@ -90,7 +96,9 @@ class HeldTotals:
     ) -> list[Batch] | None:
         """Answer a search, or a question whose searches ran last; None for any other, and where nothing is held.
 
-        Args: of_rows: asks of the rows; known: whether the data still have these digests.
+        Args:
+            of_rows: Asks of the rows.
+            known: Whether the data still have these digests.
         """
         if question.units_of_row > 1:
             return self._sums.ask(question, digests, of_rows, known)

@@ -72,7 +72,9 @@ def path_of(source: Path, table: Table) -> Path:
 class Ingredient:
     """A table whose data kept rows are a function of.
 
-    Args: source: as a path-independent relation, so that data and index may move together. digest: of the data.
+    Args:
+        source: As a path-independent relation, so that data and index may move together.
+        digest: Of the data.
     """
 
     table: Table
@@ -83,7 +85,9 @@ class Ingredient:
 def identity_of(lineage: Sequence[Ingredient], keys: Sequence[Sequence[str]]) -> str:
     """Return the identity of the kept rows of a table.
 
-    Args: lineage: the table, its parent, and so on. keys: columns that were found to be unique among its rows.
+    Args:
+        lineage: The table, its parent, and so on.
+        keys: Columns that were found to be unique among its rows.
     """
     meaning = lineage[0].table.digest
     origins = [[origin.digest, kept_rows(origin.table, origin.source, True, WHOLE)] for origin in lineage]
@@ -119,7 +123,8 @@ class Stored:
     def relation(self, passed_on: Collection[str] = ()) -> str:
         """Return the relation to select from.
 
-        Args: passed_on: columns whose values are not looked at before they come out: they may stay as they are stored.
+        Args:
+            passed_on: Columns whose values are not looked at before they come out: they may stay as they are stored.
         """
         names = [identifier(name) for name in sorted(self.by_words.difference(passed_on))]
         texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
@@ -201,8 +206,12 @@ class Indexes:
     def build(self, database: Database, path: Path, identity: str, rows: IndexRows, still: Callable[[], bool]) -> bool:
         """Write an index; return whether it was written.
 
-        Args: still: whether the data are still those of the identity.
-        Raises: OSError or duckdb.Error if it cannot be written; nothing is left behind then.
+        Args:
+            still: Whether the data are still those of the identity.
+
+        Raises:
+            OSError: If it cannot be written; nothing is left behind then.
+            duckdb.Error: Likewise.
         """
         scratch.clear_stale(path.parent, BUILD_PREFIX)
         folder = scratch.fresh_at(path.parent / self._building)

@@ -39,7 +39,8 @@ class Identities:
     def of(self, table: Table, digests: Mapping[str, str], anywhere: Callable[[Table], Location]) -> str:
         """Return the identity that an index of these data must have, wherever they are.
 
-        Args: anywhere: returns a table's source as it would be in any folder.
+        Args:
+            anywhere: Returns a table's source as it would be in any folder.
         """
         mark = stamps.mark(table, digests)
         with self._lock:
@@ -80,7 +81,8 @@ class Indexing:
     def ensure(self, table: Table, digests: Mapping[str, str]) -> bool:
         """Write the index of a table, unless there is one; return whether it was written.
 
-        Raises: Fault if it cannot be written.
+        Raises:
+            Fault: If it cannot be written.
         """
         if self.sound(table, digests) is not None:
             return False
@@ -111,7 +113,9 @@ class Indexing:
     def build(self, table: Table, digests: Mapping[str, str]) -> bool:
         """Write the index of a table; return whether it was written.
 
-        Raises: OSError or duckdb.Error if it cannot be written; nothing is left behind then.
+        Raises:
+            OSError: If it cannot be written; nothing is left behind then.
+            duckdb.Error: Likewise.
         """
         sound = {above.name: self.sound(above, digests) for above in table.lineage[1:]}
         relations = {name: stored.relation() for name, stored in sound.items() if stored is not None}

@@ -42,7 +42,9 @@ def leaves(question: Question, measure: Distribution) -> str:
 def put_together(batches: Iterable[Rows], key: Callable[[tuple[Any, ...]], tuple[Constant, ...]]) -> Leaves:
     """Return the leaves of disjoint sets of units, cell by cell; a leaf that several sets have stays in pieces.
 
-    Args: batches: the rows of `leaves`. key: takes a row's cell from it, as answers hold it.
+    Args:
+        batches: The rows of `leaves`.
+        key: Takes a row's cell from it, as answers hold it.
     """
     packed: dict[tuple[Constant, ...], list[int]] = {}
     for rows in batches:

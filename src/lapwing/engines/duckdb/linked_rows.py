@@ -10,14 +10,15 @@ matches, each time with the unit of that row. Even then the rows of a unit follo
 from the linked table, which is held fixed, and they are bounded like any others: no unit affects what is kept of
 another.
 
-Guarantee: what exists is E(D) = ⋃ E(D_u) over the units u, where D_u is what belongs to u: its rows in the root, and in
-linked tables those whose keys lead to them. Premise, for the curator to vouch for: keys are unique among the parent's
-rows. Proof, by induction along the links: it holds in the root, where each unit is bounded by itself. A row of the
-child meets at most one row of the parent, hence one of at most one E(D_u), and whether it does depends on the row and
-that E(D_u); which K are kept depends on those of u. ∎ So to remove a unit from the root is to remove it everywhere,
-whether its rows in linked tables are removed with it or are left there. If the premise is broken, a row exists once for
-every row of the parent that it meets. Then E(D) still falls into units when the linked tables are held fixed: what such
-a row says is hidden less well, of several units.
+Guarantee:
+    What exists is E(D) = ⋃ E(D_u) over the units u, where D_u is what belongs to u: its rows in the root, and in linked
+    tables those whose keys lead to them. Premise, for the curator to vouch for: keys are unique among the parent's
+    rows. Proof, by induction along the links: it holds in the root, where each unit is bounded by itself. A row of the
+    child meets at most one row of the parent, hence one of at most one E(D_u), and whether it does depends on the row
+    and that E(D_u); which K are kept depends on those of u. ∎ So to remove a unit from the root is to remove it
+    everywhere, whether its rows in linked tables are removed with it or are left there. If the premise is broken, a row
+    exists once for every row of the parent that it meets. Then E(D) still falls into units when the linked tables are
+    held fixed: what such a row says is hidden less well, of several units.
 """
 
 from lapwing.catalog.model import Table
@@ -29,7 +30,9 @@ from lapwing.query.expressions.as_read import names_read
 def linked(table: Table, link: Link, rows: str, reads: bool) -> str:
     """Join the rows of a linked table to those of its parent that are kept, and take over their units.
 
-    Args: rows: the query for the table's own rows, cleaned; reads: whether they have bounded numbers as they are read.
+    Args:
+        rows: The query for the table's own rows, cleaned.
+        reads: Whether they have bounded numbers as they are read.
     """
     names = [*(column.name for column in table.columns), *(names_read(table).values() if reads else ())]
     shown = [f"theirs.{unit_name(link.parent)} AS {unit_name(table)}", *(f"ours.{identifier(name)}" for name in names)]

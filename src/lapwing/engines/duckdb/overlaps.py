@@ -18,7 +18,8 @@ def shared(question: Question, totals: Sequence[str]) -> str:
     Its rows are sets of units, in any order of their places: the keys, the units, and for each weight what the rows of
     these units add, up to more than any level allows.
 
-    Args: totals: the aggregates of `truncated_rows.weights`.
+    Args:
+        totals: The aggregates of `truncated_rows.weights`.
     """
     keys = keys_as_columns(question.keys)
     units = [f"{name} AS unit{i}" for i, name in enumerate(unit_names(question.selection.relation))]
@@ -32,7 +33,9 @@ def ask_shared(
 ) -> Rows:
     """Return the cells of rows that several units share: truncated sums.
 
-    Args: layers: the common table expressions that the question reads. measured: prints a measure.
+    Args:
+        layers: The common table expressions that the question reads.
+        measured: Prints a measure.
     """
     totals = [measured(measure, "") for measure in weights(question)]
     return list(truncated(question, columns(f"{layers} {shared(question, totals)}", taken)))

@@ -13,7 +13,9 @@ from lapwing.engines.duckdb.literals import constant, identifier, unit_name, who
 def own_part(table: Table, column: Declared, rows: str) -> str:
     """Select the rows of each unit's own part; where rows are the units, those that are of a part.
 
-    Args: column: the one that says of which part a row is. rows: the query for all rows, cleaned.
+    Args:
+        column: The one that says of which part a row is.
+        rows: The query for all rows, cleaned.
     """
     name = identifier(column.name)
     listed = [_listed(column, value) for value in column.values or ()]

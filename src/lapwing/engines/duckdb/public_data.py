@@ -73,13 +73,15 @@ class _Read:
 class PublicData:
     """The facts of a catalog's public tables; see `relations.public_rows.PublicFacts`. Safe to share between threads.
 
-    Args: memory: the most memory that a fact may take, in bytes.
+    Args:
+        memory: The most memory that a fact may take, in bytes.
         threads: 0 for one a core.
-        contents: digests of tables that say what they hold, whatever their files are.
-        let_go: ends the use of the files.
+        contents: Digests of tables that say what they hold, whatever their files are.
+        let_go: Ends the use of the files.
 
-    Raises: DataFault, from every method, if a file is missing, unreadable, without a declared column, protected by
-        another name, or not what it was when it was first read.
+    Raises:
+        DataFault: From every method, if a file is missing, unreadable, without a declared column, protected by another
+            name, or not what it was when it was first read.
     """
 
     def __init__(

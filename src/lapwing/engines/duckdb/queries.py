@@ -133,7 +133,8 @@ def ask(
 
     Args:
         rows: the common table expressions that the question reads, of all these units or a part of them.
-        fetch, columns: run a query.
+        fetch: run a query.
+        columns: As `fetch`.
         parts: into what parts the units are divided to be seen which keys each holds; that is done in memory.
         last_layer: in the place of `answer`, with the same integers.
     """

@@ -10,7 +10,9 @@ from lapwing.query.plan.plan import Question
 def by_set(question: Question, ask: Callable[[Question], str], names: Sequence[str]) -> str:
     """Ask for every grouping set by itself; the keys that a set does not have are NULL in its cells.
 
-    Args: ask: returns the query of one set. names: what its columns after the keys are called.
+    Args:
+        ask: Returns the query of one set.
+        names: What its columns after the keys are called.
     """
     selects = []
     for part in question.parts:

@@ -25,8 +25,9 @@ _ELEMENT: Final = "file_name, name, num_children, type, type_length, converted_t
 def described(path: Path, table: Table, database: Database, catalog: Catalog) -> tuple[File, Location]:
     """Return a table's file, and what it would be as a source anywhere else.
 
-    Raises: DataFault if it cannot be read, has not the columns that are declared, or identifiers of a type that does
-        not tell them apart.
+    Raises:
+        DataFault: If it cannot be read, has not the columns that are declared, or identifiers of a type that does not
+            tell them apart.
     """
     unit = [] if table.unit_is_row or table.link is not None else [table.unit_column]
     with readable(path, table):
@@ -46,8 +47,11 @@ def located(
 ) -> tuple[int, Location, Location]:
     """Return how many rows a source has (to plan passes, never shown), and how it is read here and anywhere else.
 
-    Args: further: columns that are needed and not declared.
-    Raises: DataFault if not all files have the same columns, or not those that are declared.
+    Args:
+        *further: Columns that are needed and not declared.
+
+    Raises:
+        DataFault: If not all files have the same columns, or not those that are declared.
     """
     rows, names, keys = _metadata(path, database, table, further)
     files = text_reading.copies(path, table.text, database.scratch) if is_text(path) else files_of(path)
@@ -97,7 +101,8 @@ def columns(
 ) -> Location:
     """Return a relation with the engine's types of a table's declared columns, and of further ones.
 
-    Raises: DataFault if one is missing, or there several times but for case.
+    Raises:
+        DataFault: If one is missing, or there several times but for case.
     """
     described = connection.cursor().execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     types = {str(name).casefold(): str(kind) for name, kind, *_ in described}

@@ -25,7 +25,9 @@ _UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIterat
 class Stamp:
     """What changes when one of the files of a source is written: it stands in for the digest while it stays the same.
 
-    Args: size: in bytes, of all together. files: their paths, and what the system says of each.
+    Args:
+        size: In bytes, of all together.
+        files: Their paths, and what the system says of each.
     """
 
     size: int

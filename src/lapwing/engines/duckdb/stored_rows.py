@@ -29,8 +29,9 @@ from lapwing.machine import progress
 def stored(table: Table, relation: str, part: Pass = WHOLE, within: Pass = WHOLE) -> str:
     """Return the layer of a table (`cleaned.layer`) where a relation holds the rows that `kept_rows` selects.
 
-    Args: part: the units that `layer` takes. within: of these, a part that is divided otherwise, so that either can be
-        divided by the other.
+    Args:
+        part: The units that `layer` takes.
+        within: Of these, a part that is divided otherwise, so that either can be divided by the other.
     """
     unit = unit_name(table)
     conditions = [condition for condition in (of_part([unit], part), of_part([unit, "'stored'"], within)) if condition]
@@ -54,8 +55,10 @@ def kept_rows(
 ) -> str:
     """Return a query whose rows are those of `kept`, a unit's beside each other.
 
-    Args: parents: the layers beneath that of a linked table, of the same part. types: in which columns are wanted.
-        without: columns that are left out.
+    Args:
+        parents: The layers beneath that of a linked table, of the same part.
+        types: In which columns are wanted.
+        without: Columns that are left out.
     """
     order = "" if table.unit_is_row else f" ORDER BY {unit_name(table)}"
     kinds = {identifier(name): kind for name, kind in (types or {}).items()}
@@ -71,7 +74,8 @@ def kept_rows(
 class Layers:
     """Common table expressions over files as they are described when they are asked for.
 
-    Args: reads: whether they have bounded numbers as they are read, too.
+    Args:
+        reads: Whether they have bounded numbers as they are read, too.
     """
 
     source: Callable[[Table], Location]
@@ -112,7 +116,9 @@ def gathered(
 
     A linked table's rows of a pass are taken from those of its parent, which were gathered just before.
 
-    Args: tables: parents first. relations: of the tables whose rows are stored already; they are returned too.
+    Args:
+        tables: Parents first.
+        relations: Of the tables whose rows are stored already; they are returned too.
     """
     all_relations = {**relations, **{table.name: f"temp.kept_{i}" for i, table in enumerate(tables)}}
     try:

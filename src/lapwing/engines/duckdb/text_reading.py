@@ -37,7 +37,8 @@ def metadata(
 ) -> tuple[int, list[str]]:
     """Return the most rows that text files may have, and the names of their columns: of JSON lines, those declared.
 
-    Raises: DataFault if the first lines of the files differ.
+    Raises:
+        DataFault: If the first lines of the files differ.
     """
     files = files_of(path)
     if is_json(path):
@@ -63,7 +64,8 @@ def differ(table: Table | PublicTable) -> DataFault:
 def folder_keys(path: Path, table: Table | PublicTable) -> tuple[str, ...]:
     """Return the columns that the names of folders hold.
 
-    Raises: DataFault if they cannot be told.
+    Raises:
+        DataFault: If they cannot be told.
     """
     try:
         return partition_keys(path)
@@ -91,7 +93,10 @@ def copies(path: Path, declared: TextFormat | None, folder: Path) -> tuple[Path,
     The engine reads UTF-8, and lines that all end alike. A copy holds the same fields of the same rows, so that what is
     read depends on each line alone, whether there was a copy or not.
 
-    Raises: OSError or UnicodeError. DataFault if one is written meanwhile: the copy would be of neither version.
+    Raises:
+        OSError: If the system refuses.
+        UnicodeError: If it fails.
+        DataFault: If one is written meanwhile: the copy would be of neither version.
     """
     files, into = files_of(path), folder / uuid4().hex
     written = [format_of(file, declared) for file in files]

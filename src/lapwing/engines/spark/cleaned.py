@@ -7,14 +7,15 @@ cleaned  every declared column, value by value, as `engines.duckdb.cleaned` has 
 kept     at most K rows of each unit, the first by `xxhash64` of the table's name, the unit, and the row's values, ties
          broken by the values themselves.
 
-Guarantee: which rows of a unit are kept, as a bag of values, is a function of that unit's own rows.
-Proof. A row's place is its number, within the rows of its unit, in an order by h(row), v₁, …, vₘ, where v₁ … vₘ are all
-its values and h is a function of them: a fixed hash, with no seed of a session, a partition or a position in it. Only
-rows that are equal in every vᵢ are not ordered by this, and these are interchangeable: whichever of them come first,
-the bag of the first K rows is the same. The unit's other rows are all that takes part, as PARTITION BY is the unit. ∎
-Nothing here is random, and no row number, partition number, file name or arrival order is read. So a task that is run
-again, on this executor or another, or twice at a time, makes the same rows up to the order of equal ones; and Spark
-takes one result of every partition of a stage, whichever attempt came first.
+Guarantee:
+    Which rows of a unit are kept, as a bag of values, is a function of that unit's own rows. Proof. A row's place is
+    its number, within the rows of its unit, in an order by h(row), v₁, …, vₘ, where v₁ … vₘ are all its values and h is
+    a function of them: a fixed hash, with no seed of a session, a partition or a position in it. Only rows that are
+    equal in every vᵢ are not ordered by this, and these are interchangeable: whichever of them come first, the bag of
+    the first K rows is the same. The unit's other rows are all that takes part, as PARTITION BY is the unit. ∎ Nothing
+    here is random, and no row number, partition number, file name or arrival order is read. So a task that is run
+    again, on this executor or another, or twice at a time, makes the same rows up to the order of equal ones; and Spark
+    takes one result of every partition of a stage, whichever attempt came first.
 
 The hash of several fields is a chain: the hash of each is the seed of the next, and that of a text takes in its length.
 NULL leaves the seed as it is, so that whether a value is NULL is hashed beside it. That is for an even choice alone: if
@@ -92,7 +93,9 @@ def layer(table: Table, source: str, types: Mapping[str, str], reads: bool) -> s
 
     That of a linked table stands on its parent's, which comes before it.
 
-    Args: source: a relation. reads: whether it has bounded numbers as they are read, too.
+    Args:
+        source: A relation.
+        reads: Whether it has bounded numbers as they are read, too.
     """
     return f"{kept_name(table)} AS ({rows_of(table, source, types, reads)})"
 
@@ -313,7 +316,9 @@ def _clean_temporal(column: Declared, value: str) -> str:
 def kept(table: Table, rows: str, values: Sequence[str], read: Sequence[str]) -> str:
     """Keep the first rows of each unit, in the order that the module proves.
 
-    Args: values: all of a row's; read: what bounded ones are as they are read, which orders rows that agree in these.
+    Args:
+        values: All of a row's.
+        read: What bounded ones are as they are read, which orders rows that agree in these.
     """
     unit, place = unit_name(table), free_name("place", table)
     order = ", ".join([hashed(table, unit, values), *values, *read])

@@ -95,7 +95,9 @@ class Cluster:
     def open(self) -> None:
         """Start the application, or join the one that there is.
 
-        Raises: CatalogError if Spark is not installed; Fault if it does not start.
+        Raises:
+            CatalogError: If Spark is not installed.
+            Fault: If it does not start.
         """
         with self._opening:
             if self._session is None:
@@ -122,7 +124,11 @@ class Cluster:
         return self._run(lambda session: session.sql(query).toArrow())
 
     def read(self, paths: Sequence[str], schema: str) -> str:
-        """Return the name of a view of Parquet files; no row is read. Args: schema: columns and types, as DDL."""
+        """Return the name of a view of Parquet files; no row is read.
+
+        Args:
+            schema: Columns and types, as DDL.
+        """
         return self._run(lambda session: self._view(session.read.schema(schema).parquet(*paths)))
 
     def load(self, table: "pa.Table") -> str:

@@ -31,7 +31,8 @@ _OPTIONS: Final = ("use_ssl", "user_id", "user_agent")
 def require_address(address: str) -> None:
     """Refuse an address that holds a secret, or over which exact integers would travel in the clear.
 
-    Raises: CatalogError.
+    Raises:
+        CatalogError: If the catalog says what cannot be meant.
     """
     place, _, given = address.removeprefix(ADDRESS).partition("/;")
     options = dict(option.partition("=")[::2] for option in given.split(";") if option)
@@ -60,7 +61,9 @@ def require_address(address: str) -> None:
 def opened(address: str) -> Any:
     """Return a new session of a server, whose settings are Lapwing's.
 
-    Raises: CatalogError if its client is not installed; Fault if there is no server, or one that must not be asked.
+    Raises:
+        CatalogError: If its client is not installed.
+        Fault: If there is no server, or one that must not be asked.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are about pandas, which is not used

@@ -52,7 +52,9 @@ class Spark:
         catalog: its tables' sources are paths that this process and all executors see alike.
         public: where its public tables are; questions that join them fail without.
         seconds: the longest that a query may take. further: settings of the Spark application.
-    Raises: CatalogError if the catalog says what Spark does not do.
+
+    Raises:
+        CatalogError: If the catalog says what Spark does not do.
     """
 
     def __init__(

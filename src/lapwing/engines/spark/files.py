@@ -44,8 +44,11 @@ _PHYSICAL: Final = {"BOOLEAN": "BOOLEAN", "INT32": "INT", "INT64": "BIGINT", "FL
 class Files:
     """The files of a table.
 
-    Args: paths: absolute. rows: of all together, by their footers. types: of the columns that are needed, as Spark
-        reads them. digest: of the version that they are.
+    Args:
+        paths: Absolute.
+        rows: Of all together, by their footers.
+        types: Of the columns that are needed, as Spark reads them.
+        digest: Of the version that they are.
     """
 
     stamp: Stamp
@@ -65,7 +68,8 @@ class _Footer:
 def stamp_of(listing: Listing, table: Table) -> Stamp:
     """Return the stamp of a table's files.
 
-    Raises: DataFault if there are none, or one is missing.
+    Raises:
+        DataFault: If there are none, or one is missing.
     """
     try:
         return Stamp.of({file: file.stat() for file in _some(listing, table)})
@@ -76,8 +80,9 @@ def stamp_of(listing: Listing, table: Table) -> Stamp:
 def described(listing: Listing, table: Table) -> Files:
     """Return what the files of a table are.
 
-    Raises: DataFault if they are missing, are not Parquet, or have not the declared columns, in types that Spark reads
-        as they are declared; or not all the same types of these.
+    Raises:
+        DataFault: If they are missing, are not Parquet, or have not the declared columns, in types that Spark reads as
+            they are declared; or not all the same types of these.
     """
     stamp, files = stamp_of(listing, table), listing.files
     with ThreadPoolExecutor(_READERS) as pool:

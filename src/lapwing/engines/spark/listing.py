@@ -32,9 +32,13 @@ class Listing:
 
 
 def listed(table: Table, folder: Path) -> Listing:
-    """Return the files of a table. Args: folder: where relative paths start from.
+    """Return the files of a table.
 
-    Raises: DataFault if a Delta or Iceberg table cannot be opened, is more than its files, or is not on a file system.
+    Args:
+        folder: Where relative paths start from.
+
+    Raises:
+        DataFault: If a Delta or Iceberg table cannot be opened, is more than its files, or is not on a file system.
     """
     if not table.source.startswith(LAKES):
         source = folder / table.source

@@ -32,7 +32,13 @@ Rows = list[tuple[Any, ...]]
 
 
 def run(question: Question, layers: str, rows: Callable[[str], Rows], columns: "Callable[[str], pa.Table]") -> Exact:
-    """Ask a question. Args: layers: the common table expressions that it reads; rows, columns: run a query."""
+    """Ask a question.
+
+    Args:
+        layers: The common table expressions that it reads.
+        rows: Run a query.
+        columns: Run a query.
+    """
     head = f"WITH {layers} "
     known = bool(question.private_keys) and question.private_keys == question.keys
     counted = tuple(m for m in question.numbers if not (known and m == CountUnits()))

@@ -25,7 +25,11 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used. Raises: InvalidParameter without the extra `deep`."""
+    """Import a public name when it is first used.
+
+    Raises:
+        InvalidParameter: Without the extra `deep`.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'lapwing.learn.deep' has no attribute {name!r}")
     try:

@@ -32,9 +32,10 @@ path the squares of all moves add up to Δ² at most: this is (Δ/deviation)-GDP
 A schedule in which units come earlier again, or other steps of theirs than these, would cost more: `spacing` is what
 they must keep. Amplification by chance there is none.
 
-Source: Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (buffers); McMahan, Xu and Zhang 2024 (training with
-them); Choquette-Choo, McMahan, Rush and Thakurta 2023 (units that come several times); Denisov, McMahan, Rush, Smith
-and Thakurta 2022 (gradients that depend on what was released).
+Source:
+    Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (buffers); McMahan, Xu and Zhang 2024 (training with them);
+    Choquette-Choo, McMahan, Rush and Thakurta 2023 (units that come several times); Denisov, McMahan, Rush, Smith and
+    Thakurta 2022 (gradients that depend on what was released).
 """
 
 from dataclasses import dataclass, field
@@ -66,7 +67,9 @@ _WIDEST_NOISE: Final = 1 << 50
 class Buffers:
     """The matrix C, of any number of steps: public.
 
-    Args: thetas, omegas: one of each for a buffer, in parts of 1/UNIT.
+    Args:
+        thetas: One of each for a buffer, in parts of 1/UNIT.
+        omegas: One of each for a buffer, in parts of 1/UNIT.
     """
 
     thetas: tuple[int, ...]
@@ -115,8 +118,10 @@ class Buffers:
 class BufferedNoise:
     """Adds noise to the sums of steps, one after the other.
 
-    Args: fraction_bits: the digits of y after the point; limit: what entries of sums are kept within; noise: on y, in
-        units of 2^−fraction_bits.
+    Args:
+        fraction_bits: The digits of y after the point.
+        limit: What entries of sums are kept within.
+        noise: On y, in units of 2^−fraction_bits.
     """
 
     buffers: Buffers
@@ -132,8 +137,10 @@ class BufferedNoise:
     ) -> Self:
         """Return the noise of all steps.
 
-        Args: sigma: over what one unit moves y by, with gradients of at most `bound`; weights: entries of a sum; most:
-            about how many gradients a sum has at most, as a public figure: beyond it entries are cut.
+        Args:
+            sigma: Over what one unit moves y by, with gradients of at most `bound`.
+            weights: Entries of a sum.
+            most: About how many gradients a sum has at most, as a public figure: beyond it entries are cut.
         """
         exact, drift = buffers.moved(steps, spacing) * bound, buffers.drift(steps)
         roundings = square_root_up(Fraction(weights * steps)) * drift

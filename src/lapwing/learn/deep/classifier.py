@@ -6,9 +6,12 @@ draws a sample of units (`sampling`), adds up their clipped gradients in whole n
 (`correlated_noise`), and hands the sum, divided by the public size of a batch, to an optimizer, which sees nothing
 else. With `buffers` all steps are one Gaussian mechanism instead (`buffered_noise`), and its μ is charged.
 
-Guarantee: what was charged, for the catalog's neighbours. How large a Poisson batch was is private, and never shown;
-how long a step takes depends on it, as everything that reads rows in the process of whoever trains.
-Source: Abadi et al. 2016; Mironov, Talwar and Zhang 2019 (the sample); `privacy.dominating_gaussian` (the charge).
+Guarantee:
+    What was charged, for the catalog's neighbours. How large a Poisson batch was is private, and never shown; how long
+    a step takes depends on it, as everything that reads rows in the process of whoever trains.
+
+Source:
+    Abadi et al. 2016; Mironov, Talwar and Zhang 2019 (the sample); `privacy.dominating_gaussian` (the charge).
 """
 
 from collections.abc import Sequence
@@ -58,16 +61,25 @@ if TYPE_CHECKING:
 class NetworkClassifier:
     """A neural network that tells the classes of a column.
 
-    Guarantee: one (μ, δ), charged before a row is read, for the catalog's neighbours. It needs a gdp ledger with
-    `delta_keys`; with `buffers` one μ or ρ, in a gdp or zcdp ledger.
-    Args: network: `dense`, `convolutional` or one of one's own; people: about how many units there are, a public
-        figure; batch: how many of them a step takes, on average where units are added or removed, exactly where one
-        replaces another; steps: of the optimizer; clip: what a unit's gradient is shortened to, all her rows together;
-        bands: over how many steps noise is correlated, where units are added or removed: then each unit is in every
-        bands-th step at most. buffers: with how many numbers a weight noise is correlated over all steps, 0 to 5: then
-        each unit is in every (people/batch)-th step, rounded, without chance, and batch is a mean. optimizer: of optax;
-        None takes Adam, with a rate of learning of 0.01, and with `buffers` descent at a rate of 0.1 with a momentum of
-        0.9. scaler, categories: as `LinearRegression` has them.
+    Guarantee:
+        One (μ, δ), charged before a row is read, for the catalog's neighbours. It needs a gdp ledger with `delta_keys`;
+        with `buffers` one μ or ρ, in a gdp or zcdp ledger.
+
+    Args:
+        network: `dense`, `convolutional` or one of one's own.
+        people: About how many units there are, a public figure.
+        batch: How many of them a step takes, on average where units are added or removed, exactly where one replaces
+            another.
+        steps: Of the optimizer.
+        clip: What a unit's gradient is shortened to, all her rows together.
+        bands: Over how many steps noise is correlated, where units are added or removed: then each unit is in every
+            bands-th step at most.
+        buffers: With how many numbers a weight noise is correlated over all steps, 0 to 5: then each unit is in every
+            (people/batch)-th step, rounded, without chance, and batch is a mean.
+        optimizer: Of optax; None takes Adam, with a rate of learning of 0.01, and with `buffers` descent at a rate of
+            0.1 with a momentum of 0.9.
+        scaler: As `LinearRegression` has them.
+        categories: As `LinearRegression` has them.
     """
 
     people: int
@@ -102,10 +114,13 @@ class NetworkClassifier:
     ) -> Self:
         """Train on samples of all units; each call is charged.
 
-        Args: epsilon: as a question's; all steps together cost at most that. delta: of the ledger's `delta_keys`, which
-            samples need, and `buffers` do not.
-        Raises: as `Session.reserve` and, for what cannot be used, InvalidParameter; nothing is charged then.
-            EngineFault (charged).
+        Args:
+            epsilon: As a question's; all steps together cost at most that.
+            delta: Of the ledger's `delta_keys`, which samples need, and `buffers` do not.
+
+        Raises:
+            LapwingError: As `Session.reserve` and, for what cannot be used, InvalidParameter; nothing is charged then.
+            EngineFault: If the question fails after its charge. It is charged.
         """
         price, failure = session.price(epsilon), share(delta, "delta")
         self._require_price(price, failure)
@@ -151,7 +166,11 @@ class NetworkClassifier:
             )
 
     def _sample(self, steps: int, *, replaced: bool) -> PoissonSample | SubsetSample | CyclicSample:
-        """Return how steps take units. Raises: InvalidParameter."""
+        """Return how steps take units.
+
+        Raises:
+            InvalidParameter: If a value is not allowed.
+        """
         people = require_whole("people", self.people, most=MOST_UNITS)
         batch = require_whole("batch", self.batch, most=people)
         bands = require_whole("bands", self.bands, most=MOST_BANDS)
@@ -239,7 +258,11 @@ class _Course:
         noise: Noise,
         entropy: Entropy = SYSTEM,
     ) -> Weights | None:
-        """Return trained weights, or None whatever went wrong. Args: noise: of these steps, from the first on."""
+        """Return trained weights, or None whatever went wrong.
+
+        Args:
+            noise: Of these steps, from the first on.
+        """
         try:
             return self._followed(weights, units, places, slots, noise, entropy)
         except Exception:

@@ -6,9 +6,12 @@ triangular and Toeplitz with b coefficients, the first of the square root of the
 c_k = c_(k−1)·(1 − 1/(2k)). They are whole numbers of 1/UNIT here, rounded down, and stand for themselves: so Cx is
 made of integers, exactly, and x̂ follows from the integers that were released, in floating point.
 
-Guarantee: what one gradient of length at most C adds to y, all steps together, is at most C·`reach` long; the noise on
-y has a deviation of σ times that (`sampling` has the proof for all steps).
-Source: Kalinin and Lampert 2024 (the banded square root); Denisov et al. 2022 (adaptive streams).
+Guarantee:
+    What one gradient of length at most C adds to y, all steps together, is at most C·`reach` long; the noise on y has a
+    deviation of σ times that (`sampling` has the proof for all steps).
+
+Source:
+    Kalinin and Lampert 2024 (the banded square root); Denisov et al. 2022 (adaptive streams).
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +50,9 @@ def reach_of(coefficients: tuple[int, ...]) -> int:
 class CorrelatedNoise:
     """Adds noise to the sums of steps, one after the other.
 
-    Args: coefficients: of C, the first above 0; deviation: of the noise on x, if there were one coefficient.
+    Args:
+        coefficients: Of C, the first above 0.
+        deviation: Of the noise on x, if there were one coefficient.
     """
 
     coefficients: tuple[int, ...]

@@ -27,10 +27,11 @@ _AT_ONCE = 1 << 10
 class Network:
     """A network of one's own.
 
-    Args: start: makes weights, in float32, of a key for JAX's generator and how many features and classes there are;
-        scores: makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It is
-        given one row at a time, and is compiled by JAX: a function of these two alone, which calls nothing back, as
-        `jax.pure_callback` would.
+    Args:
+        start: Makes weights, in float32, of a key for JAX's generator and how many features and classes there are.
+        scores: Makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It is
+            given one row at a time, and is compiled by JAX: a function of these two alone, which calls nothing back, as
+            `jax.pure_callback` would.
     """
 
     start: Callable[[Array, int, int], Weights]
@@ -40,7 +41,8 @@ class Network:
 def dense(hidden: Sequence[int] = (32,)) -> Network:
     """Return a network of fully connected layers with tanh between, which keeps gradients short.
 
-    Args: hidden: how many units each hidden layer has, from 1 to 4096; none makes a linear model.
+    Args:
+        hidden: How many units each hidden layer has, from 1 to 4096; none makes a linear model.
     """
     sizes = [require_whole("a hidden layer", size, most=4096) for size in hidden]
 
@@ -57,8 +59,11 @@ def dense(hidden: Sequence[int] = (32,)) -> Network:
 def convolutional(height: int, width: int, channels: Sequence[int] = (16, 32), *, hidden: int = 32) -> Network:
     """Return a network for images, whose features are pixels row by row: 3 × 3 filters, each layer halved by averages.
 
-    Args: height, width: of the image, in pixels; channels: filters of each layer, from 1 to 512; hidden: units of the
-        fully connected layer behind them.
+    Args:
+        height: Of the image, in pixels.
+        width: Of the image, in pixels.
+        channels: Filters of each layer, from 1 to 512.
+        hidden: Units of the fully connected layer behind them.
     """
     require_whole("height", height, most=512)
     require_whole("width", width, most=512)
@@ -117,7 +122,8 @@ def _layer(key: Array, shape: tuple[int, ...], inputs: int) -> tuple[Array, Arra
 def begun(network: Network, key: Array, features: int, classes: int) -> Weights:
     """Return weights to start from, of a network that works: free of charge, and without any row.
 
-    Raises: InvalidParameter if it does not.
+    Raises:
+        InvalidParameter: If it does not.
     """
     weights = network.start(key, features, classes)
     leaves = jax.tree.leaves(weights)

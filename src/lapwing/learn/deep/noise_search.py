@@ -34,7 +34,8 @@ def noise_for(mu_squared: Fraction, delta: Fraction, steps: int, sample: Poisson
     The loss falls about as a power of σ, so that two figures say where to look for a third; the one that is returned
     was certified by `gaussian_above`, as the ledger certifies it again when it is charged.
 
-    Raises: InvalidParameter if none from 0.3 to 10,000 does.
+    Raises:
+        InvalidParameter: If none from 0.3 to 10,000 does.
     """
     known: dict[Fraction, float] = {}
 

@@ -106,7 +106,11 @@ class Sampling(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonSample:
-    """Each unit by a draw of its own. Args: parts: of RATE_PARTS, a unit's chance in a step of its group."""
+    """Each unit by a draw of its own.
+
+    Args:
+        parts: Of RATE_PARTS, a unit's chance in a step of its group.
+    """
 
     people: int
     parts: int
@@ -210,7 +214,9 @@ class SubsetSample:
 class CyclicSample:
     """Each unit in every `spacing`-th of so many steps, with noise that is correlated over all of them.
 
-    Args: buffers: numbers that correlate it; replaced: whether neighbours replace a unit.
+    Args:
+        buffers: Numbers that correlate it.
+        replaced: Whether neighbours replace a unit.
     """
 
     people: int

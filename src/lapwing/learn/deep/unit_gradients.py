@@ -8,10 +8,13 @@ length is at most BOUND is checked in integers, which are exact, and what fails 
 gradient that is not finite. So the floating point above decides how good a step is, and nothing about privacy. The sum
 is of int64 and exact, and does not depend on the order of units.
 
-Guarantee: the sums of two batches that differ by one unit are at most BOUND apart in L2. Noise is added to the sum by
-`RoundedGaussian`, whose guarantee is then that of Gaussian noise of σ·BOUND: an exact Gaussian mechanism on a Poisson
-sample, for units that are added or removed.
-Source: Abadi et al. 2016 (Deep Learning with Differential Privacy); the whole numbers are ours.
+Guarantee:
+    The sums of two batches that differ by one unit are at most BOUND apart in L2. Noise is added to the sum by
+    `RoundedGaussian`, whose guarantee is then that of Gaussian noise of σ·BOUND: an exact Gaussian mechanism on a
+    Poisson sample, for units that are added or removed.
+
+Source:
+    Abadi et al. 2016 (Deep Learning with Differential Privacy); the whole numbers are ours.
 """
 
 from dataclasses import dataclass
@@ -47,8 +50,10 @@ class Sums(Protocol):
 class Places:
     """Rows of units in arrays of one shape: private data.
 
-    Args: features: units × places × features, from −1 to 1; classes: units × places; weight: of a row in its unit's
-        mean, 0 where the unit has no such row.
+    Args:
+        features: Units × places × features, from −1 to 1.
+        classes: Units × places.
+        weight: Of a row in its unit's mean, 0 where the unit has no such row.
     """
 
     features: Array

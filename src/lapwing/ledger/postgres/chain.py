@@ -72,7 +72,8 @@ def begin(connection: Connection, patience: float) -> None:
 def commit(connection: Connection, name: str) -> None:
     """Commit, and insist that it was said to be done.
 
-    Raises: LedgerFault, which leaves open whether it was done, unless PostgreSQL said that it was and had no doubt.
+    Raises:
+        LedgerFault: Which leaves open whether it was done, unless PostgreSQL said that it was and had no doubt.
     """
     warnings: list[errors.Diagnostic] = []
     connection.add_notice_handler(warnings.append)
@@ -108,8 +109,11 @@ def is_begun(address: str, name: str, seconds: float) -> bool:
 class PostgresChain:
     """The durable chain of one ledger, for any number of threads, processes and hosts.
 
-    Args: address: of the database; name: of the ledger in it; host_file: what the mark of this host is named after;
-        patience: seconds to wait for other users, or for a server that restarts, before that is a fault.
+    Args:
+        address: Of the database.
+        name: Of the ledger in it.
+        host_file: What the mark of this host is named after.
+        patience: Seconds to wait for other users, or for a server that restarts, before that is a fault.
     """
 
     def __init__(self, address: str, name: str, host_file: Path, patience: float) -> None:

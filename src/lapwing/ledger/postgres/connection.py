@@ -56,7 +56,8 @@ def faults(name: str) -> Iterator[None]:
 def connect(address: str, name: str, seconds: float) -> Connection:
     """Open a connection whose transactions begin and end by our own words.
 
-    Raises: LedgerFault if the server does not sync what it commits.
+    Raises:
+        LedgerFault: If the server does not sync what it commits.
     """
     usual: dict[str, str | int] = {
         "application_name": "lapwing",

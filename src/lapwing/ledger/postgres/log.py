@@ -24,7 +24,8 @@ _ANSWERED: Final = (
 class PostgresLog:
     """The entries of a ledger.
 
-    Args: ledger: its name in the database.
+    Args:
+        ledger: Its name in the database.
     """
 
     def __init__(self, connection: Connection, ledger: str) -> None:

@@ -61,7 +61,10 @@ _FOUND: Final = "UPDATE lapwing.askers SET missed = NULL WHERE ledger = %s AND a
 class PostgresPresence:
     """The name under which an open ledger asks, and its lock.
 
-    Args: address: of the database; ledger: its name in it; seconds: to wait for a connection.
+    Args:
+        address: Of the database.
+        ledger: Its name in it.
+        seconds: To wait for a connection.
     """
 
     def __init__(self, address: str, ledger: str, seconds: float) -> None:

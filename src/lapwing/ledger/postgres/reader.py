@@ -21,8 +21,10 @@ from lapwing.ledger.postgres.log import PostgresLog
 class PostgresReader:
     """A connection that looks.
 
-    Args: address: of the database; name: of the ledger in it; patience: seconds to wait for other threads, or for the
-        server, before that is a fault.
+    Args:
+        address: Of the database.
+        name: Of the ledger in it.
+        patience: Seconds to wait for other threads, or for the server, before that is a fault.
     """
 
     def __init__(self, address: str, name: str, patience: float) -> None:

@@ -48,9 +48,17 @@ def restore(
 ) -> State:
     """Make a ledger in a database from the entries of a copy; return its state.
 
-    Args: address: of the database; name: of the ledger in it; host_file: what the mark of this host is named after;
-        registration: what the catalog says; declared: by the curator, None for nothing.
-    Raises: LedgerFault, CatalogMismatch; nothing is changed then, unless it says that nobody knows.
+    Args:
+        address: Of the database.
+        name: Of the ledger in it.
+        host_file: What the mark of this host is named after.
+        registration: What the catalog says.
+        declared: By the curator, None for nothing.
+
+    Raises:
+        LedgerFault: If the ledger cannot be trusted or written.
+        CatalogMismatch: If the catalog contradicts the ledger. nothing is changed then, unless it says that nobody
+            knows.
     """
     with faults(name):
         known = mark_of(host_file)

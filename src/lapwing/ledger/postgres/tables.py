@@ -33,7 +33,8 @@ UNION ALL SELECT 'not logged ' || relname FROM ours WHERE relpersistence <> 'p'
 def prepare(connection: Connection, name: str) -> None:
     """Make the tables, or extend them, as far as this Lapwing knows.
 
-    Raises: LedgerFault if they are newer, or other than Lapwing made.
+    Raises:
+        LedgerFault: If they are newer, or other than Lapwing made.
     """
     number, known = _number(connection), len(STEPS)
     for step in range(number, known):
@@ -49,7 +50,8 @@ def prepare(connection: Connection, name: str) -> None:
 def require(connection: Connection, name: str) -> None:
     """Refuse tables that could change what is written or read.
 
-    Raises: LedgerFault.
+    Raises:
+        LedgerFault: If the ledger cannot be trusted or written.
     """
     if described(connection) != _MADE:
         raise LedgerFault(f"The ledger {name} has other tables in PostgreSQL than Lapwing made. {RESTORE}")

@@ -119,7 +119,8 @@ class SqliteLog:
     def require_sound(self) -> None:
         """Check every page and index of the file.
 
-        Raises: LedgerFault if SQLite finds anything wrong.
+        Raises:
+            LedgerFault: If SQLite finds anything wrong.
         """
         if file.pragma(self._connection, "integrity_check") != "ok":
             raise LedgerFault(f"The ledger {self._name} is damaged. {RESTORE}")
@@ -135,7 +136,8 @@ class SqliteLog:
 class SqliteChain:
     """The durable chain of one ledger, for any number of threads and processes.
 
-    Args: patience: seconds to wait for other users before that is a fault.
+    Args:
+        patience: Seconds to wait for other users before that is a fault.
     """
 
     def __init__(self, path: Path, patience: float) -> None:

@@ -21,7 +21,8 @@ from lapwing.ledger.sqlite.chain import SqliteLog
 class SqliteReader:
     """A connection that looks.
 
-    Args: patience: seconds to wait for other threads before that is a fault.
+    Args:
+        patience: Seconds to wait for other threads before that is a fault.
     """
 
     def __init__(self, path: Path, patience: float) -> None:

@@ -41,7 +41,8 @@ RULES: Final[Mapping[str, AnyRule[int] | AnyRule[str]]] = RuleTable(
 class Values:
     """One of a list of texts, in order.
 
-    Raises: TaskRefused unless there are 2 to 100,000, all different.
+    Raises:
+        TaskRefused: Unless there are 2 to 100,000, all different.
     """
 
     kind: ClassVar[str] = "values"
@@ -89,9 +90,13 @@ class Number:
     The point above is taken with the probability that makes the point right on average. So nothing but the bounds
     changes a mean; and the law of a report is a mixture of those of two points, so no ratio grows.
 
-    Args: lower, upper: the bounds, with 6 decimal places and 12 digits before them at most. steps: of equal length from
-        one to the other, 1 to 1,000,000.
-    Raises: TaskRefused if bounds or steps are out of range.
+    Args:
+        lower: The bounds, with 6 decimal places and 12 digits before them at most.
+        upper: As `lower`.
+        steps: Of equal length from one to the other, 1 to 1,000,000.
+
+    Raises:
+        TaskRefused: If bounds or steps are out of range.
     """
 
     kind: ClassVar[str] = "number"
@@ -147,7 +152,8 @@ class Number:
 class Text:
     """Any text of at most so many bytes in UTF-8; it is taken in Unicode's form NFC.
 
-    Raises: TaskRefused unless most_bytes is from 1 to 1,000.
+    Raises:
+        TaskRefused: Unless most_bytes is from 1 to 1,000.
     """
 
     kind: ClassVar[str] = "text"

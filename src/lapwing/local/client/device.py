@@ -99,9 +99,12 @@ class Device:
 
     All of it together is (epsilon, delta)-DP for any two lives of its owner: the ε of all add up, and so do the δ.
 
-    Args: began: the day. limit, delta_limit: an ε and a δ that its owner does not want to exceed, or None. reported: by
-        the task's digest, since whoever writes tasks can find two that share the 128 bits of an id. summed: to secure
-        sums, by digest.
+    Args:
+        began: The day.
+        limit: An ε and a δ that its owner does not want to exceed, or None.
+        delta_limit: As `limit`.
+        reported: By the task's digest, since whoever writes tasks can find two that share the 128 bits of an id.
+        summed: To secure sums, by digest.
     """
 
     began: date
@@ -158,11 +161,17 @@ def period_of(task: Task, today: date) -> int:
 def report_from_device(path: str, task: Task, answer: Answer, read: Read, today: date) -> bytes | None:
     """Return the report of an answer once the file has it: what it costs, and what is to be kept. None if none is due.
 
-    Guarantee: as of `report_with_memory`. Whether the limit is reached depends on the numbers of reports alone, never
-        on answers: so the bound for answers that may change is compared with it.
-    Args: path: of the device's file, which is begun if there is none.
-    Raises: DeviceRefused if the file cannot be used. LimitReached if it would reveal too much. AnswerRefused as
-        `report`, and on a day on which the task is not open.
+    Guarantee:
+        As of `report_with_memory`. Whether the limit is reached depends on the numbers of reports alone, never on
+        answers: so the bound for answers that may change is compared with it.
+
+    Args:
+        path: Of the device's file, which is begun if there is none.
+
+    Raises:
+        DeviceRefused: If the file cannot be used.
+        LimitReached: If it would reveal too much.
+        AnswerRefused: As `report`, and on a day on which the task is not open.
     """
     if not task.opens <= today <= task.closes:
         raise AnswerRefused(f"The task is open from {task.opens} to {task.closes}; nothing was sent.")
@@ -180,7 +189,8 @@ def report_from_device(path: str, task: Task, answer: Answer, read: Read, today:
 def held_device(path: str, today: date) -> Iterator[tuple[Device, Callable[[Device], None]]]:
     """Hold a device's file, which is begun if there is none, and give what it says and how it is replaced.
 
-    Raises: DeviceRefused if the file cannot be used.
+    Raises:
+        DeviceRefused: If the file cannot be used.
     """
     with held(path, _content(Device(began=today))) as content:
         yield _read(content), lambda device: _write(path, device)
@@ -189,7 +199,8 @@ def held_device(path: str, today: date) -> Iterator[tuple[Device, Callable[[Devi
 def read_device(path: str) -> Device:
     """Read a device's file.
 
-    Raises: DeviceRefused if there is none, it is damaged, or others may read it.
+    Raises:
+        DeviceRefused: If there is none, it is damaged, or others may read it.
     """
     return _read(whole(path))
 
@@ -197,7 +208,8 @@ def read_device(path: str) -> Device:
 def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
     """Set the most that a device may reveal, or None for no limit; what has left stays said.
 
-    Raises: DeviceRefused if the file cannot be used, or the limit is none.
+    Raises:
+        DeviceRefused: If the file cannot be used, or the limit is none.
     """
     if limit is not None and not _LIMIT.fullmatch(plain(limit)):
         raise DeviceRefused(
@@ -212,7 +224,8 @@ def set_limit(path: str, limit: Decimal | None, today: date) -> Device:
 def set_delta_limit(path: str, limit: Decimal | None, today: date) -> Device:
     """Set the largest δ that all that a device reveals may have together, or None for none of its own.
 
-    Raises: DeviceRefused if the file cannot be used, or the limit is none.
+    Raises:
+        DeviceRefused: If the file cannot be used, or the limit is none.
     """
     if limit is not None and not _DELTA.fullmatch(plain(limit)):
         raise DeviceRefused(
@@ -250,9 +263,12 @@ def _check_limit(device: Device, before: Reported) -> None:
 def require_within(others: Device, more: Decimal | None, delta: Decimal = Decimal(0)) -> None:
     """Refuse what would exceed a device's limit of ε or of δ, beside what it has revealed.
 
-    Args: more: ε of what is to leave, None if there is no bound; delta: its δ. What has none is not refused for δ, as
-        it adds nothing.
-    Raises: LimitReached.
+    Args:
+        more: ε of what is to leave, None if there is no bound.
+        delta: Its δ. What has none is not refused for δ, as it adds nothing.
+
+    Raises:
+        LimitReached: The device would reveal more than its owner wants; nothing was sent.
     """
     most = others.most_delta
     if delta and most is not None and (together := _sum((others.delta(), delta))) > most:

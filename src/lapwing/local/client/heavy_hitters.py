@@ -111,7 +111,8 @@ def prefix(data: bytes, bits: int) -> bytes:
 def draw_prefix(parameters: Parameters, size: int, word: str, read: Read) -> list[int]:
     """Return a group, a hash function a, c, b, and a face: that of the prefix with the threshold's probability, or not.
 
-    Args: size: the most bytes of a word.
+    Args:
+        size: The most bytes of a word.
     """
     sizes, faces = prefix_sizes(parameters, size), parameters["range"]
     group = below(len(sizes), read)

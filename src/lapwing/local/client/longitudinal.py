@@ -20,8 +20,9 @@ histories is p/(1 − p) at most. That goes for the mixture over h and j too, wh
 the loss of all periods together. If there are more blocks than slots it is attained: by a history that changes in the
 blocks 1 … c, against one that changes in the blocks 2 … c + 1.
 
-Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta 2019, who spend half of ε on a bit; all of it is
-allowed.
+Source:
+    Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta 2019, who spend half of ε on a bit; all of it is
+    allowed.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,9 @@ def unchanged_ratio(first: Fraction, second: Fraction, count: int, reports: int)
     for x and y rises with b^(n_x) and falls with every other term, and n_x = T makes the one as large and the others as
     small as they can be. It is the ratio of one report for T = 1, and comes near a, which it never reaches.
 
-    Args: first, second: a and b, both above 1.
+    Args:
+        first: A and b, both above 1.
+        second: A and b, both above 1.
     """
     power = second**reports
     return (first * power + count - 1) / (power + first + count - 2)
@@ -84,7 +87,8 @@ def changing_ratio(first: Fraction, second: Fraction, count: int, reports: int) 
 def kept(memory: Memory, name: str, allowed: range) -> int | None:
     """Return a number that the device keeps, or None.
 
-    Raises: AnswerRefused if it cannot have been kept.
+    Raises:
+        AnswerRefused: If it cannot have been kept.
     """
     number = memory.get(name)
     if number is None:
@@ -143,8 +147,9 @@ def unchanged_bits_ratio(first: Chances, second: Chances, reports: int) -> Fract
     independent, so both ratios multiply. Where answers differ in more such pairs, it is this to the power of their
     number.
 
-    Args: first: the chances of a kept bit that is the answer's, and of one that is not. second: those of a reported bit
-        if the kept one is set, and if not.
+    Args:
+        first: The chances of a kept bit that is the answer's, and of one that is not.
+        second: Those of a reported bit if the kept one is set, and if not.
     """
 
     def likelier(ones: Fraction, zeros: Fraction) -> Fraction:
@@ -164,7 +169,10 @@ def changing_bits_ratio(
     such mixtures are within b = max(p₂/q₂, (1 − q₂)/(1 − p₂)), and bits are independent. So it is the ratio of one
     report times b^(bits·(T − 1)).
 
-    Args: bits: of a report. pairs: in how many pairs of bits two answers differ. most: bits times later reports.
+    Args:
+        bits: Of a report.
+        pairs: In how many pairs of bits two answers differ.
+        most: Bits times later reports.
     """
     if not reports:
         return Fraction(1)
@@ -189,7 +197,8 @@ def bits_again(bits: int, count: int, threshold_zero: int, threshold_one: int, r
 def kept_bits(digits: object, count: int, damaged: str = DAMAGED) -> int:
     """Return bits that the device keeps as digits.
 
-    Raises: AnswerRefused if they cannot have been kept.
+    Raises:
+        AnswerRefused: If they cannot have been kept.
     """
     length = 2 * -(-count // 8)
     if not isinstance(digits, str) or len(digits) != length or not set(digits) <= set("0123456789abcdef"):

@@ -24,7 +24,8 @@ class DeviceRefused(ValueError):
 def whole(path: str) -> bytes:
     """Return what is in a file.
 
-    Raises: DeviceRefused if there is none, or others may read it.
+    Raises:
+        DeviceRefused: If there is none, or others may read it.
     """
     try:
         with open(path, "rb") as file:

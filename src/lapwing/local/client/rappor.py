@@ -11,7 +11,8 @@ kept before the report is sent: one that is drawn again tells more than `ratio_a
 nothing, and compute it from a secret: `permanent_from_secret`. *Basic* RAPPOR has a bit for each value of a list, and
 no cohorts; *one-time* RAPPOR reports a permanent response as it is, and keeps nothing.
 
-Source: Erlingsson, Pihur and Korolova 2014; encoding and known answers of google/rappor, client/python and client/cpp.
+Source:
+    Erlingsson, Pihur and Korolova 2014; encoding and known answers of google/rappor, client/python and client/cpp.
 """
 
 import hashlib
@@ -60,11 +61,15 @@ def permanent_response(pattern: int, bits: int, threshold_flip: int, read: Read)
 def permanent_from_secret(pattern: int, bits: int, noisy: int, secret: bytes, prefix: bytes = b"") -> int:
     """Return the permanent response that the published clients compute, with f = noisy / 128.
 
-    Guarantee: none that holds for ever. It is as good as a random one while nobody can tell HMAC-SHA256 under this
-        secret from a random function: the secret must be 32 random bytes or more, kept on the device, and `prefix` must
-        be different for each question. Whoever learns the secret, at any later time, learns which bits were flipped.
-    Args: bits: 32 at most. noisy: f in 128ths. prefix: of the message: nothing in client/python, and a byte 1 with the
-        name of the metric in client/cpp.
+    Guarantee:
+        None that holds for ever. It is as good as a random one while nobody can tell HMAC-SHA256 under this secret from
+        a random function: the secret must be 32 random bytes or more, kept on the device, and `prefix` must be
+        different for each question. Whoever learns the secret, at any later time, learns which bits were flipped.
+
+    Args:
+        bits: 32 at most.
+        noisy: f in 128ths.
+        prefix: Of the message: nothing in client/python, and a byte 1 with the name of the metric in client/cpp.
     """
     message = prefix + pattern.to_bytes(4, "big")
     for bit, byte in enumerate(hmac.new(secret, message, "sha256").digest()[:bits]):

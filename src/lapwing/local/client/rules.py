@@ -89,10 +89,12 @@ Code = TypeVar("Code", int, str)
 class Rule(Generic[Code]):
     """One mechanism whose reports depend on the answer and on fresh randomness only.
 
-    Args: ranges: its parameters in order, with what they may be, given the size of what may be answered: the number of
-        values or points, or the most bytes of a text. ratio: the most by which a report can be likelier for one answer
-        than for another, exactly, given parameters and size. draw: what a report says, given parameters, size, answer
-        and randomness.
+    Args:
+        ranges: Its parameters in order, with what they may be, given the size of what may be answered: the number of
+            values or points, or the most bytes of a text.
+        ratio: The most by which a report can be likelier for one answer than for another, exactly, given parameters and
+            size.
+        draw: What a report says, given parameters, size, answer and randomness.
     """
 
     remembers: ClassVar[bool] = False
@@ -118,12 +120,16 @@ class Rule(Generic[Code]):
 class MemoryRule(Generic[Code]):
     """One mechanism whose reports depend on what the device kept, too.
 
-    Args: ranges, ratio: as of a `Rule`; ratio is that of any one report by itself. more: the ratios of all reports
-        together, by the name of the ε that a task states for each: `epsilon_unchanged`, `epsilon_all`. draw: also gets
-        the memory, empty at first, and the period's number, from 1; returns what the report says, or None if none is
-        due in this period, and the memory to keep. after: the ratio of so many reports together, for an answer that
-        never changes and for answers that may, given parameters, size and number; None for the latter if there is no
-        bound. Without it, `epsilon_all` holds after the first report.
+    Args:
+        ranges: As of a `Rule`; ratio is that of any one report by itself.
+        ratio: As of a `Rule`; ratio is that of any one report by itself.
+        more: The ratios of all reports together, by the name of the ε that a task states for each: `epsilon_unchanged`,
+            `epsilon_all`.
+        draw: Also gets the memory, empty at first, and the period's number, from 1; returns what the report says, or
+            None if none is due in this period, and the memory to keep.
+        after: The ratio of so many reports together, for an answer that never changes and for answers that may, given
+            parameters, size and number; None for the latter if there is no bound. Without it, `epsilon_all` holds after
+            the first report.
     """
 
     remembers: ClassVar[bool] = True
@@ -142,7 +148,8 @@ class MemoryRule(Generic[Code]):
     def together(self, parameters: Parameters, size: int, reports: int) -> tuple[Fraction, Fraction | None]:
         """Return the ratio of so many reports together: for an answer that never changes, and for any; None: no bound.
 
-        Raises: KeyError for a rule that says neither `after` nor `epsilon_all`.
+        Raises:
+            KeyError: For a rule that says neither `after` nor `epsilon_all`.
         """
         if not reports:
             return Fraction(1), Fraction(1)
@@ -159,7 +166,8 @@ AnyRule = Rule[Code] | MemoryRule[Code]
 class RuleTable(Mapping[str, AnyRule[Code]]):
     """Mechanisms by name. The file of one is read when it is first asked for: a coin needs no sketches.
 
-    Args: homes: for each name the file, and the table in it.
+    Args:
+        homes: For each name the file, and the table in it.
     """
 
     def __init__(self, homes: Mapping[str, str]) -> None:

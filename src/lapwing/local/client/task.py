@@ -30,8 +30,13 @@ Answer = str | Mapping[str, str]
 class Asked:
     """One question's allowed answers, and the mechanism that makes an answer noisy.
 
-    Args: answers: what may be answered. mechanism: the name of one for such answers. parameters: its integers, by name.
-    Raises: TaskRefused if the mechanism is not for such answers, or an integer is out of its range.
+    Args:
+        answers: What may be answered.
+        mechanism: The name of one for such answers.
+        parameters: Its integers, by name.
+
+    Raises:
+        TaskRefused: If the mechanism is not for such answers, or an integer is out of its range.
     """
 
     answers: Answers
@@ -91,10 +96,16 @@ class Attributes:
     of its parts, and its ratio the product of the attributes' ratios, attained by records that differ in all: their ε
     add up.
 
-    Args: each: the questions, with what is asked. mechanism: "one-attribute" or "all-attributes".
-    Raises: TaskRefused unless there are 2 to 100 questions, no two the same, for values or numbers, with mechanisms
-        that keep nothing.
-    Source: Wang et al. 2019, "Collecting and analyzing multidimensional data with local differential privacy".
+    Args:
+        each: The questions, with what is asked.
+        mechanism: "one-attribute" or "all-attributes".
+
+    Raises:
+        TaskRefused: Unless there are 2 to 100 questions, no two the same, for values or numbers, with mechanisms that
+            keep nothing.
+
+    Source:
+        Wang et al. 2019, "Collecting and analyzing multidimensional data with local differential privacy".
     """
 
     kind: ClassVar[str] = "attributes"
@@ -153,10 +164,16 @@ class Attributes:
 class Task:
     """What is asked, and exactly how an answer is made noisy; all of it is public.
 
-    Args: asked: what may be answered, and the mechanism. epsilons: every ε that applies, by name; "epsilon" is that of
-        one report. unit: whose answer is hidden. opens, closes: the days on which reports are taken. retention_days:
-        for how long after that they are kept.
-    Raises: TaskRefused if a part is out of its range, or an ε is not that of the thresholds.
+    Args:
+        asked: What may be answered, and the mechanism.
+        epsilons: Every ε that applies, by name; "epsilon" is that of one report.
+        unit: Whose answer is hidden.
+        opens: The days on which reports are taken.
+        closes: The days on which reports are taken.
+        retention_days: For how long after that they are kept.
+
+    Raises:
+        TaskRefused: If a part is out of its range, or an ε is not that of the thresholds.
     """
 
     question: str
@@ -263,11 +280,16 @@ def _check(task: Task) -> None:
 def report(task: Task, answer: Answer, read: Read) -> bytes:
     """Return the report of an answer, as the bytes that are sent: JSON on one line.
 
-    Guarantee: for any two answers of one respondent, each report is at most e^ε times as likely for one as for the
-        other, with the task's ε, if `read` gives independent uniform bytes. A second report costs as much again.
-    Args: answer: a text; for several questions each question with its answer. read: the source of randomness:
-        `os.urandom`, and nothing that a seed decides.
-    Raises: AnswerRefused if the task allows no such answer, or its mechanism needs a memory.
+    Guarantee:
+        For any two answers of one respondent, each report is at most e^ε times as likely for one as for the other, with
+        the task's ε, if `read` gives independent uniform bytes. A second report costs as much again.
+
+    Args:
+        answer: A text; for several questions each question with its answer.
+        read: The source of randomness: `os.urandom`, and nothing that a seed decides.
+
+    Raises:
+        AnswerRefused: If the task allows no such answer, or its mechanism needs a memory.
     """
     if task.asked.remembers:
         raise AnswerRefused(f"The mechanism {task.mechanism} needs the device's memory; nothing was sent.")
@@ -282,11 +304,16 @@ def report_with_memory(
 ) -> tuple[bytes | None, Memory]:
     """Return the report of an answer, None if none is due, and what the device has to keep for the next one.
 
-    Guarantee: as of `report`; the other ε of the task are of all reports together, if each memory is kept before its
-        report is sent, and no older one is used again. Who loses the memory begins anew, and what was said adds up.
-    Args: memory: what the last call for this task returned; empty for the first. period: the number of the period for
-        which the answer is, from 1, for mechanisms over time.
-    Raises: AnswerRefused if the task allows no such answer, or no such period.
+    Guarantee:
+        As of `report`; the other ε of the task are of all reports together, if each memory is kept before its report is
+        sent, and no older one is used again. Who loses the memory begins anew, and what was said adds up.
+
+    Args:
+        memory: What the last call for this task returned; empty for the first.
+        period: The number of the period for which the answer is, from 1, for mechanisms over time.
+
+    Raises:
+        AnswerRefused: If the task allows no such answer, or no such period.
     """
     identity = exactly(read, 16).hex()
     said, kept = task.asked.say(answer, read, memory, period)

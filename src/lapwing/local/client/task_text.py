@@ -38,7 +38,8 @@ _THREE_PARTS: Final = re.compile(r"\.[ \t]*+[A-Za-z0-9_\"-]++[ \t]*+\.")
 def read_task(text: str) -> Task:
     """Read a task, in TOML or JSON.
 
-    Raises: TaskRefused if it is not a task, has anything unknown in it, or states another ε than it has.
+    Raises:
+        TaskRefused: If it is not a task, has anything unknown in it, or states another ε than it has.
     """
     if len(text) > MOST_TASK:
         raise TaskRefused(f"A task has {MOST_TASK:,} characters at most.")

@@ -26,10 +26,16 @@ from lapwing.privacy.amounts import Number, probability
 class BinaryResponse(Mechanism):
     """Report 1 with one probability if the value is 1, and with a smaller one if it is 0.
 
-    Guarantee: PureDP(ln ratio) for one respondent's value, the ratio being the worse of both reports: yes/no for a 1,
-        (1 − no)/(1 − yes) for a 0. Two coins that rarely say yes tell more by one report than by the other.
-    Args: threshold_yes, threshold_no: 2^64 times the probability of a 1 if the value is 1, and if it is 0.
-    Source: Warner 1965; Greenberg et al. 1969 (the unrelated question, whose answer is the second coin).
+    Guarantee:
+        PureDP(ln ratio) for one respondent's value, the ratio being the worse of both reports: yes/no for a 1, (1 −
+        no)/(1 − yes) for a 0. Two coins that rarely say yes tell more by one report than by the other.
+
+    Args:
+        threshold_yes: 2^64 times the probability of a 1 if the value is 1, and if it is 0.
+        threshold_no: As `threshold_yes`.
+
+    Source:
+        Warner 1965; Greenberg et al. 1969 (the unrelated question, whose answer is the second coin).
     """
 
     name: ClassVar[str] = "binary"

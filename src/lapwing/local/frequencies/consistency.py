@@ -20,7 +20,8 @@ Shares = NDArray[np.float64]
 def on_simplex(raw: Shares) -> Shares:
     """Return the nearest point of the simplex: all shares less the same amount, and none below 0.
 
-    Source: Held, Wolfe and Crowder 1974; in local privacy "Norm-Sub" (Wang et al. 2020).
+    Source:
+        Held, Wolfe and Crowder 1974; in local privacy "Norm-Sub" (Wang et al. 2020).
     """
     falling = np.sort(raw)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, raw.size + 1)
@@ -45,7 +46,8 @@ def likeliest(mechanism: Randomizer, reports: Reports) -> Likeliest:
     log-likelihood ℓ is concave, with gradient n·g, so that no shares have more than ℓ(f) + n·(max g − 1): the search
     ends where that is little, and says how much it is.
 
-    Raises: InvalidParameter for no reports, or for too many different ones.
+    Raises:
+        InvalidParameter: For no reports, or for too many different ones.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports, so no shares are likelier than others.")

@@ -32,8 +32,13 @@ WHOM: Final = ("respondents", "population")
 class FrequencyEstimate:
     """What reports say about the share of each value.
 
-    Args: values: their names. mechanism: of the reports. reports: how many. supports: of each value. shared: for a
-        sketch, what its common functions add to the variance of a share f, divided by (1 − f)²; 0 otherwise.
+    Args:
+        values: Their names.
+        mechanism: Of the reports.
+        reports: How many.
+        supports: Of each value.
+        shared: For a sketch, what its common functions add to the variance of a share f, divided by (1 − f)²; 0
+            otherwise.
     """
 
     values: tuple[str, ...]
@@ -75,8 +80,11 @@ class FrequencyEstimate:
         too rare for that, the intervals are exact (`rare_counts`): they hold with the confidence or more. Forged
         reports are in none of them.
 
-        Args: together: all intervals hold at once with this confidence (Bonferroni), not each by itself.
-        Source: Wilson 1927.
+        Args:
+            together: All intervals hold at once with this confidence (Bonferroni), not each by itself.
+
+        Source:
+            Wilson 1927.
         """
         level = 1 - float(probability(confidence, "confidence"))
         tail = level / (len(self.values) if together else 1) / 2
@@ -200,7 +208,8 @@ class FrequencyEstimate:
 def estimate(mechanism: Randomizer, reports: Reports, values: tuple[str, ...] | None = None) -> FrequencyEstimate:
     """Return what reports say about the share of each value.
 
-    Raises: InvalidParameter for reports of another mechanism, or for no reports.
+    Raises:
+        InvalidParameter: For reports of another mechanism, or for no reports.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports to estimate from.")

@@ -38,10 +38,17 @@ class LocalHashing(Mechanism):
     values the residues mod P are independent and uniform, so hashes of different values meet with probability c = Σ
     (n_j/P)², n_j being how many residues are j mod g. That is 1/g but for g/(4P²) at most, and counted exactly.
 
-    Guarantee: PureDP(ln ratio) for one respondent's value, ratio = p·(g − 1)/(1 − p): the function is chosen without
-        looking at the value, and under each the rest is randomized response with g faces.
-    Args: categories: from 2. range: g, from 2 to 2^24. threshold: 2^64·p.
-    Source: Wang, Blocki, Li and Jha 2017; Carter and Wegman 1979 (the hash functions).
+    Guarantee:
+        PureDP(ln ratio) for one respondent's value, ratio = p·(g − 1)/(1 − p): the function is chosen without looking
+        at the value, and under each the rest is randomized response with g faces.
+
+    Args:
+        categories: From 2.
+        range: g, from 2 to 2^24.
+        threshold: 2^64·p.
+
+    Source:
+        Wang, Blocki, Li and Jha 2017; Carter and Wegman 1979 (the hash functions).
     """
 
     name: ClassVar[str] = "hashing"

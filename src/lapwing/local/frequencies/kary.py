@@ -25,9 +25,15 @@ _AT_ONCE = 1 << 16
 class KaryResponse(ValueReports):
     """Report the true value with probability p, else one of the others, each as likely.
 
-    Guarantee: PureDP(ln ratio) for one respondent's value, ratio = p·(k − 1)/(1 − p).
-    Args: categories: k, from 2. threshold: 2^64·p.
-    Source: Kairouz, Bonawitz and Ramage 2016.
+    Guarantee:
+        PureDP(ln ratio) for one respondent's value, ratio = p·(k − 1)/(1 − p).
+
+    Args:
+        categories: k, from 2.
+        threshold: 2^64·p.
+
+    Source:
+        Kairouz, Bonawitz and Ramage 2016.
     """
 
     name: ClassVar[str] = "k-ary"

@@ -82,7 +82,8 @@ class Randomizer(Mechanism, Protocol):
 def codes(values: IntArray, categories: int) -> NDArray[np.int64]:
     """Return codes as int64.
 
-    Raises: InvalidParameter if one is not among 0 … categories − 1; the message does not say which.
+    Raises:
+        InvalidParameter: If one is not among 0 … categories − 1; the message does not say which.
     """
     checked = integers(values, "The values")
     if checked.size and not 0 <= int(checked.min()) <= int(checked.max()) < categories:
@@ -93,7 +94,8 @@ def codes(values: IntArray, categories: int) -> NDArray[np.int64]:
 def informative(rates: Rates) -> None:
     """Refuse a mechanism whose reports say nothing, or mislead.
 
-    Raises: InvalidParameter unless p > q.
+    Raises:
+        InvalidParameter: Unless p > q.
     """
     if rates.p <= rates.q:
         raise InvalidParameter("A report must support the true value more often than another; raise the threshold.")
@@ -102,7 +104,8 @@ def informative(rates: Rates) -> None:
 def few(categories: int) -> range:
     """Return the codes of a mechanism whose transition matrix is asked for.
 
-    Raises: InvalidParameter if they are too many.
+    Raises:
+        InvalidParameter: If they are too many.
     """
     if categories > MOST_IN_A_MATRIX:
         raise InvalidParameter(f"A transition matrix is written out for {MOST_IN_A_MATRIX} values at most.")

@@ -8,7 +8,8 @@ population, supports are Bin(n, λ) with λ = q + f·(p − q), and the interval
 Laws are tables of floats over ten standard deviations on each side, scaled to add up to 1. They are off by 10⁻⁶ of
 themselves at most, and tails are compared as if they were larger by that and by 10⁻¹².
 
-Source: Clopper and Pearson 1934; Neyman 1937 for the inversion of tests.
+Source:
+    Clopper and Pearson 1934; Neyman 1937 for the inversion of tests.
 """
 
 from collections.abc import Callable

@@ -33,10 +33,17 @@ _PARTS = 256
 class SubsetSelection(Mechanism):
     """Report w values: with probability p the true one and w − 1 others, else w others, all sets as likely.
 
-    Guarantee: PureDP(ln ratio) for one respondent's value. A set S has probability p/C(k−1, w−1) for a value inside
-        and (1 − p)/C(k−1, w) for one outside, so ratio = p·(k − w)/((1 − p)·w).
-    Args: categories: k, from 2. size: w, below k. threshold: 2^64·p.
-    Source: Ye and Barg 2018; Wang et al. 2016.
+    Guarantee:
+        PureDP(ln ratio) for one respondent's value. A set S has probability p/C(k−1, w−1) for a value inside and (1 −
+        p)/C(k−1, w) for one outside, so ratio = p·(k − w)/((1 − p)·w).
+
+    Args:
+        categories: k, from 2.
+        size: w, below k.
+        threshold: 2^64·p.
+
+    Source:
+        Ye and Barg 2018; Wang et al. 2016.
     """
 
     name: ClassVar[str] = "subset"

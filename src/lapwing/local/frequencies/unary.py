@@ -19,10 +19,17 @@ from lapwing.privacy.amounts import Number
 class UnaryEncoding(BitReports):
     """Report a bit for each value: that of the true one is set with probability p, each other with q.
 
-    Guarantee: PureDP(ln ratio) for one respondent's value. Two values differ in two bits, and both tell, so ratio =
-        (p/q)·((1 − q)/(1 − p)): a bit of q alone would state half of it.
-    Args: categories: from 2. threshold_own, threshold_other: 2^64·p and 2^64·q.
-    Source: Erlingsson, Pihur and Korolova 2014 (symmetric); Wang, Blocki, Li and Jha 2017 (optimised).
+    Guarantee:
+        PureDP(ln ratio) for one respondent's value. Two values differ in two bits, and both tell, so ratio = (p/q)·((1
+        − q)/(1 − p)): a bit of q alone would state half of it.
+
+    Args:
+        categories: From 2.
+        threshold_own: 2^64·p and 2^64·q.
+        threshold_other: 2^64·p and 2^64·q.
+
+    Source:
+        Erlingsson, Pihur and Korolova 2014 (symmetric); Wang, Blocki, Li and Jha 2017 (optimised).
     """
 
     name: ClassVar[str] = "unary"

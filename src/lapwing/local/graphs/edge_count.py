@@ -26,11 +26,15 @@ MOST_PEOPLE = 100_000_000
 class EdgeCount:
     """Each person reports how many friends she has, with discrete Laplace noise of scale 1/report_epsilon.
 
-    Guarantee: `loss()` for one edge, present or absent. An edge moves the number of one list by 1, so that one report
-        loses report_epsilon. With lists="lower" each person counts the friends with a lower number than hers: an edge
-        is in the report of one of its ends. With lists="all" she counts all, and the edge is in the reports of both
-        ends, whose noise is independent: twice as much.
-    Args: people: how many there are, numbered from 0; who takes part is public. report_epsilon: of one report.
+    Guarantee:
+        `loss()` for one edge, present or absent. An edge moves the number of one list by 1, so that one report loses
+        report_epsilon. With lists="lower" each person counts the friends with a lower number than hers: an edge is in
+        the report of one of its ends. With lists="all" she counts all, and the edge is in the reports of both ends,
+        whose noise is independent: twice as much.
+
+    Args:
+        people: How many there are, numbered from 0; who takes part is public.
+        report_epsilon: Of one report.
     """
 
     people: int
@@ -60,7 +64,9 @@ class EdgeCount:
     def report(self, person: int, friends: Iterable[int], entropy: Entropy = SYSTEM) -> int:
         """Return what one person sends. Runs where the list is; it is sent nowhere else.
 
-        Args: person: her number; friends: the numbers of her friends.
+        Args:
+            person: Her number.
+            friends: The numbers of her friends.
         """
         counted = len(friends_counted(person, friends, self.people, self.lists))
         return int(self.noise.release(np.array([counted]), entropy)[0])
@@ -77,7 +83,11 @@ class EdgeCount:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeCountEstimate:
-    """What the reports say of the number of edges. Args: total: their sum."""
+    """What the reports say of the number of edges.
+
+    Args:
+        total: Their sum.
+    """
 
     protocol: EdgeCount
     total: int
@@ -108,7 +118,8 @@ def _reports_of_an_edge(lists: Lists) -> int:
 def friends_counted(person: int, friends: Iterable[int], people: int, lists: Lists) -> tuple[int, ...]:
     """Return the friends of whom a person reports, in the order of their numbers, each once.
 
-    Raises: InvalidParameter for a number that nobody has, and for her own.
+    Raises:
+        InvalidParameter: For a number that nobody has, and for her own.
     """
     whole_number(person, "person", least=0, most=people - 1)
     listed = sorted(set(friends))

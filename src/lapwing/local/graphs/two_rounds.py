@@ -22,8 +22,9 @@ is chosen by what others released.
 
 p is a multiple of 1/GRID, rounded up, so that GRID·(t − p·s) is an integer, and gets integer noise.
 
-Source: Imola, Murakami and Chaudhuri 2021 (Locally differentially private analysis of graph statistics), for the two
-rounds; the lists that are cut by rank, and the bound with friends in each other's place, are worked out here.
+Source:
+    Imola, Murakami and Chaudhuri 2021 (Locally differentially private analysis of graph statistics), for the two
+    rounds; the lists that are cut by rank, and the bound with friends in each other's place, are worked out here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +73,12 @@ class FirstReport:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyGraph:
-    """What is public after round one. Args: degrees: noisy numbers; rows: the noisy bits of each person, packed."""
+    """What is public after round one.
+
+    Args:
+        degrees: Noisy numbers.
+        rows: The noisy bits of each person, packed.
+    """
 
     degrees: tuple[int, ...]
     rows: tuple[NDArray[np.uint8], ...] = field(repr=False)
@@ -102,10 +108,15 @@ class RoundLoss:
 class TwoRoundTriangles:
     """Count edges and triangles where each person holds her own list.
 
-    Guarantee: `loss()` for one edge, present or absent, towards whoever sees all reports of both rounds. The friend at
-        its other end knows of it anyway. See the module.
-    Args: people: how many there are, numbered from 0; who takes part is public. degree_epsilon, bit_epsilon,
-        triangle_epsilon: of the number of friends, of each bit, and of the second report.
+    Guarantee:
+        `loss()` for one edge, present or absent, towards whoever sees all reports of both rounds. The friend at its
+        other end knows of it anyway. See the module.
+
+    Args:
+        people: How many there are, numbered from 0; who takes part is public.
+        degree_epsilon: Of the number of friends, of each bit, and of the second report.
+        bit_epsilon: As `degree_epsilon`.
+        triangle_epsilon: As `degree_epsilon`.
     """
 
     people: int
@@ -157,7 +168,12 @@ class TwoRoundTriangles:
     # ---- what a person's device does ---------------------------------------------------------------------------------
 
     def first_report(self, person: int, friends: Iterable[int], entropy: Entropy = SYSTEM) -> FirstReport:
-        """Return what one person sends in round one. Args: person: her number; friends: those of her friends."""
+        """Return what one person sends in round one.
+
+        Args:
+            person: Her number.
+            friends: Those of her friends.
+        """
         lower = friends_counted(person, friends, self.people, "lower")
         own = np.zeros(person, dtype=np.bool_)
         own[list(lower)] = True
@@ -183,7 +199,11 @@ class TwoRoundTriangles:
         return GRID * public.edges_among(counted) - self.turned * comb(len(counted), 2)
 
     def second_report(self, person: int, friends: Iterable[int], public: NoisyGraph, entropy: Entropy = SYSTEM) -> int:
-        """Return what one person sends in round two, in steps of 1/GRID. Args: public: what the collector published."""
+        """Return what one person sends in round two, in steps of 1/GRID.
+
+        Args:
+            public: What the collector published.
+        """
         most = self.most_friends(person, public)
         exact = self.exact_second(person, friends, public, most)
         if most < 2:  # no pairs: it is 0, whatever her list is
@@ -207,7 +227,11 @@ class TwoRoundTriangles:
         )
 
     def estimate(self, public: NoisyGraph, reports: Sequence[int]) -> "TrianglesEstimate":
-        """Return edges and triangles. Args: reports: the second ones, in the order of the people's numbers."""
+        """Return edges and triangles.
+
+        Args:
+            reports: The second ones, in the order of the people's numbers.
+        """
         if len(reports) != self.people:
             raise InvalidParameter(
                 f"There are {len(reports):,} reports of {self.people:,} people; there must be one each."
@@ -218,7 +242,11 @@ class TwoRoundTriangles:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrianglesEstimate:
-    """What both rounds say. Args: total: the sum of the second reports, in steps of 1/GRID."""
+    """What both rounds say.
+
+    Args:
+        total: The sum of the second reports, in steps of 1/GRID.
+    """
 
     protocol: TwoRoundTriangles
     public: NoisyGraph = field(repr=False)
@@ -241,7 +269,8 @@ class TrianglesEstimate:
         higher numbers two people both have for friends. Of that the collector knows that Σ c is at most the pairs of
         friends that people count; so Σ c² is at most that, times the largest c.
 
-        Args: common_at_most: the most friends that any two people have in common: a public guess.
+        Args:
+            common_at_most: The most friends that any two people have in common: a public guess.
         """
         whole_number(common_at_most, "common_at_most", least=1, most=self.protocol.people)
         protocol, pairs, variance = self.protocol, 0, 0.0
@@ -256,7 +285,8 @@ class TrianglesEstimate:
     def interval(self, confidence: Number = 0.95, *, common_at_most: int) -> tuple[float, float]:
         """Return the ends of an interval for the triangles, at least 0: right for many people, not certified.
 
-        Args: common_at_most: as of `standard_error`.
+        Args:
+            common_at_most: As of `standard_error`.
         """
         z = NormalDist().inv_cdf((1 + float(probability(confidence, "confidence"))) / 2)
         half = z * self.standard_error(common_at_most)

@@ -30,8 +30,9 @@ Functions = NDArray[np.uint64]
 def distinct_words(words: Sequence[str]) -> tuple[str, ...]:
     """Return candidates, none of which can be taken for another.
 
-    Raises: InvalidParameter for none, too many, the same twice, or two with the same point (as rare as 2^-62 a pair,
-        unless somebody looked for them).
+    Raises:
+        InvalidParameter: For none, too many, the same twice, or two with the same point (as rare as 2^-62 a pair,
+            unless somebody looked for them).
     """
     whole_number(len(words), "The number of words", least=1, most=MOST_WORDS)
     if len({as_bytes(word) for word in words}) != len(words):
@@ -88,7 +89,11 @@ def meeting(count: int) -> Fraction:
 class Numbered:
     """The functions of a sketch: each uniform, and two of them independent, over the draw of the seeds.
 
-    Args: count: how many. seed_x, seed_y, seed_shift: from 0 to below PRIME², public.
+    Args:
+        count: How many.
+        seed_x: From 0 to below PRIME², public.
+        seed_y: From 0 to below PRIME², public.
+        seed_shift: From 0 to below PRIME², public.
     """
 
     count: int

@@ -41,13 +41,21 @@ _MANY: Final = 1 << 16
 class PrefixExtending(Mechanism):
     """Report a group, and by local hashing the word's prefix of the length that the group is asked for.
 
-    Guarantee: PureDP(ln ratio) for one respondent's word, ratio = p·(g − 1)/(1 − p): group and hash function are drawn
-        without looking at the word, and under each the face is randomized response with g faces. Each person spends
-        the whole ε once; nothing is divided by the number of groups.
-    Args: most_bytes: of a word; longer ones are refused by the device. first, step: bits of the shortest prefix, and by
-        how many the next is longer. checking: how many groups of the same size are asked for the whole word only to
-        check what was found. range: g. threshold: 2^64·p.
-    Source: Wang, Li and Jha 2018 (PEM).
+    Guarantee:
+        PureDP(ln ratio) for one respondent's word, ratio = p·(g − 1)/(1 − p): group and hash function are drawn without
+        looking at the word, and under each the face is randomized response with g faces. Each person spends the whole ε
+        once; nothing is divided by the number of groups.
+
+    Args:
+        most_bytes: Of a word; longer ones are refused by the device.
+        first: Bits of the shortest prefix, and by how many the next is longer.
+        step: As `first`.
+        checking: How many groups of the same size are asked for the whole word only to check what was found.
+        range: g.
+        threshold: 2^64·p.
+
+    Source:
+        Wang, Li and Jha 2018 (PEM).
     """
 
     name: ClassVar[str] = "prefixes"
@@ -133,7 +141,8 @@ class PrefixExtending(Mechanism):
     def checked(self, reports: Reports) -> NDArray[np.int64]:
         """Return reports that are reports.
 
-        Raises: InvalidParameter if they are not.
+        Raises:
+            InvalidParameter: If they are not.
         """
         return checked_rows(reports, self._bounds, "a group, a, c, b and the face shown")
 

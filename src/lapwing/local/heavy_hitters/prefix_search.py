@@ -32,10 +32,13 @@ Possible = Callable[[bytes, bool], bool]
 class FoundWords:
     """Words that more respondents have than noise explains.
 
-    Args: words: those with most support first. estimate: of their shares, from other reports than those that found
-        them, unless there were none; None if there are no words. checked: whether there were. Without, shares are those
-        of the words that looked largest, and so too large on average; intervals then miss more often than they say.
-        tried: how many whole words were looked at.
+    Args:
+        words: Those with most support first.
+        estimate: Of their shares, from other reports than those that found them, unless there were none; None if there
+            are no words.
+        checked: Whether there were. Without, shares are those of the words that looked largest, and so too large on
+            average; intervals then miss more often than they say.
+        tried: How many whole words were looked at.
     """
 
     words: tuple[str, ...]
@@ -52,7 +55,8 @@ def find_words(
     A whole word is found if its support is larger than that of all words tried that nobody has, with this confidence
     together. Rare words are not found, and neither is a word whose prefix was not among the `keep` best of its length.
 
-    Raises: InvalidParameter for reports of another mechanism, or if a group has none.
+    Raises:
+        InvalidParameter: For reports of another mechanism, or if a group has none.
     """
     checked = mechanism.checked(reports)
     best, supports, tried = search(mechanism, checked, keep, is_text)
@@ -77,7 +81,10 @@ def search(
 ) -> tuple[list[bytes], NDArray[np.int64], int]:
     """Return the whole words with most support in the group that finds them, their supports, and how many were tried.
 
-    Args: reports: checked. keep: how many prefixes of each length are extended. possible: leaves out what nobody has.
+    Args:
+        reports: Checked.
+        keep: How many prefixes of each length are extended.
+        possible: Leaves out what nobody has.
     """
     whole_number(keep, "keep", least=1, most=MOST_TRIED)
     sizes = mechanism.sizes[: len(mechanism.sizes) - mechanism.checking]
@@ -117,7 +124,8 @@ def _written(number: int, bits: int) -> bytes:
 def _of_groups(reports: NDArray[np.int64], groups: range) -> NDArray[np.int64]:
     """Return the reports of some groups.
 
-    Raises: InvalidParameter if there are none.
+    Raises:
+        InvalidParameter: If there are none.
     """
     chosen = reports[np.isin(reports[:, 0], groups)]
     if not len(chosen):

@@ -20,8 +20,10 @@ from lapwing.privacy.amounts import Number
 class Compared:
     """The noise of one mechanism.
 
-    Args: rare: n times the variance of the share of a word that hardly anybody has. mean: n times the mean squared
-        error of a share, over all words. report_bytes: what a report says, packed.
+    Args:
+        rare: n times the variance of the share of a word that hardly anybody has.
+        mean: n times the mean squared error of a share, over all words.
+        report_bytes: What a report says, packed.
     """
 
     mechanism: str

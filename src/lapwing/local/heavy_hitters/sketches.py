@@ -3,8 +3,9 @@
 They are here for those who have such reports. At the same ε, optimised unary encoding, hashing and subset selection
 are more accurate: flipping bits costs as much as in symmetric unary encoding, and words that share a bucket add error.
 
-Source: Apple's Differential Privacy Team 2017, Learning with Privacy at Scale. There functions are 3-wise independent;
-here two values of one function are, and two functions, which is all that the proofs need.
+Source:
+    Apple's Differential Privacy Team 2017, Learning with Privacy at Scale. There functions are 3-wise independent; here
+    two values of one function are, and two functions, which is all that the proofs need.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +64,8 @@ _CELLS_AT_ONCE: Final = 1 << 22
 class _Table:
     """A sketch's table, a row for each function and a column for each bucket, and where the candidates fall in it.
 
-    Raises: InvalidParameter if it does not fit into the memory.
+    Raises:
+        InvalidParameter: If it does not fit into the memory.
     """
 
     functions: Numbered
@@ -120,11 +122,18 @@ def shared_variance(functions: int, buckets: int) -> Fraction:
 class CountMeanSketch(Mechanism):
     """Report which function was drawn, and for each bucket a bit: 1 at the word's own, each flipped by chance.
 
-    Guarantee: PureDP(ln ratio) for one respondent's word, ratio = (p/(1 − p))²: the function is drawn without looking
-        at the word, and under each two words differ in two bits at most, which both tell.
-    Args: functions: how many there are, up to 2^20. buckets: m, up to 2^16. threshold: 2^64·p, p the probability that a
-        bit is right. seeds: of the functions, public (`Numbered`). words: the candidates whose shares are estimated, if
-        any (`among`); no report depends on them.
+    Guarantee:
+        PureDP(ln ratio) for one respondent's word, ratio = (p/(1 − p))²: the function is drawn without looking at the
+        word, and under each two words differ in two bits at most, which both tell.
+
+    Args:
+        functions: How many there are, up to 2^20.
+        buckets: m, up to 2^16.
+        threshold: 2^64·p, p the probability that a bit is right.
+        seed_x: Of the functions, public (`Numbered`).
+        seed_y: Of the functions, public (`Numbered`).
+        seed_shift: Of the functions, public (`Numbered`).
+        words: The candidates whose shares are estimated, if any (`among`); no report depends on them.
     """
 
     name: ClassVar[str] = "sketch"
@@ -275,10 +284,18 @@ class HadamardSketch(Mechanism):
     The matrix has m = 2^order rows and H[l, h] = (−1)^|l & h|. A report supports the words at whose bucket the row has
     the sign shown.
 
-    Guarantee: PureDP(ln ratio) for one respondent's word, ratio = p/(1 − p): function and row are drawn without looking
-        at the word, and under each the sign is binary randomized response.
-    Args: functions: how many there are, up to 2^20. order: up to 20. threshold: 2^64·p, p the probability that the sign
-        is right. seeds, words: as of `CountMeanSketch`.
+    Guarantee:
+        PureDP(ln ratio) for one respondent's word, ratio = p/(1 − p): function and row are drawn without looking at the
+        word, and under each the sign is binary randomized response.
+
+    Args:
+        functions: How many there are, up to 2^20.
+        order: Up to 20.
+        threshold: 2^64·p, p the probability that the sign is right.
+        seed_x: As of `CountMeanSketch`.
+        seed_y: As of `CountMeanSketch`.
+        seed_shift: As of `CountMeanSketch`.
+        words: As of `CountMeanSketch`.
     """
 
     name: ClassVar[str] = "hadamard"
@@ -434,7 +451,8 @@ def estimate_sketch(
 ) -> FrequencyEstimate:
     """Return what reports say about the share of each candidate, with intervals that cover the draw of the functions.
 
-    Raises: InvalidParameter for reports of another mechanism, or for candidates that nothing tells apart.
+    Raises:
+        InvalidParameter: For reports of another mechanism, or for candidates that nothing tells apart.
     """
     among = mechanism.among(words)
     return replace(estimate(among, reports, among.words), shared=float(among.shared))

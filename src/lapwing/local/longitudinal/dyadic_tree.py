@@ -33,12 +33,20 @@ _HALF: Final = Fraction(1, 2)
 class DyadicTree(Mechanism):
     """Report, at the end of every block of a level drawn at random, one bit about one change drawn at random.
 
-    Guarantee: PureDP(ln ratio) for all that one device sends in all periods, ratio = p/(1 − p): neighbours are any two
+    Guarantee:
+        PureDP(ln ratio) for all that one device sends in all periods, ratio = p/(1 − p): neighbours are any two
         histories of one respondent, however often they change. `client.longitudinal` has the proof. Where a history
         changes more often than `changes`, the estimate counts the first ones only: that costs truth, not privacy.
-    Args: levels: L, so that there are 2^L periods. changes: how many changes of a history count; the answer before the
-        first period is no, so that a first yes is one. threshold: 2^64·p. days: of a period.
-    Source: Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta 2019.
+
+    Args:
+        levels: L, so that there are 2^L periods.
+        changes: How many changes of a history count; the answer before the first period is no, so that a first yes is
+            one.
+        threshold: 2^64·p.
+        days: Of a period.
+
+    Source:
+        Erlingsson, Feldman, Mironov, Raghunathan, Talwar and Thakurta 2019.
     """
 
     name: ClassVar[str] = "tree"
@@ -99,7 +107,8 @@ class DyadicTree(Mechanism):
     def law(self, history: Sequence[int]) -> dict[tuple[int, tuple[int, ...]], Fraction]:
         """Return the exact law of a device's level and bits for a history of 0 and 1, of at most eight periods.
 
-        Raises: InvalidParameter for more periods, or a history of another length.
+        Raises:
+            InvalidParameter: For more periods, or a history of another length.
         """
         if self.periods > _MOST_IN_A_LAW or len(history) != self.periods:
             raise InvalidParameter(f"The law is written out for a history of all periods, {_MOST_IN_A_LAW} at most.")
@@ -123,7 +132,8 @@ class DyadicTree(Mechanism):
     def simulate(self, histories: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return the reports of respondents: rows of a level, a block and a bit.
 
-        Args: histories: 0 or 1, a row each, a column a period.
+        Args:
+            histories: 0 or 1, a row each, a column a period.
         """
         people = histories.shape[0]
         if histories.ndim != 2 or histories.shape[1] != self.periods:

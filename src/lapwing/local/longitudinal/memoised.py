@@ -36,12 +36,18 @@ _MOST_PATTERNS = 100_000
 class Memoised(ValueReports):
     """Draw a noisy answer once and keep it; report it with fresh noise every time.
 
-    Guarantee: PureDP(ln ratio) for the value behind one report. For T reports of a value that never changes,
-        PureDP(ln unchanged_ratio(T)), which stays below that of `first`. For values that may change, only PureDP(ln
+    Guarantee:
+        PureDP(ln ratio) for the value behind one report. For T reports of a value that never changes, PureDP(ln
+        unchanged_ratio(T)), which stays below that of `first`. For values that may change, only PureDP(ln
         changing_ratio(T)), which grows with every report: the number of different values does not bound it.
-    Args: first: the noise of the kept answer. second: that of each report, for the same values.
-    Source: Erlingsson, Pihur and Korolova 2014; Arcolezi et al. 2022 (L-GRR), whose second round has more noise than
-        need be for more than two values: `for_epsilons`.
+
+    Args:
+        first: The noise of the kept answer.
+        second: That of each report, for the same values.
+
+    Source:
+        Erlingsson, Pihur and Korolova 2014; Arcolezi et al. 2022 (L-GRR), whose second round has more noise than need
+        be for more than two values: `for_epsilons`.
     """
 
     name: ClassVar[str] = "memoised"
@@ -65,7 +71,8 @@ class Memoised(ValueReports):
         Solving (a·b + k − 1)/(b + a + k − 2) = c = e^ε₁ gives b = (c(a + k − 2) − (k − 1))/(a − c) in the second round.
         The published (ac − 1)/(a − c) is that for k = 2 only, and less else. Rounded towards more privacy.
 
-        Raises: InvalidParameter unless ε₁ < ε∞.
+        Raises:
+            InvalidParameter: Unless ε₁ < ε∞.
         """
         first = KaryResponse.for_epsilon(forever, categories)
 
@@ -90,8 +97,12 @@ class Memoised(ValueReports):
         By enumeration: periods with the same values in both histories are interchangeable, so that it only matters how
         many of their reports name each value.
 
-        Args: values, others: the value in every period.
-        Raises: InvalidParameter for histories of different lengths, or if they have too many patterns.
+        Args:
+            values: The value in every period.
+            others: The value in every period.
+
+        Raises:
+            InvalidParameter: For histories of different lengths, or if they have too many patterns.
         """
         if len(values) != len(others):
             raise InvalidParameter(f"The histories have {len(values)} and {len(others)} periods.")
@@ -155,12 +166,17 @@ class Memoised(ValueReports):
 class MemoisedUnary(BitReports):
     """Draw a noisy bit for each value once and keep them; report them with fresh noise every time: for many values.
 
-    Guarantee: as of `Memoised`: PureDP(ln ratio) for one report, PureDP(ln unchanged_ratio(T)) for T reports of a value
-        that never changes, PureDP(ln changing_ratio(T)) for values that may change. With a bit for each value the last
-        is so large that this mechanism is **only for values that never change**.
-    Args: first: the noise of the kept bits. second: of a reported bit: `threshold_own` if the kept one is set, else
-        `threshold_other`.
-    Source: Arcolezi et al. 2022 (L-OSUE).
+    Guarantee:
+        As of `Memoised`: PureDP(ln ratio) for one report, PureDP(ln unchanged_ratio(T)) for T reports of a value that
+        never changes, PureDP(ln changing_ratio(T)) for values that may change. With a bit for each value the last is so
+        large that this mechanism is **only for values that never change**.
+
+    Args:
+        first: The noise of the kept bits.
+        second: Of a reported bit: `threshold_own` if the kept one is set, else `threshold_other`.
+
+    Source:
+        Arcolezi et al. 2022 (L-OSUE).
     """
 
     name: ClassVar[str] = "memoised-unary"
@@ -188,7 +204,8 @@ class MemoisedUnary(BitReports):
         The first round is OUE: p₁ = ½, q₁ = 1/(a + 1). With q₂ = 1 − p₂, one report has the ratio (1 − p₂ + a·p₂)/(p₂ +
         a·(1 − p₂)), which is c = e^ε₁ for p₂ = (ac − 1)/((a − 1)(c + 1)). Rounded towards more privacy.
 
-        Raises: InvalidParameter unless ε₁ < ε∞.
+        Raises:
+            InvalidParameter: Unless ε₁ < ε∞.
         """
         first = UnaryEncoding.optimised(forever, categories)
         truth = _second_threshold(one, forever, lambda c, a: (a * c - 1) / ((a - 1) * (c + 1)), first.ratio)
@@ -228,8 +245,11 @@ class MemoisedUnary(BitReports):
     def simulate(self, histories: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return the reports of respondents over time: respondent, period, bit.
 
-        Args: histories: a row each, a column a period.
-        Raises: InvalidParameter unless the values of a row are the same: the mechanism is for such alone.
+        Args:
+            histories: A row each, a column a period.
+
+        Raises:
+            InvalidParameter: Unless the values of a row are the same: the mechanism is for such alone.
         """
         if histories.ndim != 2 or not histories.shape[1] or (histories != histories[:, :1]).any():
             raise InvalidParameter("Histories must be rows of values that never change, a column a period.")
@@ -251,8 +271,11 @@ def _second_threshold(
 ) -> int:
     """Return the second round's threshold, rounded down.
 
-    Args: truth: its chance, given e^ε₁, the first round's ratio, and more.
-    Raises: InvalidParameter unless ε₁ < ε∞, the loss of the first round.
+    Args:
+        truth: Its chance, given e^ε₁, the first round's ratio, and more.
+
+    Raises:
+        InvalidParameter: Unless ε₁ < ε∞, the loss of the first round.
     """
     epsilon = epsilon_of(one)
     if epsilon >= loss_of(ratio).epsilon:

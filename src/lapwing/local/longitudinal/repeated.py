@@ -27,12 +27,16 @@ DELTA: Final = Fraction(1, 10**6)
 class Repeated:
     """What so many reports of one person reveal together, each ε-DP with fresh noise.
 
-    Args: reports: how many. epsilon: of all together, in pure differential privacy: the sum. Randomized response with
-        an unchanged answer attains it, by a run of equal reports. concentrated: the ε at `delta` that zCDP states.
-        tight: bounds on the least ε at `delta` that holds for every ε-DP mechanism, from the exact law of the privacy
-        loss. mistaken: the probability that the majority of the reports, of yes or no by randomized response, is
-        not the answer; a coin decides a tie. At equal odds no other guess is better. It is exact to nine digits; below
-        1e-40 it is an upper bound.
+    Args:
+        reports: How many.
+        epsilon: Of all together, in pure differential privacy: the sum. Randomized response with an unchanged answer
+            attains it, by a run of equal reports.
+        concentrated: The ε at `delta` that zCDP states.
+        tight: Bounds on the least ε at `delta` that holds for every ε-DP mechanism, from the exact law of the privacy
+            loss.
+        mistaken: The probability that the majority of the reports, of yes or no by randomized response, is not the
+            answer; a coin decides a tie. At equal odds no other guess is better. It is exact to nine digits; below
+            1e-40 it is an upper bound.
     """
 
     reports: int
@@ -51,10 +55,13 @@ class Repeated:
 def repeated_reports(epsilon: Number, reports: int, delta: Number = DELTA) -> Repeated:
     """Return what so many reports reveal together, if each is ε-DP, has fresh noise, and is of an unchanged answer.
 
-    Guarantee: for two answers, or sequences of answers, of one person (`replace_one`), the reports together are
-        Tε-DP, and (tight.upper, delta)-DP: every ε-DP mechanism is a post-processing of randomized response at ε, and
-        the T-fold composition of one of T such responses, whose privacy loss is computed exactly.
-    Source: Kairouz, Oh and Viswanath 2015 (every mechanism); Bun and Steinke 2016, Steinke 2024 (zCDP).
+    Guarantee:
+        For two answers, or sequences of answers, of one person (`replace_one`), the reports together are Tε-DP, and
+        (tight.upper, delta)-DP: every ε-DP mechanism is a post-processing of randomized response at ε, and the T-fold
+        composition of one of T such responses, whose privacy loss is computed exactly.
+
+    Source:
+        Kairouz, Oh and Viswanath 2015 (every mechanism); Bun and Steinke 2016, Steinke 2024 (zCDP).
     """
     amount, count = epsilon_of(epsilon), whole_number(reports, "reports", least=1, most=MOST_REPORTS)
     failure = probability(delta, "delta")

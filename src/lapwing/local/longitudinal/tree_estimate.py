@@ -24,8 +24,12 @@ class TreeEstimate:
     last period, later ones have none. Which blocks have any depends on levels and on who answers, never on answers, so
     estimates of the others stay unbiased.
 
-    Args: tree: of the reports. counts, sums: how many reports a block has, and how many more 1 than 0 they say; the
-        blocks of level 0 come first, then those of level 1, …. weights: of each block in the share after each period.
+    Args:
+        tree: Of the reports.
+        counts: How many reports a block has, and how many more 1 than 0 they say; the blocks of level 0 come first,
+            then those of level 1, ….
+        sums: As `counts`.
+        weights: Of each block in the share after each period.
     """
 
     tree: DyadicTree
@@ -54,7 +58,8 @@ class TreeEstimate:
     def shares(self) -> Shares:
         """Unbiased shares from all blocks together, by least squares: a block is what the two in it are together.
 
-        Source: Hay, Rastogi, Miklau and Suciu 2010, with weights, as levels have different numbers of reports.
+        Source:
+            Hay, Rastogi, Miklau and Suciu 2010, with weights, as levels have different numbers of reports.
         """
         return self.weights @ self._changes()
 
@@ -74,7 +79,8 @@ class TreeEstimate:
         By the normal law of many reports, not certified. It is a little wider than it need be, more so for those who
         sent reports. It does not cover changes beyond those that count.
 
-        Args: together: all intervals hold at once with this confidence (Bonferroni).
+        Args:
+            together: All intervals hold at once with this confidence (Bonferroni).
         """
         level = 1 - float(probability(confidence, "confidence"))
         z = NormalDist().inv_cdf(1 - level / (self.tree.periods if together else 1) / 2)
@@ -108,7 +114,8 @@ class TreeEstimate:
 def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
     """Return what reports say about the share of yes in the periods that they reach.
 
-    Raises: InvalidParameter if that is none: nothing can be said before the first block has reports.
+    Raises:
+        InvalidParameter: If that is none: nothing can be said before the first block has reports.
     """
     counts, sums = block_totals(tree, reports)
     if not counts[0]:

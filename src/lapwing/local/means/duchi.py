@@ -28,12 +28,19 @@ class DuchiMean(Mechanism):
     The point i of s steps becomes the upper bound with probability u = i/s, exactly, else the lower one; the coin tells
     which with probability p, else the other. So a 1 has the probability λ = 1 − p + u(2p − 1), linear in u.
 
-    Guarantee: PureDP(ln ratio) for one respondent's number, ratio = p/(1 − p): both λ and 1 − λ are from 1 − p to p,
-        and reach them at the bounds.
-    Unbiased: a report b has the position (b − (1 − p))/(2p − 1), on average (λ − (1 − p))/(2p − 1) = u. Its variance is
+    Guarantee:
+        PureDP(ln ratio) for one respondent's number, ratio = p/(1 − p): both λ and 1 − λ are from 1 − p to p, and reach
+        them at the bounds. Unbiased: a report b has the position (b − (1 − p))/(2p − 1), on average (λ − (1 − p))/(2p −
+        1) = u. Its variance is
+
         λ(1 − λ)/(2p − 1)² = p(1 − p)/(2p − 1)² + u − u².
-    Args: number: the grid. threshold: 2^64·p.
-    Source: Duchi, Jordan and Wainwright 2018; the one-bit mean of Ding, Kulkarni and Yekhanin 2017 is the same.
+
+    Args:
+        number: The grid.
+        threshold: 2^64·p.
+
+    Source:
+        Duchi, Jordan and Wainwright 2018; the one-bit mean of Ding, Kulkarni and Yekhanin 2017 is the same.
     """
 
     name: ClassVar[str] = "duchi"

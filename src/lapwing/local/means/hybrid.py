@@ -28,11 +28,18 @@ from lapwing.privacy.amounts import Number
 class HybridMean(Mechanism):
     """Report by the piecewise mechanism with probability β, else by Duchi's, and say which.
 
-    Guarantee: PureDP(ln ratio) for one respondent's number. Which one reports does not depend on the number, so the
+    Guarantee:
+        PureDP(ln ratio) for one respondent's number. Which one reports does not depend on the number, so the
         probability of a report is β or 1 − β times that of its own mechanism, and ratio is the larger of theirs.
-    Unbiased: both are. The variance is the mean of theirs, with the weights β and 1 − β.
-    Args: branch: 2^64·β. window: the piecewise mechanism. ends: Duchi's, on the same grid.
-    Source: Wang et al. 2019 (Hybrid Mechanism), with the β that makes the variance the same for all numbers.
+        Unbiased: both are. The variance is the mean of theirs, with the weights β and 1 − β.
+
+    Args:
+        branch: 2^64·β.
+        window: The piecewise mechanism.
+        ends: Duchi's, on the same grid.
+
+    Source:
+        Wang et al. 2019 (Hybrid Mechanism), with the β that makes the variance the same for all numbers.
     """
 
     name: ClassVar[str] = "hybrid"

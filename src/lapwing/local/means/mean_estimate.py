@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 class MeanEstimate:
     """What reports say about the mean of a number.
 
-    Args: mechanism: of the reports. reports: how many. position, square: the averages of their positions, and of the
-        squares of these.
+    Args:
+        mechanism: Of the reports.
+        reports: How many.
+        position: The averages of their positions, and of the squares of these.
+        square: As `position`.
     """
 
     mechanism: MeanRandomizer
@@ -133,7 +136,8 @@ class MeanEstimate:
 def estimate_mean(mechanism: MeanRandomizer, reports: Reports) -> MeanEstimate:
     """Return what reports say about the mean of a number.
 
-    Raises: InvalidParameter for reports of another mechanism, or for no reports.
+    Raises:
+        InvalidParameter: For reports of another mechanism, or for no reports.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports to estimate from.")

@@ -94,7 +94,8 @@ class MeanRandomizer(Mechanism, Protocol):
 def grid(lower: Number, upper: Number, steps: int = 1000) -> client.Number:
     """Return a public grid of steps of equal length between two bounds.
 
-    Raises: InvalidParameter unless lower < upper, with 6 decimal places and 12 digits before them at most.
+    Raises:
+        InvalidParameter: Unless lower < upper, with 6 decimal places and 12 digits before them at most.
     """
     try:
         return client.Number(_decimal(lower, "lower"), _decimal(upper, "upper"), steps)
@@ -115,7 +116,8 @@ def on_grid(number: client.Number, values: NDArray[np.float64], entropy: Entropy
 def points_of(points: IntArray, number: client.Number) -> NDArray[np.int64]:
     """Return points of the grid as int64.
 
-    Raises: InvalidParameter if one is not on the grid; the message does not say which.
+    Raises:
+        InvalidParameter: If one is not on the grid; the message does not say which.
     """
     return codes(points, number.size)
 
@@ -123,7 +125,8 @@ def points_of(points: IntArray, number: client.Number) -> NDArray[np.int64]:
 def few_points(number: client.Number) -> range:
     """Return the points of a grid whose transition matrix is asked for.
 
-    Raises: InvalidParameter if they are too many.
+    Raises:
+        InvalidParameter: If they are too many.
     """
     if number.size > MOST_IN_A_MATRIX:
         raise InvalidParameter(f"A transition matrix is written out for {MOST_IN_A_MATRIX} points at most.")

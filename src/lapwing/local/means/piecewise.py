@@ -32,17 +32,26 @@ class PiecewiseMean(Mechanism):
 
     All places of the window are as likely, and all others; i is the number's point on a grid of s steps.
 
-    Guarantee: PureDP(ln ratio) for one respondent's number, ratio = (p/w)/((1 − p)/(s·c)): a place has one of these two
-        probabilities whatever the number is. Only integers are drawn: no floating point is involved.
-    Unbiased: let l = i·c, and κ = p − (1 − p)w/(s·c). The places of the window add up to w·l + w(w − 1)/2, and all
+    Guarantee:
+        PureDP(ln ratio) for one respondent's number, ratio = (p/w)/((1 − p)/(s·c)): a place has one of these two
+        probabilities whatever the number is. Only integers are drawn: no floating point is involved. Unbiased: let l =
+        i·c, and κ = p − (1 − p)w/(s·c). The places of the window add up to w·l + w(w − 1)/2, and all
+
         places to S = m(m − 1)/2. So a report is on average
             p(l + (w − 1)/2) + (1 − p)(S − w·l − w(w − 1)/2)/(s·c) = κ·l + κ(w − 1)/2 + (1 − p)S/(s·c),
         linear in i, and the position (report − κ(w − 1)/2 − (1 − p)S/(s·c))/(κ·s·c) is on average i/s. The squares of
         the window's places add up to w·l² + w(w − 1)l + (w − 1)w(2w − 1)/6, so a report's square is on average
             κ(l² + (w − 1)l + (w − 1)(2w − 1)/6) + (1 − p)Q/(s·c),  Q = (m − 1)m(2m − 1)/6,
         and `variance` follows.
-    Args: number: the grid. threshold: 2^64·p. width: w. shift: c.
-    Source: Wang et al. 2019 (Piecewise Mechanism, of which w = s·c·e^(−ε/2) is the grid's form); Zhao et al. 2020 (the
+
+    Args:
+        number: The grid.
+        threshold: 2^64·p.
+        width: w.
+        shift: c.
+
+    Source:
+        Wang et al. 2019 (Piecewise Mechanism, of which w = s·c·e^(−ε/2) is the grid's form); Zhao et al. 2020 (the
         window may have another width).
     """
 

@@ -22,10 +22,16 @@ from lapwing.privacy.measures import PureDP
 class BasicRappor(BitReports):
     """Keep noisy bits of the value, and report them with more noise each time. The one-time form is `UnaryEncoding`.
 
-    Guarantee: as of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report, PureDP(ln ratio_for_ever)
-        for all reports of **one value that never changes**, PureDP(ln ratio_if_changing(T)) for T reports of any.
-    Args: categories: from 2. noise: of a bit.
-    Source: Erlingsson, Pihur and Korolova 2014.
+    Guarantee:
+        As of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report, PureDP(ln ratio_for_ever) for
+        all reports of **one value that never changes**, PureDP(ln ratio_if_changing(T)) for T reports of any.
+
+    Args:
+        categories: From 2.
+        noise: Of a bit.
+
+    Source:
+        Erlingsson, Pihur and Korolova 2014.
     """
 
     name: ClassVar[str] = "basic-rappor"
@@ -72,7 +78,8 @@ class BasicRappor(BitReports):
     def ratio_for_ever(self) -> Fraction:
         """e^ε∞ of all reports of one value that never changes.
 
-        Raises: InvalidParameter for f = 0: T reports lose T times what one does, without end.
+        Raises:
+            InvalidParameter: For f = 0: T reports lose T times what one does, without end.
         """
         return device.ratio_for_ever(1, self.noise.kept())
 
@@ -86,7 +93,11 @@ class BasicRappor(BitReports):
         return device.ratio_if_changing(count, self.categories, 1, *self.noise.thresholds)
 
     def loss_for_ever(self) -> PureDP:
-        """Return ε∞, rounded up: of one value that never changes. Raises: as `ratio_for_ever`."""
+        """Return ε∞, rounded up: of one value that never changes.
+
+        Raises:
+            LapwingError: As `ratio_for_ever`.
+        """
         return loss_of(self.ratio_for_ever)
 
     def rates(self, value: int) -> Rates:

@@ -19,9 +19,11 @@ from lapwing.privacy.amounts import Number, share
 class Noise:
     """The two layers of noise on a bit, as thresholds of 64-bit words.
 
-    Args: flip: 2^64·f/2, for the permanent response; 0 for none, if the second layer hides a bit. zero, one: 2^64·p and
-        2^64·q, for each report; 0 and 2^64 for no second layer. p may be above q: then a set bit is rather reported as
-        0, and all that is estimated is the same as from the opposite bits with 1 − p and 1 − q.
+    Args:
+        flip: 2^64·f/2, for the permanent response; 0 for none, if the second layer hides a bit.
+        zero: 2^64·p and 2^64·q, for each report; 0 and 2^64 for no second layer. p may be above q: then a set bit is
+            rather reported as 0, and all that is estimated is the same as from the opposite bits with 1 − p and 1 − q.
+        one: As `zero`.
     """
 
     flip: int
@@ -50,7 +52,8 @@ class Noise:
 
         With φ of the first layer and q* = 1/(1 + e^(−ε₁/differing)) of both, q = (q* − φ)/(1 − 2φ).
 
-        Raises: InvalidParameter unless ε₁ < ε∞.
+        Raises:
+            InvalidParameter: Unless ε₁ < ε∞.
         """
         first, flip = epsilon_of(one), odds_up(epsilon_of(forever) / differing)
         both = odds_down(first / differing, Fraction(1))
@@ -81,7 +84,8 @@ class Noise:
     def kept(self) -> int:
         """Return the threshold of the layer that is kept.
 
-        Raises: InvalidParameter if there is none.
+        Raises:
+            InvalidParameter: If there is none.
         """
         if not self.flip:
             raise InvalidParameter("With f = 0 nothing is kept, and there is no ε for ever; see ratio_after(reports).")

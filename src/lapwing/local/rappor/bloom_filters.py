@@ -19,8 +19,9 @@ MOST_PLACES: Final = 200_000_000
 class Patterns:
     """The bits of many texts in many cohorts.
 
-    Args: places: for each cohort, text and hash, which bit it sets; `bits`, which is none, if an earlier hash of the
-        text sets the same.
+    Args:
+        places: For each cohort, text and hash, which bit it sets; `bits`, which is none, if an earlier hash of the text
+            sets the same.
     """
 
     bits: int
@@ -30,7 +31,8 @@ class Patterns:
     def of(cls, texts: Sequence[str], *, bits: int, hashes: int, cohorts: int) -> Self:
         """Hash all texts in all cohorts, as `client.rappor.bloom` does one.
 
-        Raises: InvalidParameter if they are too many.
+        Raises:
+            InvalidParameter: If they are too many.
         """
         if len(texts) * cohorts * hashes > MOST_PLACES:
             raise InvalidParameter(f"Texts times cohorts times hashes are more than {MOST_PLACES:,}; take fewer texts.")

@@ -45,8 +45,10 @@ _AT_ONCE: Final = 1 << 16
 class Counts:
     """Sums over the reports of each cohort.
 
-    Args: reports: how many, by cohort. ones: how many have a bit set, by cohort and bit. pairs: how many have both of
-        two bits set; whole numbers.
+    Args:
+        reports: How many, by cohort.
+        ones: How many have a bit set, by cohort and bit.
+        pairs: How many have both of two bits set; whole numbers.
     """
 
     reports: NDArray[np.int64]
@@ -83,10 +85,13 @@ class Counts:
 def decode(mechanism: Rappor, reports: Reports, candidates: Sequence[str]) -> RapporEstimate:
     """Return what reports say about the share of each candidate.
 
-    Args: candidates: texts that may occur, as many as a million; they are taken in Unicode's form NFC, as devices take
+    Args:
+        candidates: Texts that may occur, as many as a million; they are taken in Unicode's form NFC, as devices take
             answers. The share of all other texts is unallocated.
-    Raises: InvalidParameter for no reports, for no candidates or one that is there twice, or for candidates that look
-        the same in every cohort.
+
+    Raises:
+        InvalidParameter: For no reports, for no candidates or one that is there twice, or for candidates that look the
+            same in every cohort.
     """
     if not len(reports):
         raise InvalidParameter("There are no reports to estimate from.")

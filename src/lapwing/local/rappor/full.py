@@ -30,13 +30,21 @@ _AT_ONCE: Final = 1 << 15
 class Rappor(Mechanism):
     """Report a cohort, and noisy bits of a text's Bloom filter in that cohort.
 
-    Guarantee: PureDP(ln ratio) for the text behind one report. If the device remembers, PureDP(ln ratio_for_ever) for
-        **one text that never changes**, over any number of reports; for texts that may change only PureDP(ln
-        ratio_if_changing(T)) over T reports, which grows with each: the number of different texts does not bound it.
-        If it does not remember, T reports lose T times what one does, by composition.
-    Args: bits: k, from 2 times `hashes` to 256. hashes: h, to 16. cohorts: to 1,024. noise: of a bit. remembers:
-        whether the device keeps its cohort and its permanent responses.
-    Source: Erlingsson, Pihur and Korolova 2014.
+    Guarantee:
+        PureDP(ln ratio) for the text behind one report. If the device remembers, PureDP(ln ratio_for_ever) for **one
+        text that never changes**, over any number of reports; for texts that may change only PureDP(ln
+        ratio_if_changing(T)) over T reports, which grows with each: the number of different texts does not bound it. If
+        it does not remember, T reports lose T times what one does, by composition.
+
+    Args:
+        bits: k, from 2 times `hashes` to 256.
+        hashes: h, to 16.
+        cohorts: To 1,024.
+        noise: Of a bit.
+        remembers: Whether the device keeps its cohort and its permanent responses.
+
+    Source:
+        Erlingsson, Pihur and Korolova 2014.
     """
 
     bits: int
@@ -105,7 +113,8 @@ class Rappor(Mechanism):
     def ratio_for_ever(self) -> Fraction:
         """e^ε∞ of all reports of a device that remembers, and has one text that never changes.
 
-        Raises: InvalidParameter for f = 0: T reports lose T times what one does, without end.
+        Raises:
+            InvalidParameter: For f = 0: T reports lose T times what one does, without end.
         """
         return device.ratio_for_ever(self.hashes, self.noise.kept())
 
@@ -121,7 +130,11 @@ class Rappor(Mechanism):
         return device.ratio_if_changing(count, self.bits, self.hashes, *self.noise.thresholds)
 
     def loss_for_ever(self) -> PureDP:
-        """Return ε∞, rounded up: of one text that never changes. Raises: as `ratio_for_ever`."""
+        """Return ε∞, rounded up: of one text that never changes.
+
+        Raises:
+            LapwingError: As `ratio_for_ever`.
+        """
         return loss_of(self.ratio_for_ever)
 
     @property
@@ -153,7 +166,9 @@ class Rappor(Mechanism):
     def randomize(self, texts: Sequence[str], values: IntArray, entropy: Entropy = SYSTEM) -> Reports:
         """Return one report of each respondent, with the law of both layers at once: for simulations.
 
-        Args: texts: all that occur. values: the number of each respondent's text in it.
+        Args:
+            texts: All that occur.
+            values: The number of each respondent's text in it.
         """
         own_texts, (present, absent) = codes(values, len(texts)), self.rates
         places = self.patterns(texts).places

@@ -23,8 +23,11 @@ def nonnegative(gram: Floats, target: Floats) -> Floats:
     all places that break the conditions. When that has not helped three times in a row, only the last such place is
     exchanged, and so it ends.
 
-    Raises: InvalidParameter if A is not positive definite.
-    Source: Júdice and Pires 1994; Kim and Park 2011.
+    Raises:
+        InvalidParameter: If A is not positive definite.
+
+    Source:
+        Júdice and Pires 1994; Kim and Park 2011.
     """
     free = np.zeros(target.size, dtype=np.bool_)
     fewest, tries = target.size + 1, _TRIES
@@ -56,7 +59,8 @@ def _solved(gram: Floats, target: Floats, free: NDArray[np.bool_]) -> Floats:
 def inverted(gram: Floats, target: Floats | None = None) -> Floats:
     """Return A⁻¹b for a positive definite A, or A⁻¹.
 
-    Raises: InvalidParameter if it is not, or nearly not.
+    Raises:
+        InvalidParameter: If it is not, or nearly not.
     """
     try:
         least = float(np.linalg.cholesky(gram).diagonal().min(initial=np.inf)) ** 2

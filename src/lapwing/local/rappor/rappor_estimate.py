@@ -28,11 +28,17 @@ FEW: Final = 30
 class RapporEstimate:
     """Shares of the texts that were measured.
 
-    Args: texts: those, in the order of the candidates. candidates: how many there were. reports: how many measured.
-        chosen_by: how many others chose the texts; 0 if all candidates were measured. raw: unbiased shares. covariance:
-        of these. consistent: the shares of least squares that are at least 0 and 1 in all at most. misfit: how much
-        more the reports scatter around the fit than noise makes; above 1 where other texts have a share, and standard
-        errors are larger by its root. reach: how far a report moves each raw share at most, if there were one only.
+    Args:
+        texts: Those, in the order of the candidates.
+        candidates: How many there were.
+        reports: How many measured.
+        chosen_by: How many others chose the texts; 0 if all candidates were measured.
+        raw: Unbiased shares.
+        covariance: Of these.
+        consistent: The shares of least squares that are at least 0 and 1 in all at most.
+        misfit: How much more the reports scatter around the fit than noise makes; above 1 where other texts have a
+            share, and standard errors are larger by its root.
+        reach: How far a report moves each raw share at most, if there were one only.
     """
 
     texts: tuple[str, ...]
@@ -71,7 +77,8 @@ class RapporEstimate:
         By the normal law of many reports, not certified. Forged reports are not covered. Of few reports the ends are
         infinite: nothing narrower would hold.
 
-        Args: together: all hold at once with this confidence (Bonferroni).
+        Args:
+            together: All hold at once with this confidence (Bonferroni).
         """
         level = 1 - float(probability(confidence, "confidence"))
         if self.few:
@@ -85,7 +92,8 @@ class RapporEstimate:
         One-sided, by the normal law. With Bonferroni's, all texts below 0.05 are there with 95 % confidence; with that
         of Benjamini and Hochberg about 5 % of them are not: it holds for independent shares, and these nearly are.
 
-        Source: Benjamini and Hochberg 1995.
+        Source:
+            Benjamini and Hochberg 1995.
         """
         if correction not in CORRECTIONS:
             raise InvalidParameter(f"correction is {correction!r:.60}; it must be one of {', '.join(CORRECTIONS)}.")

@@ -30,9 +30,10 @@ that view. Two views are taken: how many reports support x; and, where others ho
 not y, and y and not x. For binary randomized response the first is all there is to see, and for few people it is summed
 for all values of the others: then the bound is exact.
 
-Source: Feldman, McMillan and Talwar 2021 and 2023 (arXiv 2012.12803, 2208.04591), whose pair steps 1 and 3 prove anew,
-since a person's own report has to hide where it is no clone, too; Balle, Bell, Gascón and Nissim 2019 (step 1). The
-convex order of steps 2 and 3 is our own argument.
+Source:
+    Feldman, McMillan and Talwar 2021 and 2023 (arXiv 2012.12803, 2208.04591), whose pair steps 1 and 3 prove anew,
+    since a person's own report has to hide where it is no clone, too; Balle, Bell, Gascón and Nissim 2019 (step 1). The
+    convex order of steps 2 and 3 is our own argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -89,8 +90,11 @@ class Amplified(NamedTuple):
 class _Local:
     """What the bounds need of a randomizer.
 
-    Args: ratio: p, or more. share: α, or more. rates: how often a report supports x, if x is true and if y is, of it or
-        of another with the same ε₀. pair: the same of two values.
+    Args:
+        ratio: p, or more.
+        share: α, or more.
+        rates: How often a report supports x, if x is true and if y is, of it or of another with the same ε₀.
+        pair: The same of two values.
     """
 
     ratio: Fraction
@@ -110,13 +114,21 @@ class _PairRates(NamedTuple):
 def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Number, *, forged: int = 0) -> Amplified:
     """Bound the δ at ε of shuffled reports.
 
-    Guarantee: the upper bound holds for neighbours that differ by one value replaced (replace_one), if a shuffler hides
-        who sent what, every honest respondent runs the same randomizer once, and no report carries what links it to a
-        sender, an order or a time. For an ε₀ it holds for any randomizer, and the lower bound is what one of them
-        has at least, randomized response with two values or with three; for a mechanism both are the mechanism's own.
-    Args: local: ε₀, at most 32, or a mechanism. respondents: how many reports are shuffled. forged: how many of them
-        may come from whoever observes, who knows them: so many hide nobody, and are subtracted.
-    Raises: InvalidParameter if no honest respondent is left. ArithmeticError if the bounds contradict each other.
+    Guarantee:
+        The upper bound holds for neighbours that differ by one value replaced (replace_one), if a shuffler hides who
+        sent what, every honest respondent runs the same randomizer once, and no report carries what links it to a
+        sender, an order or a time. For an ε₀ it holds for any randomizer, and the lower bound is what one of them has
+        at least, randomized response with two values or with three; for a mechanism both are the mechanism's own.
+
+    Args:
+        local: ε₀, at most 32, or a mechanism.
+        respondents: How many reports are shuffled.
+        forged: How many of them may come from whoever observes, who knows them: so many hide nobody, and are
+            subtracted.
+
+    Raises:
+        InvalidParameter: If no honest respondent is left.
+        ArithmeticError: If the bounds contradict each other.
     """
     randomizer, people, target = _randomizer_law(local), _honest(respondents, forged), non_negative(epsilon, "epsilon")
     return _consistent(_lower(randomizer, people, target), _upper(randomizer, people, target))
@@ -127,7 +139,13 @@ def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Numbe
 
     For a δ far below 10⁻²³ the upper bound is ε₀, as the tables of `binomial` do not reach so far.
 
-    Guarantee, Args, Raises: as for `amplified_delta`.
+    The arguments are those of `amplified_delta`.
+
+    Guarantee:
+        As `amplified_delta`.
+
+    Raises:
+        LapwingError: As `amplified_delta`.
     """
     randomizer, people, target = _randomizer_law(local), _honest(respondents, forged), probability(delta, "delta")
     end = 1 << _SEARCH_BITS
@@ -152,8 +170,11 @@ def local_epsilon(
 
     It is ε at least, as shuffling harms nobody, and 32 at most.
 
-    Guarantee: as for `amplified_delta`.
-    Args: mechanism: makes the mechanism of a local ε; without it, the bound is that for any. The others: as above.
+    Guarantee:
+        As for `amplified_delta`.
+
+    Args:
+        mechanism: Makes the mechanism of a local ε; without it, the bound is that for any. The others: as above.
     """
     target, most, people = epsilon_of(epsilon), probability(delta, "delta"), _honest(respondents, forged)
 

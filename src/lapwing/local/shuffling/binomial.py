@@ -38,8 +38,12 @@ Floats = NDArray[np.float64]
 class Binomial:
     """The number of heads in n tosses, without its rarest values.
 
-    Args: first: the least number of the table. mass: the chances from there on. below, above: at least the chance of
-        less, and of more. far: at least E[(X − last)₊].
+    Args:
+        first: The least number of the table.
+        mass: The chances from there on.
+        below: At least the chance of less, and of more.
+        above: At least the chance of less, and of more.
+        far: At least E[(X − last)₊].
     """
 
     first: int
@@ -88,7 +92,9 @@ class Binomial:
 class Excess:
     """E[(X − y)₊], which is convex and falls: Σ_{j > y} P(X ≥ j), and linear between whole numbers.
 
-    Args: tails: P(X ≥ j) from j = first on. surplus: E[(X − j)₊].
+    Args:
+        tails: P(X ≥ j) from j = first on.
+        surplus: E[(X − j)₊].
     """
 
     first: int

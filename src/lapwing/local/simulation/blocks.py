@@ -17,7 +17,9 @@ def simulate_counts(mechanism: Randomizer, values: IntArray, entropy: Entropy = 
     It is `support_counts(randomize(values))` in law, and its memory does not grow with the number of respondents.
     Make a `FrequencyEstimate` of the counts.
 
-    Args: values: the true code of each respondent. entropy: the randomness.
+    Args:
+        values: The true code of each respondent.
+        entropy: The randomness.
     """
     own = codes(values, mechanism.categories)
     counts = np.zeros(mechanism.categories, dtype=np.int64)

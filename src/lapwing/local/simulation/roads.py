@@ -58,9 +58,15 @@ _SHUFFLED: Final = ("binary", "k-ary", "subset", "optimised unary")
 class Simulated:
     """The error of one road.
 
-    Args: road: plain, central, shuffled or local. mechanism: its name. epsilon: of the road, None for plain.
-        local_epsilon: of one report. respondents: how many. predicted: the error by formulas. observed: in simulations,
-        None if they take too long. repeats: how many simulations.
+    Args:
+        road: Plain, central, shuffled or local.
+        mechanism: Its name.
+        epsilon: Of the road, None for plain.
+        local_epsilon: Of one report.
+        respondents: How many.
+        predicted: The error by formulas.
+        observed: In simulations, None if they take too long.
+        repeats: How many simulations.
     """
 
     road: Road
@@ -107,10 +113,15 @@ def simulate(
 ) -> tuple[Simulated, ...]:
     """Return the error of every road at every ε, for samples of every size.
 
-    Args: totals: how many people have each value, of two values at least. epsilons: above 0, 32 at most. respondents:
-        sizes of samples, drawn without replacement; without, all people. delta: of shuffled and Gaussian. repeats: how
-        many simulations, up to 1,000.
-    Raises: InvalidParameter for counts below 0, fewer than two values, or samples larger than the data.
+    Args:
+        totals: How many people have each value, of two values at least.
+        epsilons: Above 0, 32 at most.
+        respondents: Sizes of samples, drawn without replacement; without, all people.
+        delta: Of shuffled and Gaussian.
+        repeats: How many simulations, up to 1,000.
+
+    Raises:
+        InvalidParameter: For counts below 0, fewer than two values, or samples larger than the data.
     """
     whole = integers(totals, "The totals").astype(np.int64)
     if whole.size < 2 or whole.min() < 0 or not 1 < whole.sum() <= MOST_PEOPLE:

@@ -29,9 +29,12 @@ def simulate_reports(task: client.Task, answers: Answers, entropy: Entropy = SYS
     For simulations: devices run `client.report`. What it returns is for `estimate`, `estimate_mean`, `estimate_record`,
     `estimate_joint`, `estimate_over_time`, `estimate_sketch`, `decode` or `find_words`.
 
-    Args: answers: one of each respondent: a value, a number, a text, or for several questions a mapping of each to its
-        answer. Of mechanisms over time instead a sequence of answers of each respondent, one a period.
-    Raises: InvalidParameter for answers that the task does not allow.
+    Args:
+        answers: One of each respondent: a value, a number, a text, or for several questions a mapping of each to its
+            answer. Of mechanisms over time instead a sequence of answers of each respondent, one a period.
+
+    Raises:
+        InvalidParameter: For answers that the task does not allow.
     """
     if not len(answers):
         return mechanism_of(task.asked).gather([])

@@ -16,7 +16,8 @@ What a unit can do is in `participation`, which needs that c falls and is not ne
 Both are looked at exactly; the square root's first coefficients fall, but the step to 0 behind them is mostly too large
 to be convex, and then a band is refused for stays.
 
-Source: Kalinin and Lampert 2024 (Banded Square Root Matrix Factorization for Differentially Private Model Training).
+Source:
+    Kalinin and Lampert 2024 (Banded Square Root Matrix Factorization for Differentially Private Model Training).
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,9 @@ class BandedToeplitz:
     Args:
         ticks: n, from 1; window: from 1 to n, or None for all ticks so far.
         coefficients: c_0 = 1 ≥ c_1 ≥ … ≥ c_(b−1) ≥ 0; rounded down to the multiples of 2^−BITS.
-    Raises: InvalidParameter for others.
+
+    Raises:
+        InvalidParameter: For others.
     """
 
     ticks: int
@@ -101,7 +104,8 @@ class BandedToeplitz:
     def sensitivity_squared(self, participation: Participation) -> Fraction:
         """Return the largest square of what one unit changes of Cx, for events that change 1, rounded up.
 
-        Raises: InvalidParameter if what is proven of the unit's events needs a convex column, and this is none.
+        Raises:
+            InvalidParameter: If what is proven of the unit's events needs a convex column, and this is none.
         """
         if participation.needs_convexity and not self.is_convex:
             raise InvalidParameter("The band ends with too large a step for stays; use another matrix.")

@@ -18,9 +18,10 @@ Columns are not negative, do not grow, and are convex, which `participation` nee
 Σ_i (ω_i/θ_i)·θ_i^k plus, for k = 0, Π θ̂_i/θ_i > 0: a sum of falling convex sequences. Of the ω rounded down, 0 ≤ ω,
 c_k from k = 1 on is one as well, and c_0 − c_1 = 1 − Σω and (c_0 − c_1) − (c_1 − c_2) = 1 − Σω·(2 − θ) are larger.
 
-Source: Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (Efficient and Near-Optimal Noise Generation for
-Streaming Differential Privacy); McMahan and Pillutla 2025 (an inversion theorem for buffered linear Toeplitz matrices);
-the closed forms are worked out here.
+Source:
+    Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 (Efficient and Near-Optimal Noise Generation for Streaming
+    Differential Privacy); McMahan and Pillutla 2025 (an inversion theorem for buffered linear Toeplitz matrices); the
+    closed forms are worked out here.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,9 @@ class BufferedToeplitz:
     Args:
         ticks: n, from 1; window: from 1 to n, or None for all ticks so far.
         decays: 1 − θ_1 < 1 − θ̂_1 < 1 − θ_2 < … < 1 − θ̂_d, between 0 and 1; none for fresh noise at each tick.
-    Raises: InvalidParameter for others.
+
+    Raises:
+        InvalidParameter: For others.
     """
 
     ticks: int
@@ -131,7 +134,8 @@ class BufferedToeplitz:
     def error(self, participation: Participation, *, roughly: bool = False, of_all: bool = False) -> float:
         """Return the standard deviation of the last estimate, for a loss of μ = 1 and events that change 1.
 
-        Args: of_all: for counts so far, to return its root mean square over all ticks instead.
+        Args:
+            of_all: For counts so far, to return its root mean square over all ticks instead.
         """
         changed = participation.sensitivity_squared(self.inner, self.ticks, roughly=roughly)
         return float(np.sqrt(changed * (self.mean_weight if of_all else self.weight(self.ticks))))

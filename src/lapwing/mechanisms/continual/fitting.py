@@ -37,8 +37,9 @@ def fitted(
 ) -> BufferedToeplitz:
     """Return the matrix of at most so many buffers with the least error, for counts so far or in a window.
 
-    Args: of_all: whether it is the root mean square over all ticks that is to be small, of counts so far, and not the
-        error at the last tick.
+    Args:
+        of_all: Whether it is the root mean square over all ticks that is to be small, of counts so far, and not the
+            error at the last tick.
     """
     best = BufferedToeplitz(ticks, window)
     for number in range(1, buffers + 1 if ticks > 1 and window != 1 else 1):

@@ -53,10 +53,15 @@ _FINE = 1 << 15
 class ContinualGaussian:
     """Release sums over time, of all ticks so far or of a window, in many cells at once.
 
-    Guarantee: GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`, each of
-        whose events changes the cells by a vector of integers of L2 norm at most `norm` in each tick; the stream may be
+    Guarantee:
+        GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`, each of whose
+        events changes the cells by a vector of integers of L2 norm at most `norm` in each tick; the stream may be
         chosen as one goes, in view of what was released.
-    Args: matrix: for the number of ticks and the window; norm: in steps, from 1; sigma: in steps.
+
+    Args:
+        matrix: For the number of ticks and the window.
+        norm: In steps, from 1.
+        sigma: In steps.
     """
 
     name: ClassVar[str] = "correlated Gaussian"
@@ -73,7 +78,8 @@ class ContinualGaussian:
     def for_loss(cls, loss: Loss, matrix: Matrix, participation: Participation, norm: Number | Fraction = 1) -> Self:
         """Return the least noise whose loss is at most `loss`.
 
-        Raises: InvalidParameter for a pure loss, which no Gaussian noise keeps.
+        Raises:
+            InvalidParameter: For a pure loss, which no Gaussian noise keeps.
         """
         if isinstance(loss, PureDP):
             raise InvalidParameter("Gaussian noise keeps no pure loss; use ContinualLaplace, or a gdp ledger.")
@@ -172,7 +178,8 @@ class ContinualSums:
     def advance(self, changes: Sequence[int] | IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Take what changed in each cell, in steps, and return what is to be released of the next tick.
 
-        Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
+        Raises:
+            InvalidParameter: After the last tick, or for another number of cells. Nothing has changed then.
         """
         x = changes_of(changes, self.cells, self.tick, self.mechanism.matrix.ticks)
         values = x

@@ -18,8 +18,9 @@ most e^(|shift|/scale), and their product e^(h·Δ₁/scale). All else is made o
 Where counts go back to the beginning a tree with subtraction has less noise (`tree`): there, both ends of a window are
 far from nodes that end with it. Which is better for a window hangs on how it falls on the nodes; `best_tree` compares.
 
-Source: Honaker 2015 (Efficient Use of Differentially Private Binary Trees), the estimates from below; here for trees of
-any width, cut off at any level, and for windows.
+Source:
+    Honaker 2015 (Efficient Use of Differentially Private Binary Trees), the estimates from below; here for trees of any
+    width, cut off at any level, and for windows.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
 class HonakerTree:
     """A tree whose nodes are released as they end, for counts so far, or in a window of so many ticks.
 
-    Args: branches: k, from 2; levels: h, from 1, which is fresh noise at each tick.
+    Args:
+        branches: k, from 2.
+        levels: h, from 1, which is fresh noise at each tick.
     """
 
     name: ClassVar[str] = "tree of discrete Laplace, each count told several times"
@@ -144,7 +147,8 @@ class NodeCounts:
     def advance(self, changes: Sequence[int] | IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Take what changed in each cell, in steps, and return the nodes that end with the tick, the lowest first.
 
-        Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
+        Raises:
+            InvalidParameter: After the last tick, or for another number of cells. Nothing has changed then.
         """
         x = changes_of(changes, self.cells, self.tick, self._tree.ticks)
         counts = [total(level, x) for level in self._counts]

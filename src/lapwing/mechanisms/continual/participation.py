@@ -49,7 +49,8 @@ class Participation(Hashable, Protocol):
     def sensitivity_squared(self, inner: Inner, ticks: int, *, roughly: bool = False) -> float:
         """Return the largest squared L2 norm of what it changes of Cx, to floating-point accuracy.
 
-        Args: roughly: whether to try fewer of the things it can do, where there are many: to compare matrices.
+        Args:
+            roughly: Whether to try fewer of the things it can do, where there are many: to compare matrices.
         """
         ...
 
@@ -65,7 +66,10 @@ class Events:
     lose, P + L in both, P and L ≥ 0 what differs with the places before q and behind it. The sum grows by
     2·(r² − r·w)·(P + L) + (r² − w²)·(G(q, q) − G(last, last)) ≥ 0.
 
-    Args: most: from 1; per_tick: from 1, by default all of them; spacing: ticks between two ticks of a unit, from 1.
+    Args:
+        most: From 1.
+        per_tick: From 1, by default all of them.
+        spacing: Ticks between two ticks of a unit, from 1.
     """
 
     needs_convexity: ClassVar[bool] = False

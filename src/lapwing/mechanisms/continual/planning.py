@@ -27,10 +27,14 @@ def continual_mechanism(
 ) -> ContinualMechanism:
     """Return what releases sums at each tick at a loss: of all ticks so far, or of the last `window`.
 
-    Guarantee: what it releases of all ticks together loses at most `loss`, between streams that differ by one unit of
+    Guarantee:
+        What it releases of all ticks together loses at most `loss`, between streams that differ by one unit of
         `participation`, each of whose events changes the cells by at most `norm` in each tick.
-    Args: ticks: from 1; norm: in steps, L1 for a pure loss and L2 for others; buffers: numbers kept of each cell, up to
-        5, which is within 0.6 % of the best for a million ticks.
+
+    Args:
+        ticks: From 1.
+        norm: In steps, L1 for a pure loss and L2 for others.
+        buffers: Numbers kept of each cell, up to 5, which is within 0.6 % of the best for a million ticks.
     """
     if isinstance(loss, PureDP):
         return ContinualLaplace.for_loss(loss, best_tree(ticks, window), participation, norm)

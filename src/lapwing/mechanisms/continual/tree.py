@@ -14,8 +14,9 @@ unit changes in all, in L1). No matter that nodes with a negative sign lie ahead
 
 Noise that later ticks need is secret: with it, the counts are known. It is kept with them.
 
-Source: Andersson, Pagh, Steiner and Torkamani 2025 (Count on Your Elders: Laplace vs Gaussian Noise), for subtraction
-and k = 19; Chan, Shi and Song 2011 and Dwork, Naor, Pitassi and Rothblum 2010 for the binary tree.
+Source:
+    Andersson, Pagh, Steiner and Torkamani 2025 (Count on Your Elders: Laplace vs Gaussian Noise), for subtraction and k
+    = 19; Chan, Shi and Song 2011 and Dwork, Naor, Pitassi and Rothblum 2010 for the binary tree.
 """
 
 from collections.abc import Sequence
@@ -52,7 +53,9 @@ _LONGEST = 1 << 12
 class SubtractiveTree:
     """A tree over `ticks` ticks for counts so far, or in a window of so many ticks.
 
-    Args: branches: k, odd, from 3; levels: h, from 1, which is fresh noise at each tick.
+    Args:
+        branches: k, odd, from 3.
+        levels: h, from 1, which is fresh noise at each tick.
     """
 
     name: ClassVar[str] = "tree of discrete Laplace"
@@ -140,10 +143,15 @@ def best_tree(ticks: int, window: int | None = None) -> Tree:
 class ContinualLaplace:
     """Release sums over time, of all ticks so far or of a window, in many cells at once.
 
-    Guarantee: PureDP(levels · participation.steps · norm / scale) for streams that differ by one unit of
-        `participation`, each of whose events changes the cells by integers of L1 norm at most `norm`; the stream may be
-        chosen as one goes, in view of what was released.
-    Args: tree: for the number of ticks and the window; norm: in steps, from 1; scale: in steps.
+    Guarantee:
+        PureDP(levels · participation.steps · norm / scale) for streams that differ by one unit of `participation`, each
+        of whose events changes the cells by integers of L1 norm at most `norm`; the stream may be chosen as one goes,
+        in view of what was released.
+
+    Args:
+        tree: For the number of ticks and the window.
+        norm: In steps, from 1.
+        scale: In steps.
     """
 
     tree: Tree
@@ -228,7 +236,8 @@ class TreeSums:
     def advance(self, changes: Sequence[int] | IntArray, entropy: Entropy = SYSTEM) -> IntArray:
         """Take what changed in each cell, in steps, and return what is to be released of the next tick.
 
-        Raises: InvalidParameter after the last tick, or for another number of cells. Nothing has changed then.
+        Raises:
+            InvalidParameter: After the last tick, or for another number of cells. Nothing has changed then.
         """
         tree = self._tree
         x = changes_of(changes, self.cells, self.tick, tree.ticks)

@@ -56,7 +56,12 @@ _NEW: Final = 1e-6
 class ForestProgram:
     """The program of a connected part: between what its value lies. Private data: it has no `repr` of its own.
 
-    Args: one, other: the ends of its edges, each pair once; limits: of its nodes; low, high: ends that are known.
+    Args:
+        one: The ends of its edges, each pair once.
+        other: The ends of its edges, each pair once.
+        limits: Of its nodes.
+        low: Ends that are known.
+        high: Ends that are known.
     """
 
     def __init__(self, one: Integers, other: Integers, limits: Integers, *, low: int, high: int) -> None:

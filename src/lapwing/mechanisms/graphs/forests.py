@@ -34,8 +34,9 @@ with the size of a largest forest among the others, as each edge has an end in t
 forest is as large as the rank, or as that bound for the nodes that are full in it, it is the value. For the parts that
 are left `forest_programs` finds ends, nearer and nearer, and in the end the value itself.
 
-Source: Kalemaj, Raskhodnikova, Smith and Tsourakakis 2023 (Node-differentially private estimation of the number of
-connected components), whose extension this is; leaves, merges and the ends are worked out here.
+Source:
+    Kalemaj, Raskhodnikova, Smith and Tsourakakis 2023 (Node-differentially private estimation of the number of
+    connected components), whose extension this is; leaves, merges and the ends are worked out here.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,9 @@
 It is post-processing of what was released. Pool adjacent violators: a block whose mean is below that of the block
 before it is merged with it. Means are compared as fractions of whole numbers, so that the result is exact.
 
-Source: Hay, Li, Miklau and Jensen 2009 (Accurate estimation of the degree distribution of private networks), for the
-use; the algorithm is that of Ayer et al. 1955.
+Source:
+    Hay, Li, Miklau and Jensen 2009 (Accurate estimation of the degree distribution of private networks), for the use;
+    the algorithm is that of Ayer et al. 1955.
 """
 
 from collections.abc import Sequence

@@ -20,8 +20,9 @@ and b the largest degree.
   stars of k leaves  I_t = 2·C(b + t, k − 1). An edge between nodes of degrees x and y, itself left out, is in
                      C(x, k−1) + C(y, k−1) stars, and x, y ≤ b: (1). b ≤ b' + 1, hence (2).
 
-Source: Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015 (Private release of graph statistics using ladder
-functions), with ladders that need no number of nodes.
+Source:
+    Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015 (Private release of graph statistics using ladder functions),
+    with ladders that need no number of nodes.
 """
 
 from collections.abc import Callable
@@ -53,9 +54,13 @@ _LONGEST: Final = 1 << 16
 class Ladder:
     """Choose a whole number x with probability proportional to e^(−min(rung(x), rungs)/scale).
 
-    Guarantee: bounded range 2·changes/scale, hence PureDP(2·changes/scale), if a neighbour is so many changes away,
-        each of which the ladder that `release` is given stands: the argument is at the top of this file.
-    Args: scale: from 2⁻³⁰ to 2⁸⁰; changes: 1, or 2 where one thing is replaced by another.
+    Guarantee:
+        Bounded range 2·changes/scale, hence PureDP(2·changes/scale), if a neighbour is so many changes away, each of
+        which the ladder that `release` is given stands: the argument is at the top of this file.
+
+    Args:
+        scale: From 2⁻³⁰ to 2⁸⁰.
+        changes: 1, or 2 where one thing is replaced by another.
     """
 
     name: ClassVar[str] = "ladder"
@@ -92,7 +97,9 @@ class Ladder:
     def release(self, value: int, steps: Callable[[int], int], entropy: Entropy = SYSTEM) -> int:
         """Return the chosen number.
 
-        Args: value: the exact count, private; steps: I_t of the graph, as a function of t: private too.
+        Args:
+            value: The exact count, private.
+            steps: I_t of the graph, as a function of t: private too.
         """
         law = IntervalExponential(scale=self.scale, lower=0, upper=_FAR)
         return law.release(*self.pieces(value, steps), entropy)

@@ -9,13 +9,14 @@ which moves by at most s between them. A part of the price releases
 and the rest f + Z, with noise Z for the sensitivity U. The margin t is the least with P(X < −t) ≤ δ'. The cap is a
 public figure that no m exceeds.
 
-Guarantee: both together lose the sum ℓ of the two losses, but for δ: (ε, δ)-DP with δ = δ' in a pure ledger, and
-(μ, δ) in the sense of `privacy.approximate` in a gdp ledger, with δ = δ'/(2Φ(−μ/2)). Proof. Take two neighbours, with
-their m. U < m only if X < −t, as the cap is not below m: on either of the two with probability δ' at most. Call that
-event B; it is an event of U. Let a second pair of laws have the same U, and noise for the larger of U and m in the
-place of Z: that is a pair of the loss ℓ, as each of its two steps is a pair of its own loss, whatever U is. Outside of
-B both pairs are the same. So for every event S, with P and Q the laws of the two neighbours in any order, and P̃ and Q̃
-those of the second pair,
+Guarantee:
+    Both together lose the sum ℓ of the two losses, but for δ: (ε, δ)-DP with δ = δ' in a pure ledger, and (μ, δ) in the
+    sense of `privacy.approximate` in a gdp ledger, with δ = δ'/(2Φ(−μ/2)). Proof. Take two neighbours, with their m. U
+    < m only if X < −t, as the cap is not below m: on either of the two with probability δ' at most. Call that event B;
+    it is an event of U. Let a second pair of laws have the same U, and noise for the larger of U and m in the place of
+    Z: that is a pair of the loss ℓ, as each of its two steps is a pair of its own loss, whatever U is. Outside of B
+    both pairs are the same. So for every event S, with P and Q the laws of the two neighbours in any order, and P̃ and
+    Q̃ those of the second pair,
 
     P(S) ≤ P(B) + P̃(S∖B) ≤ δ' + P̃(S∖B),   where Q̃(S∖B) = Q(S∖B) ≤ Q(S).                                    (1)
 
@@ -41,8 +42,9 @@ Local sensitivities here, for one edge between u and v that is there or not; or 
              max(c, c') ≤ b(h), which is at most b(g) and b(g'). And b(g), b(g') lie from b(h) to b(h) + s. So nothing
              doubles.
 
-Source: Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011 (Private analysis of graph structure), who bound local
-sensitivities so for (ε, δ); the proof for μ is worked out here.
+Source:
+    Karwa, Raskhodnikova, Smith and Yaroslavtsev 2011 (Private analysis of graph structure), who bound local
+    sensitivities so for (ε, δ); the proof for μ is worked out here.
 """
 
 from collections.abc import Callable
@@ -71,7 +73,8 @@ Narrowest = Callable[[Loss, Sensitivity], Mechanism]
 def tail_of(loss: Loss, delta: Fraction) -> Fraction:
     """Return the δ' with which a bound may be too low, so that a loss holds but for δ.
 
-    Raises: InvalidParameter in a zcdp ledger, for which nothing is proven.
+    Raises:
+        InvalidParameter: In a zcdp ledger, for which nothing is proven.
     """
     if isinstance(loss, ZeroConcentratedDP):
         raise InvalidParameter("Bounds on local sensitivities are bought in pure and gdp ledgers; leave delta out.")
@@ -86,8 +89,15 @@ def tail_of(loss: Loss, delta: Fraction) -> Fraction:
 class NoisyLocalSensitivity:
     """Noise for a count whose local sensitivity is bounded by what a part of the price buys.
 
-    Guarantee: `loss`, but for `delta`, for counts and bounds as the top of this file has them.
-    Args: first: the noise of the bound; margin: t; second: the loss of the count; cap: from 1; delta: of both together.
+    Guarantee:
+        `loss`, but for `delta`, for counts and bounds as the top of this file has them.
+
+    Args:
+        first: The noise of the bound.
+        margin: t.
+        second: The loss of the count.
+        cap: From 1.
+        delta: Of both together.
     """
 
     name: ClassVar[str] = "noisy local sensitivity"
@@ -103,8 +113,12 @@ class NoisyLocalSensitivity:
     def for_loss(cls, loss: Loss, delta: Number, moved: int, cap: int, narrowest: Narrowest) -> Self:
         """Return what spends a loss and a δ.
 
-        Args: moved: s; cap: what no edge exceeds, in public.
-        Raises: InvalidParameter in a zcdp ledger, for a δ that is not above 0 and at most 0.01, or noise out of range.
+        Args:
+            moved: s.
+            cap: What no edge exceeds, in public.
+
+        Raises:
+            InvalidParameter: In a zcdp ledger, for a δ that is not above 0 and at most 0.01, or noise out of range.
         """
         share = probability(delta, "delta")
         if share > LARGEST_DELTA:
@@ -134,7 +148,12 @@ class NoisyLocalSensitivity:
         return self.first.loss(self.moved, kind) + self.second.to_kind(kind)
 
     def release(self, value: int, bound: int, entropy: Entropy = SYSTEM) -> tuple[int, int]:
-        """Return the bound that was bought, and the noisy count. Args: value, bound: f and b, private."""
+        """Return the bound that was bought, and the noisy count.
+
+        Args:
+            value: f and b, private.
+            bound: f and b, private.
+        """
         noisy = _noisy(self.first, bound, entropy) + self.margin
         bought = max(1, min(self.cap, noisy))
         return bought, _noisy(self.noise(bought), value, entropy)

@@ -25,8 +25,9 @@ Of a directed graph the same is done to its double cover, in which a node is two
 one for those that enter it; an edge leads from the one of its first end to the other of its second. A node that is
 removed is two nodes there.
 
-Source: Day, Li and Lyu 2016 (Publishing graph degree distribution with node differential privacy), whose projection
-this is; the proof by degrees alone, and the bound for stars, are worked out here.
+Source:
+    Day, Li and Lyu 2016 (Publishing graph degree distribution with node differential privacy), whose projection this
+    is; the proof by degrees alone, and the bound for stars, are worked out here.
 """
 
 import numpy as np

@@ -23,8 +23,11 @@ _PAIRS: Final = 1 << 22
 class SimpleGraph:
     """Nodes 0 to `count` − 1 and the edges between them. Private data: nothing shows in `repr`.
 
-    Args: first, second: the ends of each edge, in the order of their pairs, each pair once and no pair of a node with
-        itself; of an undirected graph first < second. directed: whether an edge leads from its first to its second end.
+    Args:
+        first: The ends of each edge, in the order of their pairs, each pair once and no pair of a node with itself; of
+            an undirected graph first < second.
+        second: As `first`.
+        directed: Whether an edge leads from its first to its second end.
     """
 
     count: int
@@ -40,7 +43,8 @@ class SimpleGraph:
         edges along and leaves all others as they are. The pairs are in the order of their numbers: if nodes are
         numbered in an order of their names, then without one of them the others' pairs stay in the same order.
 
-        Raises: InvalidParameter if a row has an end that is no node.
+        Raises:
+            InvalidParameter: If a row has an end that is no node.
         """
         if not 0 <= count <= MOST_NODES:
             raise InvalidParameter(f"There are {count:,} nodes; at most {MOST_NODES:,} are allowed.")

@@ -8,17 +8,19 @@ of K rows a unit. From its answer follow the bounds: they reach to the outermost
 than noise alone explains, and contain 0. So they are post-processing, public once released, and the question with these
 bounds is one with numbers for bounds.
 
-Guarantee: classes and bounds need no proof but those of `stability` for a distribution, and for sums of values between
-two numbers. Both questions are charged before the rows that they read are read, the second in the light of the first's
-answer: losses of questions chosen along the way add up (`privacy.filters`), to the price of both.
+Guarantee:
+    Classes and bounds need no proof but those of `stability` for a distribution, and for sums of values between two
+    numbers. Both questions are charged before the rows that they read are read, the second in the light of the first's
+    answer: losses of questions chosen along the way add up (`privacy.filters`), to the price of both.
 
 How good they are. Let t be the half-width of the noise at 1 − 5 %/classes: with 95 % probability all counts are within
 t of the truth at once. Then a class that counts more than t holds a row, so that a bound is at most twice the outermost
 value, or the least candidate; and each class beyond a bound holds at most 2t rows. If no class counts more than t, the
 bounds reach to the one that counts most: it may be any, and the answer says so.
 
-Source: the histogram of magnitudes with a threshold is that of Wilson et al. 2020 (Differentially Private SQL with
-Bounded User Contribution, arXiv 1909.01917, "approximate bounds"); law, threshold and classes are worked out here.
+Source:
+    The histogram of magnitudes with a threshold is that of Wilson et al. 2020 (Differentially Private SQL with Bounded
+    User Contribution, arXiv 1909.01917, "approximate bounds"); law, threshold and classes are worked out here.
 """
 
 from collections.abc import Sequence
@@ -46,8 +48,9 @@ SHARE: Final = Fraction(1, 5)
 class ApproximateBounds:
     """Bounds that follow from noisy counts.
 
-    Args: beyond: the most rows that each class beyond them holds, with 95 % probability; clear: whether any class
-        counts more rows than noise alone explains.
+    Args:
+        beyond: The most rows that each class beyond them holds, with 95 % probability.
+        clear: Whether any class counts more rows than noise alone explains.
     """
 
     bounds: ValueBounds
@@ -60,7 +63,8 @@ def within_bounds(
 ) -> Expression:
     """Return a value inside the bounds that an aggregate says: numbers, or those of a search, else the widest.
 
-    Args: condition: of the FILTER around the aggregate, outside of which no row counts.
+    Args:
+        condition: Of the FILTER around the aggregate, outside of which no row counts.
     """
     if named is None or named.contribution_bounds_per_row != "auto":
         return per_row(argument, named)

@@ -20,7 +20,8 @@ def grouping_sets(
 ) -> tuple[tuple[Named, ...], ...]:
     """Return the grouping sets of a GROUP BY list, each once: one of every item, in all combinations.
 
-    Raises: QueryRefused if there are too many.
+    Raises:
+        QueryRefused: If there are too many.
     """
     choices = [_sets(node, key, rows) for node in nodes]
     count = 1

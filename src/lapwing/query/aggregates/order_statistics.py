@@ -148,8 +148,9 @@ def _statistic(node: exp.Expression, argument: object, share: Fraction, kind: Ra
 def _in_whole_numbers(argument: Expression, named: NamedArguments | None) -> Expression:
     """Return a date in days, or a timestamp in seconds.
 
-    Guarantee: it is an expression over one row with public bounds, to which the engine clamps the leaf of every row
-    (`engines.duckdb.leaves`), so that the tree moves by what `stability` says of one of numbers.
+    Guarantee:
+        It is an expression over one row with public bounds, to which the engine clamps the leaf of every row
+        (`engines.duckdb.leaves`), so that the tree moves by what `stability` says of one of numbers.
     """
     if named is not None and named.contribution_bounds_per_row is not None:
         raise QueryRefused(
@@ -190,7 +191,8 @@ def _round_width(steps: int, leaves: int) -> int:
 def check_nodes(distributions: tuple[Distribution, ...], cells: int | None) -> None:
     """Refuse trees of more nodes than an answer may hold.
 
-    Raises: QueryRefused.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
     """
     nodes = sum(sum(measure.sizes) for measure in distributions) * (cells or 1)
     if nodes > MOST_NODES:

@@ -35,8 +35,11 @@ _OVER_THE_ANSWER: Final = (
 def bind_output(node: exp.Expression, scope: SelectScope, requests: Requests) -> Derived:
     """Bind an expression over aggregates and keys.
 
-    Args: requests: where aggregates write down what they ask for beside their measures.
-    Raises: QueryRefused, with its position, for what is not understood.
+    Args:
+        requests: Where aggregates write down what they ask for beside their measures.
+
+    Raises:
+        QueryRefused: With its position, for what is not understood.
     """
     require_present(node)
     key = _key(node, scope)

@@ -6,7 +6,8 @@ view of the rows (`public_view`), which says why no row has another one. They fo
 joined, each with its conditions and with what it is compared with; from what WHERE says of columns with public values;
 and from what is known of functions of one column.
 
-Guarantee: fewer cells change nothing that a unit can do to the others, so that every bound on sensitivity stays valid.
+Guarantee:
+    Fewer cells change nothing that a unit can do to the others, so that every bound on sensitivity stays valid.
 
 Keys that nothing public connects are combined with each other in every way. What is too much to find out stays too:
 that costs cells, and says nothing wrong.
@@ -74,8 +75,11 @@ def possible_keys(
 ) -> tuple[Sets, tuple[CombinedKeys, ...]]:
     """Return the keys of every grouping set with the values that they can have, and what they can have together.
 
-    Args: kept: public rows that are in the answer whether or not they match anybody (`from_clause.scope.Input`).
-    Raises: QueryRefused if a key can have none.
+    Args:
+        kept: Public rows that are in the answer whether or not they match anybody (`from_clause.scope.Input`).
+
+    Raises:
+        QueryRefused: If a key can have none.
     """
     view = public_view(selection, kept)
     # Set by set: a row without a listed value of a key is in no cell of it, and may be in those of sets without it.
@@ -257,11 +261,11 @@ class _Finder:
 def _of_read(view: PublicView, shown: Sequence[Expression]) -> tuple[PublicView, Mapping[str, ListedValues]]:
     """Return a view in which a whole number within its bounds is a function of what was read, if that is looked at.
 
-    Returns: also values that stand for all that may be read: those within the bounds, and any that an expression
-        compares it with, each with its neighbours. All others meet a comparison as the nearest of these does. What
-        conditions say of it otherwise is left out. Keys that are computed of it otherwise have the values that these
-        give: a note says that numbers beyond the bounds may be in no group. What decides between values of a key must
-        compare it, too.
+    Returns:
+        Also values that stand for all that may be read: those within the bounds, and any that an expression compares it
+        with, each with its neighbours. All others meet a comparison as the nearest of these does. What conditions say
+        of it otherwise is left out. Keys that are computed of it otherwise have the values that these give: a note says
+        that numbers beyond the bounds may be in no group. What decides between values of a key must compare it, too.
     """
     conditions = [part for condition in view.conditions for part in _conjuncts(condition)]
     on = [part for table in view.tables for part in table.on]

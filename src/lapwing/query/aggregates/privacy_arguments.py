@@ -23,7 +23,8 @@ def with_privacy_arguments(
 ) -> Derived:
     """Return an aggregate with the bounds that it says, and write down the price that it says.
 
-    Raises: QueryRefused for an argument that the aggregate does not take.
+    Raises:
+        QueryRefused: For an argument that the aggregate does not take.
     """
     if named.contribution_bounds_per_group is not None and not isinstance(value, Average):  # else they are in it
         if not isinstance(value, MeasureValue) or not isinstance(value.measure, Count | Sum):

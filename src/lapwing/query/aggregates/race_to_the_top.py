@@ -8,11 +8,13 @@ clamped sums are at most the true one, so that where all of them lie inside thei
 ends is at most the truth: high thresholds have wide noise and lose, low ones cut too much and lose, and the race is won
 near the largest contribution there is.
 
-Guarantee: each measure is a sum clamped unit by unit (`stability`), paid for like any measure; taking the greatest
-lower end is post-processing. What is released is at most the true sum with at least 95 % probability, in each cell.
+Guarantee:
+    Each measure is a sum clamped unit by unit (`stability`), paid for like any measure; taking the greatest lower end
+    is post-processing. What is released is at most the true sum with at least 95 % probability, in each cell.
 
-Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T), for sums without joins; with Gaussian noise in gdp and zcdp
-ledgers, and the intervals of interval arithmetic (`intervals`) in place of the tail bound there.
+Source:
+    Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T), for sums without joins; with Gaussian noise in gdp and zcdp
+    ledgers, and the intervals of interval arithmetic (`intervals`) in place of the tail bound there.
 """
 
 from dataclasses import replace
@@ -42,8 +44,11 @@ def at_thresholds(measure: Count | Sum, highest: int, divisor: int) -> list[Meas
 def race_to_the_top(measure: Count | Sum, rows_per_unit: int) -> Derived:
     """Return what a race over a measure releases.
 
-    Args: rows_per_unit: the most rows of a unit, from which the limit follows.
-    Raises: QueryRefused if a row may take something away.
+    Args:
+        rows_per_unit: The most rows of a unit, from which the limit follows.
+
+    Raises:
+        QueryRefused: If a row may take something away.
     """
     low, high = measure.row_range
     if low < 0:

@@ -26,9 +26,12 @@ Bounded = Distribution | Count | Sum
 class SelectScope:
     """What the SELECT list, HAVING, QUALIFY and ORDER BY may refer to.
 
-    Args: selection: the rows that are aggregated; sets: the keys of each grouping set; aliases: columns of the answer
-        by their names; condition: of the FILTER around the aggregate at hand; arguments: what aggregates say about
-        their own privacy, by where they start in the text.
+    Args:
+        selection: The rows that are aggregated.
+        sets: The keys of each grouping set.
+        aliases: Columns of the answer by their names.
+        condition: Of the FILTER around the aggregate at hand.
+        arguments: What aggregates say about their own privacy, by where they start in the text.
     """
 
     rows: RowScope

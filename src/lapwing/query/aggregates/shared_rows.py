@@ -12,12 +12,14 @@ below is left behind by the one below: then the sum still grows. Elsewhere it li
 down, as an interval that misses the truth by chance costs the more the higher the threshold: noise at the top is wider
 than the truth.
 
-Guarantee: each threshold's sum is a measure of its own, moved by a unit as `stability` says, and paid for like any;
-taking the greatest lower end is post-processing. What a race releases is at most the true sum with at least 95 %
-probability, in each cell. There is no premise in the highest threshold: what a unit adds beyond it is cut off.
+Guarantee:
+    Each threshold's sum is a measure of its own, moved by a unit as `stability` says, and paid for like any; taking the
+    greatest lower end is post-processing. What a race releases is at most the true sum with at least 95 % probability,
+    in each cell. There is no premise in the highest threshold: what a unit adds beyond it is cut off.
 
-Source: Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T), for self-joins and joins of several private tables, with
-the intervals of interval arithmetic (`intervals`) in place of the tail bound there.
+Source:
+    Dong, Fang, Yi, Tao and Machanavajjhala 2022 (R2T), for self-joins and joins of several private tables, with the
+    intervals of interval arithmetic (`intervals`) in place of the tail bound there.
 """
 
 from collections.abc import Sequence
@@ -44,7 +46,8 @@ AUTO: Final = "contribution_bounds_per_group => AUTO"
 def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -> Derived:
     """Return a measure at the threshold that an aggregate says, at the one of a search, or a race of thresholds.
 
-    Raises: QueryRefused if a row may take something away, or the threshold is below a step.
+    Raises:
+        QueryRefused: If a row may take something away, or the threshold is below a step.
     """
     if measure.row_range[0] < 0:
         raise QueryRefused(

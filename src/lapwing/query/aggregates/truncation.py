@@ -8,10 +8,11 @@ the generalised exponential mechanism. A threshold scores by its sum, less a han
 a higher threshold is chosen if what it adds to the sum is clearly more than what noise explains. The question is asked
 afterwards at twice the chosen threshold.
 
-Guarantee: the score of a threshold is the sum over all cells of one measure, so that a unit moves it by the measure's
-L1 sensitivity at most (`stability`); with these for its sensitivities, the loss is that of `mechanisms.generalised`.
-The question at the threshold of its answer is one with a number for it. Both are charged before the rows that they read
-are read; losses of questions chosen along the way add up (`privacy.filters`), to the price of both.
+Guarantee:
+    The score of a threshold is the sum over all cells of one measure, so that a unit moves it by the measure's L1
+    sensitivity at most (`stability`); with these for its sensitivities, the loss is that of `mechanisms.generalised`.
+    The question at the threshold of its answer is one with a number for it. Both are charged before the rows that they
+    read are read; losses of questions chosen along the way add up (`privacy.filters`), to the price of both.
 
 How good it is. With probability 1 − β, what the sum at the chosen threshold lacks of the sum at any other threshold τ,
 in all cells together, is at most (t + r)·τ·C, C cells, r = scale·ln(n/β) plus a little, t the handicap (`shortfall`).
@@ -20,8 +21,10 @@ together from trials with the totals of TPC-H that have two private units, with 
 of 1,000 and 20,000 units, and ε from 0.1 to 3: there the mean error is about 3 times that of the best threshold at the
 whole price, which nobody knows, and 7 times less than a race's.
 
-Source: that a Lipschitz extension is chosen by this mechanism: Raskhodnikova and Smith 2016 (Lipschitz Extensions for
-Node-Private Graph Statistics and the Generalized Exponential Mechanism); the program is that of `mechanisms.packing`.
+Source:
+    That a Lipschitz extension is chosen by this mechanism: Raskhodnikova and Smith 2016 (Lipschitz Extensions for
+    Node-Private Graph Statistics and the Generalized Exponential Mechanism); the program is that of
+    `mechanisms.packing`.
 """
 
 from collections.abc import Sequence
@@ -65,8 +68,11 @@ def truncated_by_search(measure: Count | Sum, requests: Requests) -> Count | Sum
 def threshold_search(measure: Count | Sum, selection: Selection, keys: Sequence[Key], name: str, units: int) -> Search:
     """Return the question for the threshold at which a measure is truncated.
 
-    Args: units: how many units may share a row.
-    Raises: QueryRefused if there are too many cells.
+    Args:
+        units: How many units may share a row.
+
+    Raises:
+        QueryRefused: If there are too many cells.
     """
     magnitudes = _magnitudes(measure)
     measures = tuple(replace(measure, clamp=(0, int(edge / measure.step))) for edge in magnitudes.edges[1:])

@@ -3,13 +3,14 @@
 `AVG(x, contribution_bounds_per_group => (0, 100))` is GoogleSQL's average: of what each unit has on average in the
 group, kept between the bounds. A unit counts once in a group, whatever rows it has there.
 
-Guarantee: both are sums over units of one number a cell, kept between the two ends of a clamp, so that they move by
-what `stability` says of clamped sums; nothing there rests on the values of single rows. A mean of integers is rounded
-half up to an integer, and clamped after that. (What is proven there by rows holds of means, too: a mean lies between
-the least and the greatest of 0 and the values, and a unit has one in as many cells as it has rows, at most.) Where the
-values have no bounds of their own, each is first kept within ±2³⁹ steps: sums of 10⁶ rows then fit 128 bits, so that
-nothing can overflow. That is no bound that anybody would notice: half a million times the bounds of the group, or 2³⁹
-of the column's own steps.
+Guarantee:
+    Both are sums over units of one number a cell, kept between the two ends of a clamp, so that they move by what
+    `stability` says of clamped sums; nothing there rests on the values of single rows. A mean of integers is rounded
+    half up to an integer, and clamped after that. (What is proven there by rows holds of means, too: a mean lies
+    between the least and the greatest of 0 and the values, and a unit has one in as many cells as it has rows, at
+    most.) Where the values have no bounds of their own, each is first kept within ±2³⁹ steps: sums of 10⁶ rows then fit
+    128 bits, so that nothing can overflow. That is no bound that anybody would notice: half a million times the bounds
+    of the group, or 2³⁹ of the column's own steps.
 
 The number of units with a value is a count that is clamped to 0 and 1, so that it moves by one a cell. Their quotient
 is post-processing.
@@ -50,7 +51,8 @@ def within_reach(argument: Expression, named: NamedArguments) -> Expression:
 def average_of_units(argument: Expression, named: NamedArguments, scope: SelectScope) -> Derived:
     """Return the average over units of each unit's average in the group, kept between the bounds of the group.
 
-    Raises: QueryRefused where rows are units, or several units share one.
+    Raises:
+        QueryRefused: Where rows are units, or several units share one.
     """
     if units_of_row(scope.selection.relation) > 1:
         raise of_several_units()

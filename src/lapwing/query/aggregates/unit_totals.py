@@ -9,13 +9,14 @@ that has one row for each unit and group: a question of its own (`query.search`)
 like any other. One bound is found for all groups, as one scale of noise is added to all. Of grouping sets it is found
 over the keys that all of them have, whose groups are no smaller than those of any set; so it holds for all.
 
-Guarantee: the relation is `PerUnit`, unit-local by `relation`. Without keys a unit has one row of it, and counts once
-in one class: adding or removing the unit moves the histogram by 1, whatever it adds and whatever τ there may be. With
-keys it has at most G rows, as many as it may have groups; where `PerUnit` does not say so itself, `FirstRows` enforces
-it, so that no more need be proven here. The sensitivity is that of `stability` for a distribution of G rows a unit.
-What follows from the noisy counts is post-processing, and the question with a bound found is one with a number for it.
-Both are charged before the rows that they read are read; losses of questions chosen along the way add up
-(`privacy.filters`), to the price of both.
+Guarantee:
+    The relation is `PerUnit`, unit-local by `relation`. Without keys a unit has one row of it, and counts once in one
+    class: adding or removing the unit moves the histogram by 1, whatever it adds and whatever τ there may be. With keys
+    it has at most G rows, as many as it may have groups; where `PerUnit` does not say so itself, `FirstRows` enforces
+    it, so that no more need be proven here. The sensitivity is that of `stability` for a distribution of G rows a unit.
+    What follows from the noisy counts is post-processing, and the question with a bound found is one with a number for
+    it. Both are charged before the rows that they read are read; losses of questions chosen along the way add up
+    (`privacy.filters`), to the price of both.
 
 Which bound. If τ is too low the sum lacks what units add beyond it; if it is too high, noise in proportion to it is
 wasted. So the search starts from the class that counts most, and climbs to the highest class that counts more than
@@ -28,9 +29,10 @@ How good it is: with the totals of TPC-H, and with flat, lognormal and Pareto on
 about 1.4 times that of the best bound at the whole price. Finer classes find lower bounds where many units are near the
 greatest, but no tail in which there are few: with four to a doubling it is twice.
 
-Source: the histogram is that of `approximate_bounds`; counting what a unit adds in all, and the threshold that rises
-with the distance, are worked out here. That a clamp should cut a number of units in proportion to 1/ε: Amin, Kulesza,
-Muñoz Medina and Vassilvitskii 2019 (Bounding user contributions: a bias-variance trade-off).
+Source:
+    The histogram is that of `approximate_bounds`; counting what a unit adds in all, and the threshold that rises with
+    the distance, are worked out here. That a clamp should cut a number of units in proportion to 1/ε: Amin, Kulesza,
+    Muñoz Medina and Vassilvitskii 2019 (Bounding user contributions: a bias-variance trade-off).
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,8 @@ _AFTERWARDS: Final = ("order", "limit", "offset")
 def below_each_other(select: exp.Select, rows: RowScope) -> exp.Select | None:
     """Return a SELECT with grouping sets as one over the UNION ALL of a SELECT for each; None if it has none.
 
-    Raises: QueryRefused where it has window functions beside them, or is ordered by what it does not show.
+    Raises:
+        QueryRefused: Where it has window functions beside them, or is ordered by what it does not show.
     """
     clause = select.args.get("group")
     if clause is None or not any(isinstance(node, _SETS) for node in clause.expressions):

@@ -65,11 +65,16 @@ def bind(
 ) -> Plan:
     """Parse a question and return its plan.
 
-    Args: bounds: those that the plan's searches have found; without them it stands with the widest.
-        capabilities: what the engine that will run the plan has. constants: those that were asked for, by their plans.
-        reads: whether conditions and keys see bounded numbers as read; if not, the plan is that of earlier versions.
-    Raises: QueryRefused with reason, position and remedy; nothing has been read but the text, the catalog and what is
-        public. InvalidParameter for a parameter's value.
+    Args:
+        bounds: Those that the plan's searches have found; without them it stands with the widest.
+        capabilities: What the engine that will run the plan has.
+        constants: Those that were asked for, by their plans.
+        reads: Whether conditions and keys see bounded numbers as read; if not, the plan is that of earlier versions.
+
+    Raises:
+        QueryRefused: With reason, position and remedy; nothing has been read but the text, the catalog and what is
+            public.
+        InvalidParameter: For a parameter's value.
     """
     parsed, scope = parse(text, parameters), From(text=text, catalog=catalog, facts=facts, reads=reads)
     bound = partial(_bound, within=scope, bounds=bounds, capabilities=capabilities)

@@ -58,7 +58,8 @@ _NEEDS_KEYS = "Join them where their keys are equal: a JOIN b USING (plan)."
 def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, within: Scope) -> Plan | None:
     """Bind a question over the answers to others; None if what it is over is no such answer, nor public rows.
 
-    Raises: QueryRefused if it is over answers, and is not answered.
+    Raises:
+        QueryRefused: If it is over answers, and is not answered.
     """
     composer, select, rows = _Composer(parsed, whole, outputs, within), parsed.select, within.nowhere
     if kind is SelectKind.BESIDE_AGGREGATES:
@@ -76,7 +77,9 @@ def compose(parsed: Parsed, kind: SelectKind, whole: Whole, outputs: Outputs, wi
 class _Item:
     """What stands in FROM: a query, its name if it has one, what it may name, and its columns if they are renamed.
 
-    Args: public: the rows that it gives, if these are public and it asks nothing; node: where it stands.
+    Args:
+        public: The rows that it gives, if these are public and it asks nothing.
+        node: Where it stands.
     """
 
     query: exp.Expression
@@ -109,8 +112,10 @@ class _Composer:
     ) -> list[_Item] | None:
         """Return what FROM names, None unless all of it are answers to questions, or public rows beside such.
 
-        Args: outside: common table expressions that it may name beside its own; depth: how many SELECTs it stands in;
-            public: whether public rows may stand there alone.
+        Args:
+            outside: Common table expressions that it may name beside its own.
+            depth: How many SELECTs it stands in.
+            public: Whether public rows may stand there alone.
         """
         clause = select.args.get("from_")
         if clause is None or depth > _MOST_DEPTH:

@@ -25,7 +25,8 @@ Reading = Callable[[exp.Select], Plan]
 def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScope) -> Plan:
     """Return the plan of the question whose answer is the list of a condition.
 
-    Raises: QueryRefused if the answer is no list of public values.
+    Raises:
+        QueryRefused: If the answer is no list of public values.
     """
     query = cast(exp.Select, bare(node.args["query"]))
     plan = asked(with_named(query, common_tables(select)))

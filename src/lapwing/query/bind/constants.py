@@ -3,9 +3,10 @@
 The number is a question of its own. It is asked first; what was released is then written in its place, as the constant
 that it is from then on, and the question with that constant is asked as any other is.
 
-Guarantee: both are charged what they lose, and the price of both is fixed before the first is asked. The second is
-chosen in the light of the first, which is what the ledger's filters allow: its noise is made for what the constant
-makes of it, at the loss that was fixed. Intervals are about the question with that constant.
+Guarantee:
+    Both are charged what they lose, and the price of both is fixed before the first is asked. The second is chosen in
+    the light of the first, which is what the ledger's filters allow: its noise is made for what the constant makes of
+    it, at the loss that was fixed. Intervals are about the question with that constant.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +48,10 @@ _TYPICAL: Final[Mapping[Shape, object]] = {"date": date(2000, 1, 1), "timestamp"
 class _Number:
     """A subquery that stands for a number.
 
-    Args: query: what is asked; key: the column of the outer rows by whose values there are numbers, if there is one;
-        narrower: the same for those values alone that the outer rows can have, if a public table says which.
+    Args:
+        query: What is asked.
+        key: The column of the outer rows by whose values there are numbers, if there is one.
+        narrower: The same for those values alone that the outer rows can have, if a public table says which.
     """
 
     query: exp.Select
@@ -61,9 +64,13 @@ def with_constants(
 ) -> Plan:
     """Bind a question with numbers or lists in its conditions that are to be asked for first.
 
-    Args: whole: binds a question; known: the answers to those that were asked for. Others get a number in their place
-        that might be theirs, or all values that the list may have, and are the plan's `constants`.
-    Raises: QueryRefused if one of them is no question for a number.
+    Args:
+        whole: Binds a question.
+        known: The answers to those that were asked for. Others get a number in their place that might be theirs, or all
+            values that the list may have, and are the plan's `constants`.
+
+    Raises:
+        QueryRefused: If one of them is no question for a number.
     """
     select, rows = parsed.select.copy(), RowScope(text=within.text)
     alone = replace(parsed, options=replace(parsed.options, epsilon=None, delta=None), explain=False)

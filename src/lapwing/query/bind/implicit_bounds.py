@@ -41,7 +41,8 @@ def bound_otherwise(refused: QueryRefused, parsed: Parsed, bound: Bound, within:
     joins to public rows leave no key possible, and where bounds are wanting, IN of public rows in a subquery is read as
     a list of constants: the same rows, of which the answer may be empty, or whose bounds the list may state.
 
-    Raises: QueryRefused as it was, if there is no other way.
+    Raises:
+        QueryRefused: As it was, if there is no other way.
     """
     if refused.cause not in (RefusalCause.UNBOUNDED, RefusalCause.NO_POSSIBLE_KEYS):
         raise refused

@@ -46,7 +46,8 @@ _CLAUSES = (
 def over_answer(plan: Plan, inner: "Inner", select: exp.Select, outputs: Outputs, text: str) -> Plan:
     """Return the plan of a SELECT over the answer to a question.
 
-    Raises: QueryRefused, with `TWICE_OVER_ANSWER` as its cause if one pass over the answer is not enough.
+    Raises:
+        QueryRefused: With `TWICE_OVER_ANSWER` as its cause if one pass over the answer is not enough.
     """
     if is_aggregated(select) and not plan.question.measures:
         reason = "The SELECT inside shows keys alone, public ones whether or not any row has them"

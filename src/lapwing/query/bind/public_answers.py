@@ -69,9 +69,13 @@ def public_answer(
 ) -> Plan:
     """Return the plan that shows public rows, and asks nothing.
 
-    Args: named: the columns that the question names, in lower case; None if it may show all. conditions: what the
-        question says of these rows alone, without which a row is nowhere in it; they are asked where rows are many.
-    Raises: QueryRefused where a column that is named has no value, rows cannot be told apart, or are too many.
+    Args:
+        named: The columns that the question names, in lower case; None if it may show all.
+        conditions: What the question says of these rows alone, without which a row is nowhere in it; they are asked
+            where rows are many.
+
+    Raises:
+        QueryRefused: Where a column that is named has no value, rows cannot be told apart, or are too many.
     """
     columns = {name: value for name, value in found.source.columns.items() if named is None or name.casefold() in named}
     rows, shown = found.rows, tuple(columns.values())

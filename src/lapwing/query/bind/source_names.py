@@ -43,8 +43,10 @@ class SourceNames:
     ) -> int:
         """Add a source, and return its number.
 
-        Args: name: None if it has none; columns: what its columns are called, if they are renamed; hidden: whether the
-            question cannot name them.
+        Args:
+            name: None if it has none.
+            columns: What its columns are called, if they are renamed.
+            hidden: Whether the question cannot name them.
         """
         rows, names = self._rows, columns or tuple(output.name for output in plan.outputs)
         if len(names) != len(plan.outputs) or len({each.casefold() for each in names}) < len(names):
@@ -98,7 +100,8 @@ class SourceNames:
     def place(self, column: exp.Expression) -> Place | None:
         """Return the source and the column that a name means; None if no source has it.
 
-        Raises: QueryRefused if several have it, or FROM does not have what it is qualified with.
+        Raises:
+            QueryRefused: If several have it, or FROM does not have what it is qualified with.
         """
         rows, qualifier = self._rows, column.args.get("table")
         if not is_column(column):

@@ -32,7 +32,9 @@ MOST_READINGS: Final = 32
 def planned(parsed: Parsed, within: Scope, bound: OverRows, outputs: Outputs, known: Constants) -> Plan:
     """Bind a question, whatever it is.
 
-    Args: bound: binds a SELECT over rows, and outputs a SELECT list; known: the constants that were asked for.
+    Args:
+        bound: Binds a SELECT over rows, and outputs a SELECT list.
+        known: The constants that were asked for.
     """
     plan = _Stages(bound, outputs, within, known).plan(parsed)
     return plan if plan.composition is None else without_unread_measures(plan)

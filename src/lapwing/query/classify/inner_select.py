@@ -19,7 +19,8 @@ from lapwing.query.from_clause.groupings import is_aggregated
 class Inner:
     """A SELECT inside another, what it is called there, and its columns, if they are renamed.
 
-    Args: beyond: common table expressions after it, which nothing names.
+    Args:
+        beyond: Common table expressions after it, which nothing names.
     """
 
     select: exp.Select

@@ -55,7 +55,8 @@ class Kinds:
     def of(self, query: exp.Expression, visible: Tables = ()) -> Kind:
         """Return what a query gives.
 
-        Args: visible: the common table expressions that it may name beside its own.
+        Args:
+            visible: The common table expressions that it may name beside its own.
         """
         while isinstance(query, exp.Subquery):
             query = query.this
@@ -136,7 +137,8 @@ class Kinds:
 
         WHERE matters to that where it says how tables are joined.
 
-        Args: if_refused: what is told where they are refused, as whoever binds the SELECT says why.
+        Args:
+            if_refused: What is told where they are refused, as whoever binds the SELECT says why.
         """
         where = select.args.get("where") if select.args.get("joins") else None
         conditions = [] if where is None else conjuncts(where.this, self._within.nowhere)

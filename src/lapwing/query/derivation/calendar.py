@@ -43,7 +43,8 @@ def days_between(later: Derived, earlier: Derived) -> FunctionCall:
 def difference(unit: str, start: Derived, end: Derived) -> FunctionCall:
     """Count the seconds, minutes, hours or days that begin after `start` and not after `end`.
 
-    Raises: QueryRefused if it is another unit, or they are no dates and timestamps.
+    Raises:
+        QueryRefused: If it is another unit, or they are no dates and timestamps.
     """
     size = _SECONDS.get(unit_of(unit))
     if size is None:

@@ -35,7 +35,11 @@ TEMPORAL: Final[tuple[Shape, ...]] = ("date", "timestamp")
 class Rationals:
     """tops/bottoms·scale in every cell, and NULL where `null` says so (tops and bottoms are valid there, too).
 
-    Args: tops: integers; bottoms: positive integers, None for 1; scale: > 0; null: None for nowhere.
+    Args:
+        tops: Integers.
+        bottoms: Positive integers, None for 1.
+        scale: > 0.
+        null: None for nowhere.
     """
 
     tops: IntArray

@@ -135,7 +135,8 @@ class IntervalEnd:
 def compute(function: str, *arguments: Derived) -> FunctionCall:
     """Apply a function, checking its arguments so that nothing can fail once the answer is paid.
 
-    Raises: QueryRefused if they do not fit.
+    Raises:
+        QueryRefused: If they do not fit.
     """
     parts = _alike(arguments) if function in _COMPARED else arguments
     if _RULES.get(function) is _comparison and any(part.shape == "boolean" for part in parts):
@@ -151,7 +152,8 @@ def compute(function: str, *arguments: Derived) -> FunctionCall:
 def interval_end(value: Derived, side: Side) -> IntervalEnd:
     """Take an end of the 95 % interval of a noisy number.
 
-    Raises: QueryRefused if the value is not a noisy number, or no interval follows for it.
+    Raises:
+        QueryRefused: If the value is not a noisy number, or no interval follows for it.
     """
     if value.shape not in NUMERIC or not measures_of(value):
         raise QueryRefused("An interval is that of a noisy number", remedy="Name a COUNT, SUM, AVG or a formula.")
@@ -170,7 +172,8 @@ def rests_on_ends(derived: Derived) -> bool:
 def _alike(arguments: Sequence[Derived]) -> tuple[Derived, ...]:
     """Read constant texts as dates or timestamps where other arguments are, and constant dates as timestamps.
 
-    Raises: QueryRefused if a text is none.
+    Raises:
+        QueryRefused: If a text is none.
     """
     kinds = {argument.shape for argument in arguments} & _TEMPORAL.keys()
     if len(kinds) == 2:

@@ -187,9 +187,14 @@ def values_in(derived: Derived) -> Iterator[Derived]:
 class NoisyCells:
     """Released integers and keys, one entry a cell.
 
-    Args: size: the number of cells; measures: integers, in steps of their measure; keys: by the texts of keys;
-        margins: of the intervals whose ends a question uses; ranks: of the measures that are distributions; over: what
-        window functions are in each (`window_values`); sources: rows of other answers that they are made of.
+    Args:
+        size: The number of cells.
+        measures: Integers, in steps of their measure.
+        keys: By the texts of keys.
+        margins: Of the intervals whose ends a question uses.
+        ranks: Of the measures that are distributions.
+        over: What window functions are in each (`window_values`).
+        sources: Rows of other answers that they are made of.
     """
 
     size: int

@@ -66,8 +66,10 @@ Number = TypeVar("Number")
 class JointMargins(dict[Number, Fraction]):
     """Margins that are met by some numbers of which the value is made, but not by each true one (`joint_margins`).
 
-    Args: mean: such margins of a mean, apart: margins that true ones are in, and together: how several margins, each
-        times a weight, make one of the weighted sum; where a variance needs them beside.
+    Args:
+        mean: Such margins of a mean, apart: margins that true ones are in.
+        together: How several margins, each times a weight, make one of the weighted sum; where a variance needs them
+            beside.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
 """The mean over a known number of people: a noisy sum over a constant.
 
-Guarantee: dividing a released sum by a constant of the catalog is post-processing. The constant is never compared with
-the data, so that the guarantee does not depend on whether it is right. Under replace_one the sum of one row a person
-moves by the width of the bounds at most, wherever its origin is (`query.stability`), and nothing else is released:
-where nobody joins or leaves, their number is the same for all neighbours and needs no noise.
+Guarantee:
+    Dividing a released sum by a constant of the catalog is post-processing. The constant is never compared with the
+    data, so that the guarantee does not depend on whether it is right. Under replace_one the sum of one row a person
+    moves by the width of the bounds at most, wherever its origin is (`query.stability`), and nothing else is released:
+    where nobody joins or leaves, their number is the same for all neighbours and needs no noise.
 
 If n people have a row, and the catalog says N, what is estimated is origin + (mean − origin)·n/N, where the origin is
 the middle of the bounds: a mean that is moved from or to the middle by the share that N is wrong by. Its interval is

@@ -132,7 +132,8 @@ def covariance(first: Sum, second: Sum, products: Sum, count: Count, *, sample: 
     """Return the covariance of x and y: the mean of (x − c)(y − d) less the product of the means.
 
     Args:
-        first, second: the sums of x and of y over the rows where neither is NULL, with any origins c and d.
+        first: the sums of x and of y over the rows where neither is NULL, with any origins c and d.
+        second: As `first`.
         products: the sum of (x − c)(y − d) over the same rows, with an origin of its own.
         count: of the same rows.
     """
@@ -147,7 +148,7 @@ def correlation(
 ) -> Derived:
     """Return the correlation of x and y, between −1 and 1; NULL where a noisy variance is 0.
 
-    Args: all over the rows where neither is NULL, as for `variance` and `covariance`.
+    The arguments are all over the rows where neither is NULL, as for `variance` and `covariance`.
     """
     variances = (
         variance(first, first_squares, count, sample=False),

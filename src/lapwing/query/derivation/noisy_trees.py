@@ -171,7 +171,8 @@ class NoisyTrees:
     def ends(self, statistic: Ranked, chance: Fraction, strays: Floats | None = None) -> tuple[Rationals, Rationals]:
         """Return an interval in every cell that misses the true value with a probability of at most `chance`.
 
-        Args: strays: how many rows more the rank may be off by, in every cell, for another reason than noise.
+        Args:
+            strays: How many rows more the rank may be off by, in every cell, for another reason than noise.
         """
         share = statistic.share
         q = float(share)
@@ -215,7 +216,8 @@ def rank_error(measure: Distribution, noise: NoiseLaw, confidence: Fraction, sha
 
     Of one quantile that was chosen (`chosen_quantiles`): that its rank is.
 
-    Args: share: the q; None for any q.
+    Args:
+        share: The q; None for any q.
     """
     if noise.name == QUANTILE:
         return noise.half_width(confidence)

@@ -29,7 +29,8 @@ class OrderStatistic:
     Discrete is the first value with a share of the rows up to it; continuous lies between two rows. An extreme, of
     share 0 or 1, is the outermost value that is seen through the noise (`noisy_trees`).
 
-    Args: unit: what a unit of the number is called, "days" or "seconds" where it stands for a time (`calendar`).
+    Args:
+        unit: What a unit of the number is called, "days" or "seconds" where it stands for a time (`calendar`).
     """
 
     distribution: Distribution

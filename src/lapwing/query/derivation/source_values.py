@@ -26,8 +26,10 @@ from lapwing.query.measures.measures import Measure
 class SourceCells:
     """The rows of a source that the rows of an answer are made of.
 
-    Args: rows: those that the source shows; places: which of them each row has, −1 for none; margins: within which all
-        that a value of the source rests on is at once, with a confidence.
+    Args:
+        rows: Those that the source shows.
+        places: Which of them each row has, −1 for none.
+        margins: Within which all that a value of the source rests on is at once, with a confidence.
     """
 
     rows: NoisyCells
@@ -67,7 +69,8 @@ class SourceCells:
 class SourceValue:
     """A column of a source, by its number.
 
-    Args: optional: whether a row of the answer may have no row of the source.
+    Args:
+        optional: Whether a row of the answer may have no row of the source.
     """
 
     source: int

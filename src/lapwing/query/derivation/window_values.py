@@ -35,8 +35,10 @@ OverFunction = Choice[
 class RowSpan:
     """Which rows around its own a window function sees, in order: from `start` to `end`, both included, 0 its own.
 
-    Args: start, end: None for the first or the last row of the partition; peers: whether rows that tie with the first
-        or the last are among them.
+    Args:
+        start: None for the first or the last row of the partition.
+        end: None for the first or the last row of the partition.
+        peers: Whether rows that tie with the first or the last are among them.
     """
 
     start: int | None = None
@@ -49,7 +51,8 @@ class RowSpan:
 class WindowValue:
     """A window function over the rows of the answer with the same values of `partition`, as HAVING leaves them.
 
-    Args: span: which of these rows it is over; `row_at` takes the first of them.
+    Args:
+        span: Which of these rows it is over; `row_at` takes the first of them.
     """
 
     function: OverFunction

@@ -281,8 +281,9 @@ def key_of(value: Expression, values: Sequence[Constant] | None) -> Expression:
 
     A double becomes the number of steps that it is, or NULL if it is none between the bounds: then it is in no group.
 
-    Args: values: the key's, if they are public. Of private ones there must be few: they stay within their bounds,
-        which limit how many there are, and a double that may lie anywhere between steps is rounded to them.
+    Args:
+        values: The key's, if they are public. Of private ones there must be few: they stay within their bounds, which
+            limit how many there are, and a double that may lie anywhere between steps is rounded to them.
     """
     read = as_read(value)
     if read is value or not isinstance(read.type, Real):

@@ -31,9 +31,13 @@ Use = Literal["occurs", "fully", "first", "all"]
 class Automaton:
     """What a pattern's automaton is like.
 
-    Args: size: places in the pattern; states: None if they are too many; places: in all states together, as many at
-        most as it takes to build them; overrun: how many characters a search may read beyond the match that it finds,
-        None without end; longest: the most characters of a match, None without end; steps: of the construction.
+    Args:
+        size: Places in the pattern.
+        states: None if they are too many.
+        places: In all states together, as many at most as it takes to build them.
+        overrun: How many characters a search may read beyond the match that it finds, None without end.
+        longest: The most characters of a match, None without end.
+        steps: Of the construction.
     """
 
     size: int

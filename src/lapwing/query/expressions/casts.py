@@ -58,7 +58,8 @@ def rounds(node: exp.Expression) -> bool:
 def cast(argument: Expression, kind: object, parameters: list[int], *, attempt: bool) -> Expression:
     """Convert an expression to a type, given its parameters, or refuse a cast that could fail on some row.
 
-    Args: attempt: whether it is a TRY_CAST.
+    Args:
+        attempt: Whether it is a TRY_CAST.
     """
     if argument == logic.NULL_LITERAL:
         return argument

@@ -22,10 +22,14 @@ from lapwing.query.expressions.types import DATE, TEXT, TIMESTAMP, Plain
 class Signature:
     """How a node becomes an expression.
 
-    Args: rule: takes words and flags as text, then expressions, None for an optional one that is missing;
-        words: arguments that are a word; flags: arguments that the parser sets to a text;
-        needed, optional: arguments that are expressions; rest: arguments that are lists of them;
-        ignored: arguments whose meaning the dialect fixes.
+    Args:
+        rule: Takes words and flags as text, then expressions, None for an optional one that is missing.
+        words: Arguments that are a word.
+        flags: Arguments that the parser sets to a text.
+        needed: Arguments that are expressions.
+        optional: Arguments that are expressions.
+        rest: Arguments that are lists of them.
+        ignored: Arguments whose meaning the dialect fixes.
     """
 
     rule: Callable[..., Expression]

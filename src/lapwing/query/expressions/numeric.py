@@ -161,7 +161,8 @@ def _nested(node: Expression) -> int:
 def _outward(low: float, high: float, *, negative: bool = True) -> Real:
     """Return a type that holds every double an engine may compute between two true values.
 
-    Args: negative: whether the function has negative values at all; no library gives one of a root or a power of e.
+    Args:
+        negative: Whether the function has negative values at all; no library gives one of a root or a power of e.
     """
     down = Fraction(low) - abs(Fraction(low)) / 2**40 - Fraction(1, 10**300)
     up = Fraction(high) + abs(Fraction(high)) / 2**40 + Fraction(1, 10**300)

@@ -100,7 +100,8 @@ def characters(ranges: list[Range], *, negated: bool = False) -> Characters:
 def check(text: str) -> Pattern:
     """Return what is known of a pattern.
 
-    Raises: QueryRefused with the place in the pattern, if it is not in the common syntax or is too large.
+    Raises:
+        QueryRefused: With the place in the pattern, if it is not in the common syntax or is too large.
     """
     if len(text) > LONGEST:
         raise QueryRefused("A pattern is too long", remedy=f"Use at most {LONGEST} characters.")

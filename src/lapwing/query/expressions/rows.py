@@ -17,8 +17,11 @@ from lapwing.query.text.positions import position_of
 class TableReference:
     """A table or subquery of a FROM clause, and what its columns are in terms of the relation beneath.
 
-    Args: name: its alias or name; columns: by the names that a question may use; unit: the name under which the
-        privacy unit may be named, if it may; place: of rows that several units share, which of these it is.
+    Args:
+        name: Its alias or name.
+        columns: By the names that a question may use.
+        unit: The name under which the privacy unit may be named, if it may.
+        place: Of rows that several units share, which of these it is.
     """
 
     name: str
@@ -31,9 +34,11 @@ class TableReference:
 class RowScope:
     """The columns that an expression may name, and the text that positions refer to.
 
-    Args: prepared: nodes of the tree that were bound before (window functions; after GROUP BY, keys and aggregates),
-        by identity; lost: the columns that existed before GROUP BY, to explain why one is not there any more; mode:
-        what a bounded number is here (`as_read.in_mode`); in "bounded" no comparison looks at what was read.
+    Args:
+        prepared: Nodes of the tree that were bound before (window functions; after GROUP BY, keys and aggregates), by
+            identity.
+        lost: The columns that existed before GROUP BY, to explain why one is not there any more.
+        mode: What a bounded number is here (`as_read.in_mode`); in "bounded" no comparison looks at what was read.
     """
 
     text: str

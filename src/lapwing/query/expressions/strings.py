@@ -1,8 +1,9 @@
 """Texts: cut, joined, searched, with a bound on how long each may become.
 
-Guarantee: what these rules let through is total and stays small. Lengths count characters (code points). The length of
-every text is at most `constant + factor·L`, where L is the length of the longest text in the row (`length_of`); what
-could outgrow `LONGEST` and `MOST_TIMES` is refused, so no constant of a question can exhaust the engine's memory.
+Guarantee:
+    What these rules let through is total and stays small. Lengths count characters (code points). The length of every
+    text is at most `constant + factor·L`, where L is the length of the longest text in the row (`length_of`); what
+    could outgrow `LONGEST` and `MOST_TIMES` is refused, so no constant of a question can exhaust the engine's memory.
 """
 
 from dataclasses import dataclass

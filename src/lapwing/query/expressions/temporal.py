@@ -1,8 +1,9 @@
 """Dates and timestamps: their parts, differences and shifts, with bounds.
 
-Guarantee: what these rules let through is total. Before anything is computed from a date or timestamp it is certain to
-lie in the years 1 to 9999: by its bounds, or because `in_calendar` turns what lies outside, and infinity, into NULL.
-Every engine has room for these years, and for 1,000 more on either side, which is as far as a shift goes.
+Guarantee:
+    What these rules let through is total. Before anything is computed from a date or timestamp it is certain to lie in
+    the years 1 to 9999: by its bounds, or because `in_calendar` turns what lies outside, and infinity, into NULL. Every
+    engine has room for these years, and for 1,000 more on either side, which is as far as a shift goes.
 """
 
 from collections.abc import Collection, Mapping
@@ -128,7 +129,8 @@ def whole_number(argument: Expression) -> Expression:
 
     Inside the years 1 to 9999 there are fewer than 2⁴⁰ seconds on either side, so that they are summable as they are.
 
-    Raises: QueryRefused if nothing bounds it but the calendar.
+    Raises:
+        QueryRefused: If nothing bounds it but the calendar.
     """
     kind = require_temporal("A number of days or seconds", argument)
     if kind.low is None or kind.high is None or _is_whole_calendar(kind):

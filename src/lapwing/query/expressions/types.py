@@ -62,8 +62,10 @@ class Real:
 class Plain:
     """A value that is not a number.
 
-    Args: low, high: the first and the last date, in days since 1970-01-01, or the first and the last timestamp, in
-        microseconds since then. None where no bound is known; an unbounded value may also be infinite.
+    Args:
+        low: The first and the last date, in days since 1970-01-01, or the first and the last timestamp, in microseconds
+            since then. None where no bound is known; an unbounded value may also be infinite.
+        high: As `low`.
     """
 
     name: Literal["boolean", "text", "date", "timestamp", "null"]

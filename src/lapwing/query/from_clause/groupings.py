@@ -1,7 +1,8 @@
 """Bind GROUP BY the privacy unit in a subquery: exact aggregates over the rows of one unit.
 
-Guarantee: what a unit's group is worth depends on that unit's own rows alone, as a bag (`unit_aggregates`). Bounds
-follow from the most rows a unit has.
+Guarantee:
+    What a unit's group is worth depends on that unit's own rows alone, as a bag (`unit_aggregates`). Bounds follow from
+    the most rows a unit has.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,8 @@ def _has_aggregate(node: exp.Expression) -> bool:
 class _Collected:
     """The nodes that become columns, by identity: aggregates and group expressions.
 
-    Args: read: the same aggregate of values as they are read, where it passes one on.
+    Args:
+        read: The same aggregate of values as they are read, where it passes one on.
     """
 
     aggregates: dict[UnitAggregate, list[int]] = field(default_factory=dict)
@@ -60,7 +62,8 @@ def bind_aggregates(
 ) -> tuple[Selection, RowScope]:
     """Return one row a unit (and group), and the rows that the SELECT list and HAVING may name afterwards.
 
-    Raises: QueryRefused if the groups would hold rows of several units.
+    Raises:
+        QueryRefused: If the groups would hold rows of several units.
     """
     groups = _groups(select, selection, rows, catalog)
     collected = _Collected()
@@ -182,7 +185,9 @@ def read_too(
 ) -> tuple[tuple[ColumnReference, ...], dict[ColumnReference, Part]]:
     """Return columns that know what they are as they are read, and further ones that are that, with what they are of.
 
-    Args: parts: what the columns are; read: the same as it is read, of some.
+    Args:
+        parts: What the columns are.
+        read: The same as it is read, of some.
     """
     own, further = list[ColumnReference](), dict[ColumnReference, Part]()
     for column, part in zip(columns, parts, strict=True):

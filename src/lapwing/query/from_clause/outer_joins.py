@@ -32,7 +32,8 @@ _SEE_NULL = ("is_null", "distinct", "concat", "concat_ws")
 def check_aggregates(select: exp.Select, rows: RowScope, dark: frozenset[str]) -> None:
     """Refuse aggregates that would count public rows which match nobody.
 
-    Args: dark: the names of the protected table's columns in the relation.
+    Args:
+        dark: The names of the protected table's columns in the relation.
     """
     clauses = [select.args[name] for name in ("having", "order") if select.args.get(name) is not None]
     for part in (*select.expressions, *clauses):

@@ -50,7 +50,8 @@ def bind_join(
 ) -> Input:
     """Bind JOIN … ON and JOIN … USING.
 
-    Args: mirrored: whether the public table stands before the join, and the protected one after it.
+    Args:
+        mirrored: Whether the public table stands before the join, and the protected one after it.
     """
     result = _bound_join(node, bound, public, scope, mirrored)
     side = _side(node, mirrored) if isinstance(public, PublicInput) else ""

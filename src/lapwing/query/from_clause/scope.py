@@ -23,8 +23,10 @@ from lapwing.query.relations.size import require_bounded_size
 class Scope:
     """What a FROM clause may name: the text at hand, the catalog, and the common table expressions before it.
 
-    Args: within: the views that are being opened, so that none opens itself; sharing: whether rows of different units
-        may meet, as aggregates limit what a unit adds (`shared_joins`); reads: whether numbers are seen as read.
+    Args:
+        within: The views that are being opened, so that none opens itself.
+        sharing: Whether rows of different units may meet, as aggregates limit what a unit adds (`shared_joins`).
+        reads: Whether numbers are seen as read.
     """
 
     text: str
@@ -45,9 +47,10 @@ class Scope:
 class Input:
     """Rows that carry the unit, and the names under which their columns are known.
 
-    Args: unit_place: of a subquery that lists its columns, where the unit is among them; dark: where a join keeps
-        public rows that match nobody, the columns that are NULL in them (`outer_joins`); kept: these rows, by the name
-        that the first of their columns has in the relation.
+    Args:
+        unit_place: Of a subquery that lists its columns, where the unit is among them.
+        dark: Where a join keeps public rows that match nobody, the columns that are NULL in them (`outer_joins`).
+        kept: These rows, by the name that the first of their columns has in the relation.
     """
 
     selection: Selection
@@ -117,7 +120,8 @@ def kept(table: Table, name: str, scope: Scope) -> Input:
 def bind_from(select: exp.Select, scope: Scope, *, sharing: bool = False) -> tuple[Input, Scope]:
     """Bind the WITH, FROM, JOIN and WHERE clauses of a question.
 
-    Args: sharing: whether rows of different units may meet where they cannot be kept apart.
+    Args:
+        sharing: Whether rows of different units may meet where they cannot be kept apart.
     """
     alone = _one_table(select, scope)
     if alone is not None:

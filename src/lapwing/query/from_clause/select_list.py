@@ -25,7 +25,8 @@ class SelectItem:
 class SelectList:
     """The columns of a subquery by name, and the name of the unit, if it is shown.
 
-    Args: unit_place: where the unit is among the columns, if that is known: it is declared, or all columns are listed.
+    Args:
+        unit_place: Where the unit is among the columns, if that is known: it is declared, or all columns are listed.
     """
 
     columns: Mapping[str, Expression]

@@ -1,10 +1,11 @@
 """Bind joins that let rows of different units meet: of tables of different units, or of one table not on the unit.
 
-Guarantee: a row of the join is made of one row of either side and of nothing else, and belongs to the units of both. So
-it is there if and only if both rows are, and `relation` proves what follows. Both sides are what they were before they
-met: unit-local relations, or rows that have met in their turn. What is joined on, and which conditions hold, are
-functions of the pair's values. That the units of two rows differ may be asked too: it is a function of the pair as
-well, and what it leaves out are rows that belong to one unit alone.
+Guarantee:
+    A row of the join is made of one row of either side and of nothing else, and belongs to the units of both. So it is
+    there if and only if both rows are, and `relation` proves what follows. Both sides are what they were before they
+    met: unit-local relations, or rows that have met in their turn. What is joined on, and which conditions hold, are
+    functions of the pair's values. That the units of two rows differ may be asked too: it is a function of the pair as
+    well, and what it leaves out are rows that belong to one unit alone.
 
 What nobody can bound is how many rows a unit shares. So such a join is answered only where each aggregate limits what a
 unit adds (`contribution_bounds_per_group`), and by sums that are truncated accordingly (`mechanisms.packing`).
@@ -36,8 +37,11 @@ def bind_shared_join(
 ) -> Input:
     """Join rows with rows of whatever unit.
 
-    Args: conditions: what stands in ON or WHERE; one of them at least is an equality between the two sides.
-    Raises: QueryRefused if none is, or the units of a side are rows or have parts.
+    Args:
+        conditions: What stands in ON or WHERE; one of them at least is an equality between the two sides.
+
+    Raises:
+        QueryRefused: If none is, or the units of a side are rows or have parts.
     """
     rows, theirs = rows_of(bound, scope), rows_of(other, scope)
     with rows.pointing(node):

@@ -39,7 +39,8 @@ def rows_as_stated(bound: Input | PublicInput, scope: Scope) -> RowScope:
 def stated_bounds(value: Expression, conditions: list[Operation]) -> tuple[Fraction, Fraction] | None:
     """Return the bounds within which a value is wherever all conditions hold; None if an end is open, or none is left.
 
-    Args: conditions: as plans have them, with constants on the right.
+    Args:
+        conditions: As plans have them, with constants on the right.
     """
     lows, highs = [], []
     for condition in conditions:

@@ -42,7 +42,8 @@ from lapwing.query.text.plain import plain
 def bind_composed(select: exp.Select, scope: Scope, *, sharing: bool) -> tuple[Input, Scope]:
     """Bind the WITH, FROM, JOIN and WHERE clauses of a question, whatever they have.
 
-    Args: sharing: whether rows of different units may meet where they cannot be kept apart.
+    Args:
+        sharing: Whether rows of different units may meet where they cannot be kept apart.
     """
     try:
         return _composed(select, scope)
@@ -133,7 +134,9 @@ def rows_in_from(
 ) -> Input | PublicInput:
     """Bind what FROM of a SELECT gives, whatever is done with it.
 
-    Args: named: common table expressions that it may name; where: conditions that compare its tables.
+    Args:
+        named: Common table expressions that it may name.
+        where: Conditions that compare its tables.
     """
     for table in named:
         scope = replace(scope, named={**scope.named, str(table.alias): _subquery(table.this, str(table.alias), scope)})

@@ -59,7 +59,8 @@ def _column_by_column(
 ) -> list[tuple[Expression, ...]]:
     """Return the columns of several subqueries beside each other, each brought to one type.
 
-    Raises: QueryRefused if they have different columns, or the privacy unit in different places.
+    Raises:
+        QueryRefused: If they have different columns, or the privacy unit in different places.
     """
     shown = [list(part.sources[0].columns.values()) for part in inputs]
     units = {part.sources[0].unit is None for part in inputs}

@@ -25,7 +25,10 @@ from lapwing.query.from_clause.conditions import bound_condition
 class UnitCall:
     """A function over rows of one unit, as the question calls it.
 
-    Args: where: the condition of its FILTER; most: the most rows that it sees; windowed: whether it stands before OVER.
+    Args:
+        where: The condition of its FILTER.
+        most: The most rows that it sees.
+        windowed: Whether it stands before OVER.
     """
 
     node: exp.Expression
@@ -141,7 +144,8 @@ AGGREGATES: Mapping[type[exp.Expression], tuple[str, Rule]] = {
 def bind_call(call: UnitCall, rules: Mapping[type[exp.Expression], tuple[str, Rule]], at: exp.Expression) -> BoundCall:
     """Bind a call by the rule for its node.
 
-    Args: at: where a refusal points that does not know where it belongs.
+    Args:
+        at: Where a refusal points that does not know where it belongs.
     """
     name, rule = rules[type(call.node)]
     with call.rows.pointing(at):

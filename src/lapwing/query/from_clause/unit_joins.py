@@ -55,8 +55,11 @@ def bind_unit_join(
 ) -> Input:
     """Join rows of units with others of theirs.
 
-    Args: conditions: what stands in ON, or in the WHERE of an EXISTS; some of them say that the units are the same.
-    Raises: QueryRefused if none does, or the rows are not of the same units.
+    Args:
+        conditions: What stands in ON, or in the WHERE of an EXISTS; some of them say that the units are the same.
+
+    Raises:
+        QueryRefused: If none does, or the rows are not of the same units.
     """
     rows = rows_of(bound, scope)
     check_units(node, bound, other, rows, _to_meet(kind, bound, other))

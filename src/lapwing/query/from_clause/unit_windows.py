@@ -1,8 +1,9 @@
 """Bind window functions over the rows of one unit.
 
-Guarantee: a window is partitioned by the privacy unit, so that what it adds to a row depends on rows of the same unit
-alone. It must also not depend on the order in which an engine happens to hold them: the law and its proof are in
-`relations.windowed`.
+Guarantee:
+    A window is partitioned by the privacy unit, so that what it adds to a row depends on rows of the same unit alone.
+    It must also not depend on the order in which an engine happens to hold them: the law and its proof are in
+    `relations.windowed`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,8 @@ def bind_windows(
 ) -> tuple[Selection, RowScope]:
     """Return a selection's rows with the windows as further columns, and the rows that may be named afterwards.
 
-    Args: definitions: the windows of the WINDOW clause by name.
+    Args:
+        definitions: The windows of the WINDOW clause by name.
     """
     bound = [_window(node, _written(node, definitions, rows), selection.rows_per_unit, rows) for node in nodes]
     parts = [part for w in bound for part in (*w.arguments, *w.partition, *(term.value for term in w.order))]

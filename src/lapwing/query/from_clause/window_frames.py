@@ -31,7 +31,9 @@ def bind_frame(
 ) -> tuple[WindowFrame | None, Order]:
     """Return the frame that is written, if one is, and the order that its distances are measured in.
 
-    Args: node: the window, to point at; most: the most rows of a unit.
+    Args:
+        node: The window, to point at.
+        most: The most rows of a unit.
     """
     if spec is None:
         return None, order
@@ -171,7 +173,8 @@ def settled(
 ) -> tuple[WindowFrame | None, Order]:
     """Return the frame and the order that a function has in plans.
 
-    Raises: QueryRefused if the function takes no such frame, or lacks an order.
+    Raises:
+        QueryRefused: If the function takes no such frame, or lacks an order.
     """
     name = called_by(node)
     counts_rows = frame is not None and frame.unit == "rows" and not frame.whole

@@ -13,7 +13,8 @@ from lapwing.query.expressions.types import Fixed
 def fixed_point(argument: Expression) -> Fixed:
     """Return the fixed-point type of an argument.
 
-    Raises: QueryRefused if it has none: what FILTER leaves of it is NULL in every row.
+    Raises:
+        QueryRefused: If it has none: what FILTER leaves of it is NULL in every row.
     """
     if not isinstance(argument.type, Fixed):
         raise QueryRefused("FILTER leaves no number to an aggregate, so that it is always NULL", remedy="Leave it out.")

@@ -27,7 +27,9 @@ Sides = frozenset[int]
 class CountOfSets:
     """The number of distinct values, NULL not counted, whose set of sides is one of several.
 
-    Args: sides: the conditions by which a row is in each side; held: the sets of sides whose values are counted.
+    Args:
+        sides: The conditions by which a row is in each side.
+        held: The sets of sides whose values are counted.
     """
 
     value: Expression

@@ -41,7 +41,8 @@ RULES: Final[tuple[Rule, ...]] = (_spellings, _public_groups, _public_constants)
 def normalised(parsed: Parsed, within: Scope) -> Parsed:
     """Return a question in the words that binding knows.
 
-    Raises: QueryRefused if a subquery of a public table that stands for a value has several.
+    Raises:
+        QueryRefused: If a subquery of a public table that stands for a value has several.
     """
     for rule in RULES:
         other = rule(parsed, within)

@@ -36,7 +36,8 @@ _SCHEMAS: Final = ("main", "public", "dbo")
 def respelled(select: exp.Select, kept: Collection[int], within: Scope) -> exp.Select | None:
     """Return a SELECT in other words; None if all of it is written as it is known.
 
-    Args: kept: where aggregates start that say something of their own privacy; only those keep it that stay one.
+    Args:
+        kept: Where aggregates start that say something of their own privacy; only those keep it that stay one.
     """
     if not any(map(_may_be_respelled, select.walk())):
         return None

@@ -28,9 +28,12 @@ MOST_VALUES: Final = 1_000
 def with_public_constants(select: exp.Select, within: Scope, *, joins: bool = False) -> exp.Select | None:
     """Return a SELECT with constants in the place of subqueries of public tables; None if it has none.
 
-    Args: joins: whether IN of rows of units inside a subquery becomes a list, too. Where it stands for itself it is a
-        join, which binding knows; there it stays otherwise.
-    Raises: QueryRefused if one that stands for a value has several.
+    Args:
+        joins: Whether IN of rows of units inside a subquery becomes a list, too. Where it stands for itself it is a
+            join, which binding knows; there it stays otherwise.
+
+    Raises:
+        QueryRefused: If one that stands for a value has several.
     """
     if all(map(stands_in_from, select.find_all(exp.Query))):
         return None
@@ -60,7 +63,8 @@ def _member(node: exp.In, within: Scope, kinds: Kinds | None) -> exp.Expression 
 def _is_alternative(node: exp.Expression, kinds: Kinds | None) -> bool:
     """Tell whether a condition in WHERE stands under OR, or is one of a subquery; with OR and AND alone around it.
 
-    Args: kinds: tell where it is a join of rows of units, as it is outermost: in a subquery that FROM names, or IN.
+    Args:
+        kinds: Tell where it is a join of rows of units, as it is outermost: in a subquery that FROM names, or IN.
     """
     around, under_or = node.parent, False
     while isinstance(around, exp.And | exp.Or | exp.Paren):

@@ -102,7 +102,8 @@ def _part_of(
 ) -> tuple[exp.Expression, exp.Expression | None, exp.Expression]:
     """Return what is taken of a list of reports, the same of one quantile, and a name for it.
 
-    Args: column: the list, in a tree.
+    Args:
+        column: The list, in a tree.
     """
     place, names = column.parent, list[str]()
     if not isinstance(place, exp.Bracket) or not has_only(place, "this", "expressions"):

@@ -24,10 +24,11 @@ CHOOSING: Final = "choices of a measure"
 class Missing:
     """A construct that an engine does not have.
 
-    Args: construct: what plans call it: a function of an expression; one of `MEASURES`, or of the constants beside
-            them; the `construct` of a relation, or one of the things that it `uses`, as "window functions: lag".
-        name: what an analyst calls it.
-        remedy: what to write instead, as a sentence.
+    Args:
+        construct: What plans call it: a function of an expression; one of `MEASURES`, or of the constants beside them;
+            the `construct` of a relation, or one of the things that it `uses`, as "window functions: lag".
+        name: What an analyst calls it.
+        remedy: What to write instead, as a sentence.
     """
 
     construct: str
@@ -39,8 +40,9 @@ class Missing:
 class Capabilities:
     """What an engine can run: everything but what is missing.
 
-    Args: lacks: says what else of a question the engine does not have, where that is not said by one construct alone.
-        It is asked only of engines that miss something.
+    Args:
+        lacks: Says what else of a question the engine does not have, where that is not said by one construct alone. It
+            is asked only of engines that miss something.
     """
 
     engine: str
@@ -50,7 +52,8 @@ class Capabilities:
     def require(self, question: Question) -> None:
         """Refuse a question that has a construct which the engine does not have.
 
-        Raises: QueryRefused, which names engine, construct and remedy.
+        Raises:
+            QueryRefused: Which names engine, construct and remedy.
         """
         missing = {one.construct: one for one in self.missing}
         for construct in _constructs(question) if missing else ():

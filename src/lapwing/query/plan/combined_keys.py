@@ -19,8 +19,9 @@ Row = tuple[Constant, ...]
 class CombinedKeys:
     """Keys, and the combinations of their values that can have rows, in the order of the keys' domains.
 
-    Args: place: of the grouping set for which that holds; digest: of the combinations, which it stands for where two
-        are compared.
+    Args:
+        place: Of the grouping set for which that holds.
+        digest: Of the combinations, which it stands for where two are compared.
     """
 
     keys: tuple[Key, ...]

@@ -25,7 +25,9 @@ JoinKind = Choice["inner", "left", "right", "full"]
 class SourceJoin:
     """How a source is joined to those before it.
 
-    Args: pairs: what must be equal, of those before and of the source; condition: what else must hold of a row.
+    Args:
+        pairs: What must be equal, of those before and of the source.
+        condition: What else must hold of a row.
     """
 
     kind: JoinKind
@@ -38,8 +40,9 @@ class SourceJoin:
 class Composition:
     """The sources of an answer: questions that are released together, and joined or set below each other.
 
-    Args: joins: of every source but the first, to those before it; None: each row is a row of one source (UNION ALL).
-        public: in the place of sources, columns of public rows, each with a value for every row.
+    Args:
+        joins: Of every source but the first, to those before it; None: each row is a row of one source (UNION ALL).
+        public: In the place of sources, columns of public rows, each with a value for every row.
     """
 
     sources: tuple["Plan", ...]

@@ -6,16 +6,18 @@ conditions confines; or an OR all of whose conditions confine, to the parts of a
 followed upwards where a relation hands it on unchanged, and a relation reads no more parts than its sources. A
 condition that is not understood does not confine: the question then reads all parts.
 
-Guarantee: the answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the
-unit's part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
-hands it on: `Windowed`, `PublicJoin`, `UnitJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they
-are, `DistinctRows` shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every relation is
-unit-local (`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a relation. For a row
-of a unit whose part is not in P the equalities are false, so an AND is not true and an OR of such is false: no row of
-the unit is left. So what is selected is ⋃ R(D_u) over the units of P. By induction over the relations above, each made
-unit by unit of what is below it, rows of other units never come back: a relation made of one selection reads the parts
-of it, a union or a join of a unit's rows those of all of its selections. Keys, measures, the selection of private keys
-and the noise are functions of what is selected, as the question's selection is all that an engine computes with. ∎
+Guarantee:
+    The answer is a function of the rows of these parts, and of public data. Proof. Every row of a unit has the unit's
+    part in the part's column, as its other rows do not exist (`cleaned`), and it still has it in every column that
+    hands it on: `Windowed`, `PublicJoin`, `UnitJoin`, `FirstRows` and `FirstGroups` keep their source's columns as they
+    are, `DistinctRows` shows the column itself, `PerUnit` groups by it, and in a `Union` every part does. Every
+    relation is unit-local (`relations`): R(D) = ⋃_u R(D_u). Let a condition that confines to P stand above such a
+    relation. For a row of a unit whose part is not in P the equalities are false, so an AND is not true and an OR of
+    such is false: no row of the unit is left. So what is selected is ⋃ R(D_u) over the units of P. By induction over
+    the relations above, each made unit by unit of what is below it, rows of other units never come back: a relation
+    made of one selection reads the parts of it, a union or a join of a unit's rows those of all of its selections.
+    Keys, measures, the selection of private keys and the noise are functions of what is selected, as the question's
+    selection is all that an engine computes with. ∎
 
 A whole number as it was read is c where the part is c moved to the bounds: so a condition on it confines to that part.
 
@@ -77,7 +79,8 @@ def _part_columns(relation: Relation) -> frozenset[str]:
 def _is_part(definitions: Sequence[Definition], below: Mapping[int, frozenset[str]]) -> bool:
     """Tell whether a column is a part's column in all that it is made of.
 
-    Args: below: the part's columns of each source, by its identity.
+    Args:
+        below: The part's columns of each source, by its identity.
     """
     return bool(definitions) and all(
         one.exact

@@ -58,7 +58,9 @@ def at_error_of_means(
     """Price a plan at about the cheapest loss whose 95 % half-widths are at most `error`, of a cell of `count` rows.
 
     The price follows from public facts and the assumption alone; where a cell has fewer rows its mean errs by more.
-    Raises: QueryRefused if no price makes the noise so small.
+
+    Raises:
+        QueryRefused: If no price makes the noise so small.
     """
 
     def quote(amount: Fraction) -> Quote:

@@ -24,10 +24,13 @@ def calibrate(
 ) -> Quote:
     """Price a plan at a wanted `epsilon`, or at the cheapest loss whose 95 % half-widths are at most `error`.
 
-    Args: delta: for a question with private keys, what their selection may take of the delta kept for keys.
-        assuming_count: with an error, of how many rows each mean is assumed to be.
-    Raises: InvalidParameter unless exactly one of epsilon and error is given, positive and finite; QueryRefused where
-        an error is not a public fact, or private keys cannot be selected.
+    Args:
+        delta: For a question with private keys, what their selection may take of the delta kept for keys.
+        assuming_count: With an error, of how many rows each mean is assumed to be.
+
+    Raises:
+        InvalidParameter: Unless exactly one of epsilon and error is given, positive and finite.
+        QueryRefused: Where an error is not a public fact, or private keys cannot be selected.
     """
     epsilon = _given_once(epsilon, plan.asked.epsilon, "epsilon")
     delta = _given_once(delta, plan.asked.delta, "delta")

@@ -65,7 +65,8 @@ KINDS: Final[Mapping[str, type[QuantileOfCounts | LargestCells | FirstOfThreshol
 def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
     """Return a quote in which what the plan shows is chosen, where that errs less.
 
-    Guarantee: no measure loses more than before.
+    Guarantee:
+        No measure loses more than before.
     """
     if plan.asked.numbers:
         return priced

@@ -26,9 +26,11 @@ def at_error(
 ) -> Quote:
     """Price a plan at the cheapest loss whose 95 % half-widths are at most `error`, of each number by itself.
 
-    Args: assuming_count: of how many rows each mean is assumed to be.
+    Args:
+        assuming_count: Of how many rows each mean is assumed to be.
 
-    Raises: QueryRefused where an error is not a public fact, or finer than a number's step.
+    Raises:
+        QueryRefused: Where an error is not a public fact, or finer than a number's step.
     """
     if plan.searches:
         raise QueryRefused(

@@ -21,7 +21,8 @@ def at_error_each(plan: Plan, error: Number | None, budget: Budget, assuming_cou
     What is shown must be these numbers themselves: of what is computed from several no one error is promised.
     A question that is asked in several places is bought once, at the dearest price of them.
 
-    Raises: QueryRefused where numbers are computed from others or conditions take some; and as `at_error`.
+    Raises:
+        QueryRefused: Where numbers are computed from others or conditions take some; and as `at_error`.
     """
     wanted, leaves = positive(error, "error"), plans_asked(plan)
     if plan.constants or any(leaf.constants for leaf in leaves):

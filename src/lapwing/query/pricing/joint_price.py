@@ -28,8 +28,12 @@ def calibrate_together(
     A question that occurs twice is priced once. Parts are rounded down to the grid of the ledger, which rounds charges
     up: so a batch never costs more than its price, and a batch for all that is left of a budget fits.
 
-    Args: delta: for all questions with private keys together.
-    Raises: InvalidParameter if a question says a price of its own; QueryRefused as `calibrate`.
+    Args:
+        delta: For all questions with private keys together.
+
+    Raises:
+        InvalidParameter: If a question says a price of its own.
+        QueryRefused: As `calibrate`.
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
     if any(
@@ -123,7 +127,8 @@ def found_together(plans: Sequence[Plan], priced: Sequence[Quote], budget: Budge
 
     It is answered once, for all plans that read it: so it must be numbers, and no choice, at the highest of its prices.
 
-    Guarantee: the price of each question is one of those that were said, so that together they lose no more.
+    Guarantee:
+        The price of each question is one of those that were said, so that together they lose no more.
     """
     settled: dict[Question, Quote] = {}
     for plan, quote in zip(plans, priced, strict=True):

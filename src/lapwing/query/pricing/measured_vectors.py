@@ -128,7 +128,8 @@ def _combined(weights: Sequence[Fraction], measured: Sequence[IntArray]) -> IntA
 def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
     """Return a quote that measures a vector where that errs less; of a choice one that such numbers serve, too.
 
-    Args: numbers: the quote of noise on every number, if some are chosen instead.
+    Args:
+        numbers: The quote of noise on every number, if some are chosen instead.
     """
     if all(term.instead is None for term in priced.terms):
         return with_vector(priced, plan, budget, narrowest)
@@ -139,7 +140,8 @@ def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget, narrowe
 def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
     """Return a quote that measures the numbers of a question as one vector, if that errs less; else it as it is.
 
-    Args: narrowest: as in `one_noise`.
+    Args:
+        narrowest: As in `one_noise`.
     """
     question = priced.question
     unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
@@ -346,7 +348,8 @@ def _quote(
 ) -> Quote | None:
     """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
 
-    Args: arguments: the expressions of whose measures several have one price.
+    Args:
+        arguments: The expressions of whose measures several have one price.
     """
     question, loss, delta = priced.question, priced.loss, priced.delta
     others = [measure for measure in question.measures if measure not in rows]

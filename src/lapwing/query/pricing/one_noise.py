@@ -50,7 +50,8 @@ def with_one_noise(priced: "Quote", asked: PriceRequest, narrowest: Narrowest) -
 
     What the question says of its price by itself stays as it says.
 
-    Args: narrowest: returns the mechanism that errs least, for a kind of ledger, an amount of loss, and sensitivities.
+    Args:
+        narrowest: Returns the mechanism that errs least, for a kind of ledger, an amount of loss, and sensitivities.
     """
     counted, selecting = count_of_units(priced.question), priced.selecting
     if (

@@ -50,8 +50,11 @@ def parts_of_row(argument: Expression, *, with_null: bool) -> tuple[Sum, Sum] | 
 def with_one_price(priced: Quote, argument: Expression, *, neighbouring: str) -> Quote:
     """Return a quote whose measures of an expression, each with noise for one price, lose that price together.
 
-    Args: priced: with A and B of the expression among its measures, and perhaps C, and the same loss for each.
-    Raises: InvalidParameter if anything that the proof needs is not so.
+    Args:
+        priced: With A and B of the expression among its measures, and perhaps C, and the same loss for each.
+
+    Raises:
+        InvalidParameter: If anything that the proof needs is not so.
     """
     parts = parts_of_row(argument, with_null=True)
     terms: Mapping[Measure, NoisyMeasure] = {term.measure: term for term in priced.terms if term.measure in parts}

@@ -1,8 +1,11 @@
 """The price of a question and the mechanisms that it buys: for a given loss, those that err least.
 
 Everything here is a function of the plan, the catalog and the request, so that a price can be shown before it is paid
-and says nothing about the data. Guarantee: the losses of the chosen mechanisms add up to at most the price, exactly
-(each mechanism states its own loss; the measures compose additively, `privacy.measures`).
+and says nothing about the data.
+
+Guarantee:
+    The losses of the chosen mechanisms add up to at most the price, exactly (each mechanism states its own loss; the
+    measures compose additively, `privacy.measures`).
 """
 
 from dataclasses import dataclass

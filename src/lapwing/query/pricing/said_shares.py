@@ -15,7 +15,9 @@ def said_shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tup
 
     Where an aggregate says an epsilon, its measures get what that alone would be charged; the others share the rest
     evenly, or by their weights.
-    Raises: QueryRefused if aggregates say more than the price, or leave nothing of it.
+
+    Raises:
+        QueryRefused: If aggregates say more than the price, or leave nothing of it.
     """
     said = [plan.asked.shares.get(measure) for measure in plan.question.measures]
     weights = [plan.asked.weights.get(measure, Fraction(1)) for measure in plan.question.measures]

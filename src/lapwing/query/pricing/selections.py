@@ -37,8 +37,9 @@ class KeySelectionQuote:
 
     That keys and measures together lose the sum of their losses, and `delta` once, is proven in `release`.
 
-    Args: instead: where a count of units selects, what two noises of the same price would be: of the selection, and of
-        the count.
+    Args:
+        instead: Where a count of units selects, what two noises of the same price would be: of the selection, and of
+            the count.
     """
 
     mechanism: KeySelection
@@ -56,8 +57,9 @@ class KeySelectionQuote:
 class ChoiceQuote:
     """The choice of the best measure of a question that releases nothing else: its mechanism, and what it loses.
 
-    Guarantee: the score of a measure is its sum over all cells, which moves by no more than the measure does in L1. Of
-        its bounds the least in L1 is taken for its sensitivity.
+    Guarantee:
+        The score of a measure is its sum over all cells, which moves by no more than the measure does in L1. Of its
+        bounds the least in L1 is taken for its sensitivity.
     """
 
     mechanism: GeneralisedExponential

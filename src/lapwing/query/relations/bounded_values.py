@@ -23,7 +23,8 @@ _UNKNOWN: Final = "?"
 def all_values(variable: ColumnReference, expressions: Sequence[Expression]) -> ListedValues | None:
     """Return every value between the bounds of a variable, of a timestamp those of `_moments`; None if there are many.
 
-    Args: expressions: what looks at it.
+    Args:
+        expressions: What looks at it.
     """
     kind = variable.type
     if kind == BOOLEAN:

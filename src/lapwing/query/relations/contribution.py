@@ -34,9 +34,12 @@ class Share:
 class PriceRequest:
     """What a question says about its own price: None where it leaves that to the caller.
 
-    Args: shares: what each measure may take, where its aggregate says so; selection: the same of the
-        choice of private keys; weights: the part of the rest that a measure gets, where that is not 1; numbers: whether
-        noise is added to numbers even where a choice would err less (`query.choices`), as several plans read them.
+    Args:
+        shares: What each measure may take, where its aggregate says so.
+        selection: The same of the choice of private keys.
+        weights: The part of the rest that a measure gets, where that is not 1.
+        numbers: Whether noise is added to numbers even where a choice would err less (`query.choices`), as several
+            plans read them.
     """
 
     epsilon: Fraction | None = None

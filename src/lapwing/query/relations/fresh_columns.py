@@ -22,7 +22,8 @@ def with_read(
 ) -> tuple[tuple[ColumnReference, ...], dict[ColumnReference, Expression]]:
     """Return columns that know what they are as they are read, and further ones that are that, with their values.
 
-    Args: values: of columns whose value is one of them, in some row; None where it is none.
+    Args:
+        values: Of columns whose value is one of them, in some row; None where it is none.
     """
     own, further = list[ColumnReference](), dict[ColumnReference, Expression]()
     for column, value in zip(columns, values, strict=True):

@@ -41,7 +41,8 @@ def range_of(kind: Plain) -> Listed | None:
 def image(expression: Operation, values_of: ValuesOf) -> Listed | None:
     """Return the values of an operation, in order; None if they are too many, or are not known to be few.
 
-    Args: values_of: gives those of its arguments.
+    Args:
+        values_of: Gives those of its arguments.
     """
     first = expression.arguments[0] if expression.arguments else None
     match expression.function:

@@ -57,8 +57,10 @@ class OneSource:
 class TwoSources:
     """A selection's rows joined with rows of another, on equalities.
 
-    Args: shown: what is taken of the other rows; added: that, under names of its own; on: pairs of an expression over
-        the source and one over the other side.
+    Args:
+        shown: What is taken of the other rows.
+        added: That, under names of its own.
+        on: Pairs of an expression over the source and one over the other side.
     """
 
     source: Selection

@@ -47,9 +47,11 @@ PASSING = frozenset({"least", "greatest"})
 class PerUnit(OneSource):
     """One row for each unit, or for each unit and group: the group, and aggregates over it.
 
-    Args: whole: the same of more aggregates, where others are asked for soon: an engine may compute all of them at once
-        (`engines.duckdb.held_totals`). It is no part of what the rows are. once: whether they are the unit,
-            once (`once_a_unit`): no aggregate is left out then, as none was of the distinct rows of earlier versions.
+    Args:
+        whole: The same of more aggregates, where others are asked for soon: an engine may compute all of them at once
+            (`engines.duckdb.held_totals`). It is no part of what the rows are.
+        once: Whether they are the unit, once (`once_a_unit`): no aggregate is left out then, as none was of the
+            distinct rows of earlier versions.
     """
 
     groups: tuple[Expression, ...]

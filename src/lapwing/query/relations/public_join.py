@@ -25,8 +25,10 @@ class PublicJoin(OneSource):
     A semi-join keeps the rows that match, an anti-join those that do not; `not_in` is SQL's NOT IN, which holds where
     the value equals no public one for certain: neither it nor any of them is NULL, or there are none.
 
-    Args: on: pairs of an expression over the selection and one over the public rows; multiplicity: the most public
-        rows that share the joined values; added: the public columns under names of their own, for inner and left.
+    Args:
+        on: Pairs of an expression over the selection and one over the public rows.
+        multiplicity: The most public rows that share the joined values.
+        added: The public columns under names of their own, for inner and left.
     """
 
     kind: JoinKind

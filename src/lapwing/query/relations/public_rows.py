@@ -14,7 +14,8 @@ from lapwing.query.expressions.expression import ColumnReference, Constant, Expr
 class PublicRows:
     """Rows of a public table for which a condition over its columns is true; distinct in their columns, if so asked.
 
-    Args: digest: the fingerprint of its data, on which bounds and multiplicities rest.
+    Args:
+        digest: The fingerprint of its data, on which bounds and multiplicities rest.
     """
 
     table: PublicTable
@@ -32,8 +33,11 @@ class PublicRows:
 class JoinedRows:
     """Public rows among others.
 
-    Args: variables: what their columns are called there; kind, on: a row stands beside every other, or of a LEFT JOIN
-        beside those for which all of `on` is true, and beside those for which no row is, NULLs do.
+    Args:
+        variables: What their columns are called there.
+        kind: A row stands beside every other, or of a LEFT JOIN beside those for which all of `on` is true, and beside
+            those for which no row is, NULLs do.
+        on: As `kind`.
     """
 
     rows: PublicRows
@@ -46,7 +50,8 @@ class JoinedRows:
 class ListedValues:
     """The values that a variable may have, beside NULL.
 
-    Args: between: these are all steps of a number, or days since 1970-01-01, from the first to the last.
+    Args:
+        between: These are all steps of a number, or days since 1970-01-01, from the first to the last.
     """
 
     variable: ColumnReference
@@ -61,7 +66,9 @@ class ListedValues:
 class Combinations:
     """The different values that expressions have together, none NULL, in rows where all conditions are true.
 
-    Args: tables, lists: the rows, over variables; of each, every one beside every one of the others.
+    Args:
+        tables: The rows, over variables; of each, every one beside every one of the others.
+        lists: As `tables`.
     """
 
     tables: tuple[JoinedRows, ...]

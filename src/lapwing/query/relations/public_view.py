@@ -40,9 +40,12 @@ Values = Mapping[str, Expression]
 class PublicView:
     """Public facts about the rows of a selection.
 
-    Args: tables: public rows, in the order in which they are joined; free: the variables that are columns of relations,
-        each with the column and the relation; conditions: what is true in every row; values: the selection's columns;
-        clamped: variables that are whole numbers within their bounds, each as what was read, clamped.
+    Args:
+        tables: Public rows, in the order in which they are joined.
+        free: The variables that are columns of relations, each with the column and the relation.
+        conditions: What is true in every row.
+        values: The selection's columns.
+        clamped: Variables that are whole numbers within their bounds, each as what was read, clamped.
     """
 
     tables: tuple[JoinedRows, ...]
@@ -55,8 +58,9 @@ class PublicView:
 def public_view(selection: Selection, kept: Mapping[str, PublicRows]) -> PublicView:
     """Read what is public of the rows of a selection.
 
-    Args: kept: by the first of their columns, the rows that a join to public rows keeps whatever ON says: that they
-        match nobody is to show.
+    Args:
+        kept: By the first of their columns, the rows that a join to public rows keeps whatever ON says: that they match
+            nobody is to show.
     """
     reader = _Reader(kept=kept)
     values = reader.selection(selection)

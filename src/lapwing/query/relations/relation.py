@@ -1,9 +1,10 @@
 """Relations over the rows of one protected table: what stands between the table and what is measured.
 
-Guarantee: every relation is unit-local. Its rows carry the unit, and the rows of a unit are a function of that unit's
-own kept rows and of public data: R(D) = ⋃_u R(D_u). By induction over the nodes: `ProtectedRows` is so by `cleaned`,
-and a filter works row by row; each other node's file proves its own step. `shared_join.SharedJoin` alone is not
-unit-local; its file says what holds of it instead.
+Guarantee:
+    Every relation is unit-local. Its rows carry the unit, and the rows of a unit are a function of that unit's own kept
+    rows and of public data: R(D) = ⋃_u R(D_u). By induction over the nodes: `ProtectedRows` is so by `cleaned`, and a
+    filter works row by row; each other node's file proves its own step. `shared_join.SharedJoin` alone is not
+    unit-local; its file says what holds of it instead.
 
 So a unit's rows can be counted: `rows_per_unit` is a bound on how many there are of one unit, from public facts. It is
 K for `ProtectedRows`, and a filter does not raise it; each node says how it follows from its sources'.

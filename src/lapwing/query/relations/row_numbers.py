@@ -247,7 +247,8 @@ def narrowed(value: Expression, name: str, number: int) -> Expression:
 
     What no rule types anew keeps its own bounds, which hold in all rows.
 
-    Raises: QueryRefused.
+    Raises:
+        QueryRefused: If the question is not understood or not allowed.
     """
     if isinstance(value, ColumnReference) and value.name == name:
         return ColumnReference(name=name, type=Fixed(step=Fraction(1), low=number, high=number))

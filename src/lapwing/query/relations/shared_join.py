@@ -25,7 +25,8 @@ class SharedJoin(TwoSources):
 
     The source may be of shared rows in its turn.
 
-    Args: apart: the places of units of the source's rows that the other row's unit must differ from.
+    Args:
+        apart: The places of units of the source's rows that the other row's unit must differ from.
     """
 
     apart: tuple[int, ...] = ()
@@ -50,12 +51,17 @@ class SharedJoin(TwoSources):
     def rows_per_unit(self) -> int:
         """There is no bound: who asks for one would rest a proof on it.
 
-        Raises: QueryRefused.
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
         """
         raise of_several_units()
 
     def rows_within(self, numbers: Admitted) -> int:
-        """There is no bound, as of `rows_per_unit`. Raises: QueryRefused."""
+        """There is no bound, as of `rows_per_unit`.
+
+        Raises:
+            QueryRefused: If the question is not understood or not allowed.
+        """
         raise of_several_units()
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:

@@ -27,10 +27,12 @@ UnitJoinKind = Choice["inner", "left", "semi", "anti", "mark"]
 class UnitJoin(TwoSources):
     """A selection's rows joined with others of their unit, on equalities, where a condition on the pair is true.
 
-    Args: condition: over the source's columns and the added ones, for the kinds in which it is not a condition on the
-        result; matches: the most rows of the other side that a row of the source equals, matched: the most rows of the
-        source that one of the other side equals, both within a unit; mark: of a mark join, the column that is TRUE in
-        rows with a match and FALSE in others.
+    Args:
+        condition: Over the source's columns and the added ones, for the kinds in which it is not a condition on the
+            result.
+        matches: The most rows of the other side that a row of the source equals, matched: the most rows of the source
+            that one of the other side equals, both within a unit.
+        mark: Of a mark join, the column that is TRUE in rows with a match and FALSE in others.
     """
 
     kind: UnitJoinKind

@@ -55,8 +55,10 @@ class SortTerm:
 class WindowFrame:
     """Which rows around its own a window function sees: from `start` to `end`, both included, 0 being its own.
 
-    Args: unit: whether the ends are numbers of rows, or distances of the ORDER BY value in its steps; start, end: None
-        for the first or last row of the part.
+    Args:
+        unit: Whether the ends are numbers of rows, or distances of the ORDER BY value in its steps.
+        start: None for the first or last row of the part.
+        end: None for the first or last row of the part.
     """
 
     unit: Choice["rows", "range"]
@@ -82,8 +84,9 @@ class WindowFrame:
 class Window:
     """A window function over the rows of one unit.
 
-    Args: frame: None for the function's own: with an order the rows up to the last peer, else all; ignores_nulls:
-        whether rows whose argument is NULL are passed over.
+    Args:
+        frame: None for the function's own: with an order the rows up to the last peer, else all.
+        ignores_nulls: Whether rows whose argument is NULL are passed over.
     """
 
     function: str

@@ -76,7 +76,8 @@ def sensitivity_bounds(
 ) -> tuple[SensitivityBound, ...]:
     """Return valid sensitivities of a measure, from public facts only.
 
-    Args: groups: the most cells of a unit, where the question limits it.
+    Args:
+        groups: The most cells of a unit, where the question limits it.
     """
     replace_one = neighbouring == "replace_one"
     reached = min(rows_per_unit, cells, *([] if groups is None else [groups]))

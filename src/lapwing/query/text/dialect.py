@@ -46,7 +46,8 @@ class Cut:
 def cut(tokens: Sequence[Token], text: str) -> Cut:
     """Take options and named arguments out of a statement.
 
-    Raises: QueryRefused at the position of what is misspelled, not allowed, or in the wrong place.
+    Raises:
+        QueryRefused: At the position of what is misspelled, not allowed, or in the wrong place.
     """
     script = _read(tokens, text)
     clause, options = _options(script)
@@ -200,7 +201,8 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
     QUANTILE_CONT; an aggregate of these takes the offset of the innermost call around its arguments that no other
     aggregate has taken, deeper ones first. So `node.meta["start"]` is the key of every aggregate that has any.
 
-    Raises: QueryRefused at a call that is no aggregate.
+    Raises:
+        QueryRefused: At a call that is no aggregate.
     """
     if not calls:
         return {}
@@ -227,7 +229,8 @@ def placed(select: exp.Select, calls: Sequence[NamedCall], text: str) -> dict[in
 def require_released(select: exp.Select, arguments: Iterable[int], options: Options, text: str) -> None:
     """Refuse named arguments and option clauses of other SELECTs than the one that is released.
 
-    Args: arguments: where the aggregates stand that have any.
+    Args:
+        arguments: Where the aggregates stand that have any.
     """
     own = {node.meta.get("start") for node in _of(select)}
     others = [start for start in arguments if start not in own]

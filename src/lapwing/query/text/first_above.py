@@ -45,8 +45,11 @@ class _Question(NamedTuple):
 def first_above_text(questions: Sequence[str], threshold: Number | list[Number] | tuple[Number, ...]) -> str:
     """Return the question for the first of several that passes a threshold.
 
-    Args: threshold: of all of them, or one of each.
-    Raises: InvalidParameter for questions that cannot be put together.
+    Args:
+        threshold: Of all of them, or one of each.
+
+    Raises:
+        InvalidParameter: For questions that cannot be put together.
     """
     if isinstance(questions, str) or len(questions) < 1:
         raise InvalidParameter(f"first_above takes a list of questions. {_ONE}.")
@@ -70,7 +73,8 @@ def first_above_text(questions: Sequence[str], threshold: Number | list[Number] 
 def _number(bound: Number) -> str:
     """Write a number exactly, as a decimal.
 
-    Raises: InvalidParameter if it is none, or has no end.
+    Raises:
+        InvalidParameter: If it is none, or has no end.
     """
     value = exact(bound, "The threshold")
     written = Decimal(value.numerator) / Decimal(value.denominator)

@@ -29,7 +29,8 @@ _SAID: Final = (exp.Literal, exp.Identifier, exp.Var, exp.Placeholder)
 class _Item:
     """What stands between two commas: its words, whose argument it is, and what that is an argument of.
 
-    Args: kept: whether it is certainly in the tree.
+    Args:
+        kept: Whether it is certainly in the tree.
     """
 
     name: Token | None
@@ -41,7 +42,8 @@ class _Item:
 def require_all_arguments(nodes: Sequence[exp.Expr], tokens: Sequence[Token], text: str) -> None:
     """Refuse a question of which a part in parentheses is not in its tree, which is made of `nodes`.
 
-    Raises: QueryRefused at the part.
+    Raises:
+        QueryRefused: At the part.
     """
     places = {node.meta["start"] for node in nodes if "start" in node.meta}
     missing = [item for item in _items(tokens) if not any(word.start in places for word in item.words)]

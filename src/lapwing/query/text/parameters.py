@@ -88,7 +88,8 @@ def _token(at: Token, kind: TokenType, text: str, start: int, end: int) -> Token
 def placeholders(tokens: Sequence[Token], text: str) -> tuple[list[Token], tuple[Placeholder, ...]]:
     """Find the parameters of a question; in the tokens that are returned, each is a placeholder that bears its mark.
 
-    Raises: QueryRefused for what resembles a parameter and is none, and for `?` beside names.
+    Raises:
+        QueryRefused: For what resembles a parameter and is none, and for `?` beside names.
     """
     kept: list[Token] = []
     parameters: list[Placeholder] = []
@@ -148,8 +149,9 @@ def _ends_name(colon: Token, text: str) -> bool:
 def bound(placeholders: Sequence[Placeholder], parameters: Parameters, text: str) -> dict[str, exp.Expression]:
     """Return the constant that belongs in the place of every mark.
 
-    Raises: QueryRefused at a parameter without a value; InvalidParameter for values that no parameter takes, and for
-        a value that is no constant of SQL.
+    Raises:
+        QueryRefused: At a parameter without a value.
+        InvalidParameter: For values that no parameter takes, and for a value that is no constant of SQL.
     """
     if isinstance(parameters, Mapping):
         odd = next((key for key in parameters if not isinstance(key, str)), "")
@@ -191,7 +193,8 @@ def fill(
 ) -> None:
     """Put the constants into the tree.
 
-    Raises: QueryRefused for a parameter that the parser did not understand as a value.
+    Raises:
+        QueryRefused: For a parameter that the parser did not understand as a value.
     """
     waiting = {placeholder.mark: placeholder for placeholder in placeholders}
     found_at: list[tuple[exp.Placeholder, exp.Expression]] = []

@@ -86,11 +86,13 @@ class Parsed:
 def parse(text: str, parameters: Parameters = ()) -> Parsed:
     """Return what a question says, with the values of its parameters.
 
-    Args: parameters: a list with the value of every `?`, or a mapping with those of every `$name` or `:name`.
+    Args:
+        parameters: A list with the value of every `?`, or a mapping with those of every `$name` or `:name`.
 
-    Raises: QueryRefused if the text is too long or too deep, is not SQL, holds more than one statement, or is not a
-    plain SELECT, and at the position of an option, a named argument or a parameter that is not understood;
-    InvalidParameter for a value that is not allowed, or that no parameter takes.
+    Raises:
+        QueryRefused: If the text is too long or too deep, is not SQL, holds more than one statement, or is not a plain
+            SELECT, and at the position of an option, a named argument or a parameter that is not understood.
+        InvalidParameter: For a value that is not allowed, or that no parameter takes.
     """
     if not isinstance(text, str):
         raise QueryRefused(f"A question is a text, not {type(text).__name__}", remedy=ALLOWED)

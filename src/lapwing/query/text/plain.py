@@ -12,7 +12,8 @@ from lapwing.query.text.parse import Parsed
 def plain(parsed: Parsed) -> exp.Select:
     """Return the syntax tree of a question that says nothing about privacy.
 
-    Raises: QueryRefused if it does.
+    Raises:
+        QueryRefused: If it does.
     """
     positions = [*parsed.options.positions.values(), *(named.position for named in parsed.arguments.values())]
     if parsed.explain or parsed.options.written or parsed.arguments:

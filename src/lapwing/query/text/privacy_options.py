@@ -48,7 +48,8 @@ class Options:
         written: whether the question says `WITH DIFFERENTIAL_PRIVACY` at all.
         epsilon: the price, > 0. group_selection_epsilon: the part of it that finds the groups, > 0.
         delta: the chance that the groups may take from the budget's, from 0 to below 1.
-        max_groups_contributed, max_rows_contributed: how much of a unit may count, 1 to 10⁹.
+        max_groups_contributed: how much of a unit may count, 1 to 10⁹.
+        max_rows_contributed: As `max_groups_contributed`.
         privacy_unit_column: a name, or a name after the name of a table.
         min_privacy_units_per_group: the least size of a group that is shown, 1 to 10⁹.
         inside: where each clause ends that stands at another SELECT than the first; several say the same.
@@ -97,8 +98,9 @@ Item = Sequence[Token]
 def read_options(items: Sequence[Item], text: str) -> Options:
     """Read the items of `OPTIONS (…)`.
 
-    Raises: QueryRefused at the position of what is no pair, of an unknown or repeated name, or of a value that is not
-        allowed.
+    Raises:
+        QueryRefused: At the position of what is no pair, of an unknown or repeated name, or of a value that is not
+            allowed.
     """
     pairs = _that_say_something([_pair(item, text, TokenType.EQ) for item in items], _OPTIONS)
     values = _read(pairs, _OPTIONS, "option")
@@ -108,7 +110,8 @@ def read_options(items: Sequence[Item], text: str) -> Options:
 def read_named_arguments(items: Sequence[Item], text: str, position: Position) -> NamedArguments:
     """Read the named arguments of an aggregate that stands at a position.
 
-    Raises: QueryRefused, as `read_options`.
+    Raises:
+        QueryRefused: As `read_options`.
     """
     pairs = _that_say_something([_pair(item, text, TokenType.FARROW) for item in items], _ARGUMENTS)
     values = _read(pairs, _ARGUMENTS, "named argument")
@@ -179,7 +182,8 @@ def _positions(pairs: Sequence[_Pair]) -> dict[str, Position]:
 def _number(tokens: Item, exponents: int = _LONGEST_NUMBER) -> Fraction | None:
     """Return the number that the tokens spell, digits with an optional sign; None if they spell anything else.
 
-    Args: exponents: how many powers of ten it may be away from 1.
+    Args:
+        exponents: How many powers of ten it may be away from 1.
     """
     kinds = [token.token_type for token in tokens]
     signs = int(kinds[:1] in ([TokenType.DASH], [TokenType.PLUS]))

@@ -38,7 +38,8 @@ _OF_ALL = ("with_", "order", "limit", "offset")
 def one_select(statement: object) -> exp.Select:
     """Return a statement as one SELECT, over answers that stand below each other if it is UNION ALL.
 
-    Raises: QueryRefused if it is anything else.
+    Raises:
+        QueryRefused: If it is anything else.
     """
     while isinstance(statement, exp.Subquery) and statement.is_wrapper:  # a whole question in parentheses
         statement = statement.this

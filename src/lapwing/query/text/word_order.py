@@ -25,7 +25,8 @@ def is_list(tokens: Sequence[Token], place: int) -> bool:
 def top_as_limit(tokens: list[Token], text: str) -> None:
     """Write LIMIT 3 at the end of a question for TOP 3 at its beginning.
 
-    Raises: QueryRefused for TOP 3 PERCENT and TOP 3 WITH TIES.
+    Raises:
+        QueryRefused: For TOP 3 PERCENT and TOP 3 WITH TIES.
     """
     _, top, number, *others = tokens
     if others and (others[0].text.upper() == "PERCENT" or others[0].token_type == TokenType.WITH):

@@ -18,7 +18,9 @@ Again = Callable[[Visit, Problem], Awaitable[Response]]
 async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) -> Response:
     """Do something, and lead to a page; or show the page again with why it was refused.
 
-    Args: done: where to; again: shows the page with a refusal, at its status.
+    Args:
+        done: Where to.
+        again: Shows the page with a refusal, at its status.
     """
     try:
         await change
@@ -43,7 +45,8 @@ def number_of(text: str) -> str:
 def share_of(text: str) -> str | None:
     """Return a share as the service takes it: exactly, and None for none.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
 
     >>> share_of("20 %"), share_of("0.2"), share_of("1/3"), share_of(" ")
     ('1/5', '0.2', '1/3', None)

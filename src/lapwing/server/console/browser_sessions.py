@@ -33,8 +33,9 @@ LABEL: Final = "console"
 class BrowserSession:
     """A session that holds.
 
-    Args: form: what forms of its pages bear, so that others are refused; secret: the new one for the cookie, if it is
-        time for one.
+    Args:
+        form: What forms of its pages bear, so that others are refused.
+        secret: The new one for the cookie, if it is time for one.
     """
 
     caller: Caller
@@ -56,8 +57,11 @@ class BrowserSessions:
     def begin(self, name: str, proven: str | None) -> BrowserSession:
         """Return a new session, with its secret, of somebody who has shown who they are.
 
-        Args: proven: what was kept of the password that they gave, if they gave one: another one has ended that.
-        Raises: NotAuthorised.
+        Args:
+            proven: What was kept of the password that they gave, if they gave one: another one has ended that.
+
+        Raises:
+            NotAuthorised: If who asks may not do this.
         """
         if not self._people.is_somebody(name):
             raise NotAuthorised("A service account has tokens, and signs in nowhere.")

@@ -59,7 +59,10 @@ HEADERS: Final = {
 class Console:
     """The application below `/console`.
 
-    Args: inner: the service's requests; address: at which callers find the service; secure: whether they come by TLS.
+    Args:
+        inner: The service's requests.
+        address: At which callers find the service.
+        secure: Whether they come by TLS.
     """
 
     def __init__(self, service: Service, inner: Application, address: str, *, secure: bool) -> None:

@@ -23,7 +23,8 @@ FOREIGN: Final = (
 async def form_of(request: Request) -> Mapping[str, str]:
     """Return the fields of a form, each once, with line ends as texts have them; none of what has no body.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     body = await request.body()
     if not body:
@@ -42,7 +43,8 @@ async def form_of(request: Request) -> Mapping[str, str]:
 def require_own(request: Request, form: Mapping[str, str], session: BrowserSession) -> None:
     """Refuse a form that no page of this session sent.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     if not (is_from_here(request) and session.sent(form.get(FIELD, ""))):
         raise foreign()

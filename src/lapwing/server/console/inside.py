@@ -58,8 +58,9 @@ class Reply:
 class Api:
     """The service's requests, in somebody's name.
 
-    Args: request: of the browser; if it goes away, what waits in the service is dropped as for any other caller. Its
-        body must have been read.
+    Args:
+        request: Of the browser; if it goes away, what waits in the service is dropped as for any other caller. Its body
+            must have been read.
     """
 
     application: Application
@@ -69,7 +70,8 @@ class Api:
     async def get(self, *path: str, **query: object) -> Any:
         """Return the document at a path below `/v1`.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         return (await self.send("GET", *path, query=query)).document
 
@@ -83,7 +85,8 @@ class Api:
     ) -> Reply:
         """Send a request to a path below `/v1`.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         if any("/" in part or part in ("", ".", "..") for part in path):
             raise Refusal(problem("not_found", 404, "There is nothing at this address."))
@@ -92,7 +95,8 @@ class Api:
     async def metrics(self) -> str:
         """Return what the service counts.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         return (await self._sent("/metrics", "GET")).content.decode()
 

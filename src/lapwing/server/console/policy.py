@@ -6,7 +6,8 @@ from typing import Final
 def policy(nonce: str | None = None) -> str:
     """Return a content security policy.
 
-    Args: nonce: which styles that a script of ours adds may bear; the editor adds its own. None lets in no such style.
+    Args:
+        nonce: Which styles that a script of ours adds may bear; the editor adds its own. None lets in no such style.
     """
     styles = "'self'" if nonce is None else f"'self' 'nonce-{nonce}'"
     return (

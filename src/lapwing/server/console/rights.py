@@ -25,7 +25,12 @@ class PageOfName(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class RightsForms:
-    """The forms of one kind of names. Args: here: the page above theirs; show: their own page."""
+    """The forms of one kind of names.
+
+    Args:
+        here: The page above theirs.
+        show: Their own page.
+    """
 
     here: str
     show: PageOfName

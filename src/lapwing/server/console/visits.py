@@ -18,7 +18,9 @@ from lapwing.server.people import Caller
 class Visit:
     """A request of somebody who is signed in.
 
-    Args: form: what a form sent, without what every form has; address: at which callers find the service.
+    Args:
+        form: What a form sent, without what every form has.
+        address: At which callers find the service.
     """
 
     request: Request
@@ -73,7 +75,8 @@ Handler = Callable[[Visit], Awaitable[Response]]
 class Page:
     """What answers a method at a path.
 
-    Args: query: the query parameters that it takes.
+    Args:
+        query: The query parameters that it takes.
     """
 
     method: Literal["GET", "POST"]

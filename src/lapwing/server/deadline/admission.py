@@ -107,8 +107,11 @@ def doublings(late: Sequence[str], now: datetime) -> int:
 class Admission:
     """Admits questions to a question process, and hands out what came of them at their moments.
 
-    Args: counted: hears what came of queued questions, for the metrics; note: writes down what was late; standing: what
-        is written down of a data set already; metrics: hears of late answers, and of processes that were replaced.
+    Args:
+        counted: Hears what came of queued questions, for the metrics.
+        note: Writes down what was late.
+        standing: What is written down of a data set already.
+        metrics: Hears of late answers, and of processes that were replaced.
     """
 
     def __init__(
@@ -137,7 +140,8 @@ class Admission:
     def start(self) -> None:
         """Begin, and return when the process is ready.
 
-        Raises: ServiceFault if it does not get ready.
+        Raises:
+            ServiceFault: If it does not get ready.
         """
         self.process.start(self._told, self._died)
         self._thread.start()
@@ -152,7 +156,8 @@ class Admission:
     def put(self, wanted: Wanted) -> "Future[tuple[AnswerRecord, ...]]":
         """Let a question wait for its turn; whoever cancels its future before that drops it, uncharged.
 
-        Raises: TooManyRequests if too much waits already.
+        Raises:
+            TooManyRequests: If too much waits already.
         """
         task = self.lines.put(wanted.caller.name, wanted)
         task.future.add_done_callback(lambda _: self._look())

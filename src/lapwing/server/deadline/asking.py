@@ -52,8 +52,12 @@ def work(
 ) -> None:
     """Ask what comes over a line, until it ends; then wait for what is under way.
 
-    Args: catalogs, people, settings: as `workers.ProcessConfig` has them; worker: as `log.open_log` has it; share: of
-        the processors, that of the engine.
+    Args:
+        catalogs: As `workers.ProcessConfig` has them.
+        people: As `workers.ProcessConfig` has them.
+        settings: As `workers.ProcessConfig` has them.
+        worker: As `log.open_log` has it.
+        share: Of the processors, that of the engine.
     """
     for number in (signal.SIGINT, signal.SIGTERM):  # its front says when to end
         signal.signal(number, signal.SIG_IGN)

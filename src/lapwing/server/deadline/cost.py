@@ -33,9 +33,12 @@ USUAL_ROWS: Final = 1_000_000
 class Speed:
     """What a processor takes, measured on made-up rows (`deadline.speed`), in seconds.
 
-    Args: question: whatever each question takes, with all that belongs to it, for which no figure follows; nanosecond:
-        a nominal one of `query.work`; row: to read and bound a row of a file that has no index; number: each number of
-        an answer, from noise to document; part: each part of a plan (`parts`), to bind, print and plan it.
+    Args:
+        question: Whatever each question takes, with all that belongs to it, for which no figure follows.
+        nanosecond: A nominal one of `query.work`.
+        row: To read and bound a row of a file that has no index.
+        number: Each number of an answer, from noise to document.
+        part: Each part of a plan (`parts`), to bind, print and plan it.
     """
 
     question: float
@@ -50,8 +53,10 @@ class Speed:
 class Cost:
     """What a question may take at most, by public facts.
 
-    Args: seconds: of a processor; steps: how many releases follow each other, two if bounds are to be found first;
-        doublings: how often all of it is doubled, as answers were late (`admission.doublings`).
+    Args:
+        seconds: Of a processor.
+        steps: How many releases follow each other, two if bounds are to be found first.
+        doublings: How often all of it is doubled, as answers were late (`admission.doublings`).
     """
 
     seconds: float
@@ -88,9 +93,14 @@ def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 
     Each unit can take what `query.work` says of one that has all the rows it may have. What a unit takes grows faster
     than its rows, so that as many rows of smaller units take less.
 
-    Args: indexed: whether the tables have indexes; share: how many question processes share a processor; rehearsed:
-        seconds that the engine takes by a rehearsal (`deadline.rehearsal`), which raises what the model says.
-    Raises: QueryRefused if the deadline would be later than `LONGEST`.
+    Args:
+        indexed: Whether the tables have indexes.
+        share: How many question processes share a processor.
+        rehearsed: Seconds that the engine takes by a rehearsal (`deadline.rehearsal`), which raises what the model
+            says.
+
+    Raises:
+        QueryRefused: If the deadline would be later than `LONGEST`.
     """
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
     questions = [question for plan in leaves for question in (*(one.question for one in plan.searches), plan.question)]
@@ -125,7 +135,9 @@ def most_rows(table: Table) -> int:
 def require_counted(catalog: Catalog) -> None:
     """Refuse data of which no deadline is known, as the catalog does not say that there may be so many rows.
 
-    Raises: CatalogError; it tells about the data, and is for the operator and the curator.
+    Raises:
+        CatalogError: If the catalog says what cannot be meant. it tells about the data, and is for the operator and the
+            curator.
     """
     unsaid = [table for table in catalog.tables if table.rows_at_most is None]
     if not unsaid:

@@ -88,7 +88,8 @@ class InPlace:
 class Engines:
     """A process for an engine, and the spare.
 
-    Args: processors: those of the engine, None for all.
+    Args:
+        processors: Those of the engine, None for all.
     """
 
     def __init__(self, processors: frozenset[int] | None = None) -> None:
@@ -213,7 +214,8 @@ class _InTurn:
 class _Process:
     """A process that runs questions, one after another.
 
-    Args: others: it opens data on all processors but these.
+    Args:
+        others: It opens data on all processors but these.
     """
 
     def __init__(self, others: frozenset[int] | None) -> None:

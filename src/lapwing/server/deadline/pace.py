@@ -1,9 +1,10 @@
 """The moments of one question: when what came of it may be known, which is said by who hands out.
 
-Guarantee: when a charge and a record are written, and when an answer is kept and sent, are functions of public moments,
-of events that are counted (`deadline.departures`), of what others do to the ledger, and of how busy the machine is with
-that; not of how long the engine took. What the engine returned waits in `TicketPace`, before anything is recorded, for
-the word of the process that hands out; so does a fault.
+Guarantee:
+    When a charge and a record are written, and when an answer is kept and sent, are functions of public moments, of
+    events that are counted (`deadline.departures`), of what others do to the ledger, and of how busy the machine is
+    with that; not of how long the engine took. What the engine returned waits in `TicketPace`, before anything is
+    recorded, for the word of the process that hands out; so does a fault.
 """
 
 import time
@@ -69,7 +70,9 @@ class Pace(Protocol):
 class AskedEngine:
     """An engine that is asked in another way.
 
-    Args: runs: asks it; before: is called before each charge, with the digests that were found so far, by table.
+    Args:
+        runs: Asks it.
+        before: Is called before each charge, with the digests that were found so far, by table.
     """
 
     engine: Engine
@@ -113,7 +116,8 @@ class AskedEngine:
 class StoredOnly:
     """The pace of what is served at once: what was bought before. Raises NotStored instead of a charge.
 
-    Args: before: is called instead of a charge, with the digests of the tables that were to be read.
+    Args:
+        before: Is called instead of a charge, with the digests of the tables that were to be read.
     """
 
     def __init__(self, before: Callable[[Mapping[str, str]], None] = lambda _: None) -> None:
@@ -139,7 +143,8 @@ class StoredOnly:
 class TicketPace:
     """The pace of what was admitted.
 
-    Args: says: tells the process that hands out what was reached.
+    Args:
+        says: Tells the process that hands out what was reached.
     """
 
     def __init__(self, ticket: Ticket, turns: Turns, engines: Runners, says: Callable[[Reached], None]) -> None:

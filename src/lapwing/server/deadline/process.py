@@ -87,8 +87,10 @@ class Reach:
 class Outcome:
     """What came of an order: records, none of a job, or an error.
 
-    Args: at_once: whether it may be told before the ticket's moment, as nothing was charged; counted: as what it
-        counts, of a job; engine: why another engine took the place of the one that it had, None if none did.
+    Args:
+        at_once: Whether it may be told before the ticket's moment, as nothing was charged.
+        counted: As what it counts, of a job.
+        engine: Why another engine took the place of the one that it had, None if none did.
     """
 
     number: int
@@ -140,7 +142,8 @@ def shares(worker: int, workers: int) -> tuple[Share, frozenset[int] | None]:
 class QuestionProcess:
     """A process that asks what was admitted.
 
-    Args: begin: what it does, given `arguments`, its share and its end of the line.
+    Args:
+        begin: What it does, given `arguments`, its share and its end of the line.
     """
 
     def __init__(self, begin: Callable[..., None], arguments: tuple[Any, ...], share: Share) -> None:
@@ -160,9 +163,12 @@ class QuestionProcess:
     def start(self, told: Callable[[Heard], None], died: Callable[[], None]) -> None:
         """Begin, and return when it is ready.
 
-        Args: told: hears what orders have reached, what came of them, and that it is ready; died: that nothing will
-            come of those that were sent.
-        Raises: ServiceFault if it does not get ready; its log says why.
+        Args:
+            told: Hears what orders have reached, what came of them, and that it is ready.
+            died: That nothing will come of those that were sent.
+
+        Raises:
+            ServiceFault: If it does not get ready; its log says why.
         """
         self._told, self._died = told, died
         self._spawn()

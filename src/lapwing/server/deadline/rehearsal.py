@@ -73,7 +73,8 @@ LOOK: Final = 5.0
 class Rehearsals:
     """Rehearses questions of the data sets of a service.
 
-    Args: quiet: tells whether nothing is under way that was admitted.
+    Args:
+        quiet: Tells whether nothing is under way that was admitted.
     """
 
     def __init__(self, datasets: Datasets, quiet: Callable[[], bool]) -> None:
@@ -86,7 +87,8 @@ class Rehearsals:
     def seconds(self, person: str, served: ServedDataset, plans: Sequence[Plan], *, remembered: bool = False) -> float:
         """Return what the engine takes for questions by what was rehearsed; 0 for those that are left to the model.
 
-        Args: remembered: whether to go by what this person has rehearsed before, and to run nothing.
+        Args:
+            remembered: Whether to go by what this person has rehearsed before, and to run nothing.
         """
         total, begun = 0.0, time.thread_time()
         for question in (one for plan in plans for leaf in plans_asked(plan) for one in asked(leaf)):

@@ -97,7 +97,8 @@ class _Times:
 class Calibration:
     """Made-up rows and a service over them, and the least that any run has found. It is to be closed.
 
-    Args: rows: how many are made up; what takes longer with more of them is taken to be in proportion.
+    Args:
+        rows: How many are made up; what takes longer with more of them is taken to be in proportion.
     """
 
     def __init__(self, rows: int = ROWS, plain_rows: int = PLAIN_ROWS) -> None:
@@ -118,7 +119,8 @@ class Calibration:
     def run(self, go_on: Callable[[], bool] = lambda: True) -> bool:
         """Measure once more; it takes about a second of the processor. Tell whether what is published has changed.
 
-        Args: go_on: is asked between questions; where it says no, nothing comes of the run.
+        Args:
+            go_on: Is asked between questions; where it says no, nothing comes of the run.
         """
         found = self._found(go_on)
         if found is None:
@@ -181,7 +183,11 @@ class Found:
     times: tuple[_Times, ...]
 
     def speed(self, row: float) -> Speed:
-        """Return the figures that follow. Args: row: seconds to read a row of a file that has no index."""
+        """Return the figures that follow.
+
+        Args:
+            row: Seconds to read a row of a file that has no index.
+        """
         small, large, long, *others = self.times
         part = max(LEAST_PART, (long.engine + long.beside - small.engine - small.beside) / (long.parts - small.parts))
         slopes = [

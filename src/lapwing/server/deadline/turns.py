@@ -43,9 +43,13 @@ class Stoppable(Protocol):
 class Ticket:
     """An admitted question, with its moments in seconds of `time.monotonic`. Those to come may be moved.
 
-    Args: begins, ends: the time of the engine that is reserved for it; known_from: when what came of each step may be
-        recorded; leaves: when it is answered; allowed: seconds of the processor that a quiet machine has for it;
-            moved: by how much its moments are later than they were.
+    Args:
+        begins: The time of the engine that is reserved for it.
+        ends: The time of the engine that is reserved for it.
+        known_from: When what came of each step may be recorded.
+        leaves: When it is answered.
+        allowed: Seconds of the processor that a quiet machine has for it.
+        moved: By how much its moments are later than they were.
     """
 
     begins: float
@@ -81,7 +85,11 @@ class Ticket:
 
 @final
 class Turns:
-    """Hands out one engine. Args: clock: seconds that only grow."""
+    """Hands out one engine.
+
+    Args:
+        clock: Seconds that only grow.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -34,7 +34,9 @@ class Identities:
     def person(self, identity: Identity) -> str:
         """Return the name of who an identity is here, added or bound if it is new, with the role that its groups give.
 
-        Raises: NotAuthorised; InvalidParameter if this would leave no curator.
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            InvalidParameter: If this would leave no curator.
         """
         settings = self._provider.settings
         role = settings.role_of(identity.groups)

@@ -4,7 +4,8 @@ The Authorization Code flow of OpenID Connect with PKCE (RFC 7636). What the pro
 comes over the connection that was opened to it, and its ID token is signed by a key that it publishes, by an algorithm
 with a public key, for this client, by this issuer, now, and with the nonce of this sign-in. Redirects are not followed.
 
-Source: OpenID Connect Core 1.0, sections 3.1 and 12; Discovery 1.0; RP-Initiated Logout 1.0; RFC 9207 for `iss`.
+Source:
+    OpenID Connect Core 1.0, sections 3.1 and 12; Discovery 1.0; RP-Initiated Logout 1.0; RFC 9207 for `iss`.
 """
 
 import json
@@ -80,7 +81,8 @@ class Identity:
 class Provider:
     """An identity provider, for all threads.
 
-    Args: back: the address to which it sends browsers back.
+    Args:
+        back: The address to which it sends browsers back.
     """
 
     def __init__(self, settings: OpenIdSettings, back: str, clock: Callable[[], float] = time.time) -> None:
@@ -90,7 +92,11 @@ class Provider:
         self._keys: tuple[float, KeySet] | None = None
 
     def begin(self) -> Begun:
-        """Begin a sign-in. Raises: ServiceFault."""
+        """Begin a sign-in.
+
+        Raises:
+            ServiceFault: If the server or the way to it fails.
+        """
         state, nonce, verifier = (_random() for _ in range(3))
         challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
         asked = {
@@ -109,7 +115,12 @@ class Provider:
         return Begun(address=address, state=state, nonce=nonce, verifier=verifier)
 
     def require_issuer(self, issuer: str | None) -> None:
-        """Refuse an answer of another provider (RFC 9207). Raises: NotAuthorised, ServiceFault."""
+        """Refuse an answer of another provider (RFC 9207).
+
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            ServiceFault: If the server or the way to it fails.
+        """
         stated = self._known().get("authorization_response_iss_parameter_supported", False)
         if issuer != self.settings.issuer and (issuer is not None or stated):
             raise NotAuthorised(UNTRUE.format("another issuer"))
@@ -117,7 +128,9 @@ class Provider:
     def finish(self, code: str, verifier: str, nonce: str) -> Identity:
         """Return who came back with a code.
 
-        Raises: NotAuthorised if it is not believed; ServiceFault.
+        Raises:
+            NotAuthorised: If it is not believed.
+            ServiceFault: If the server or the way to it fails.
         """
         told = self._tokens(
             {"grant_type": "authorization_code", "code": code, "redirect_uri": self.back, "code_verifier": verifier}
@@ -131,7 +144,9 @@ class Provider:
     def refreshed(self, known: Identity) -> Identity:
         """Return who somebody is now, by a refresh token.
 
-        Raises: NotAuthorised if the provider lets them in no more, or is not believed; ServiceFault.
+        Raises:
+            NotAuthorised: If the provider lets them in no more, or is not believed.
+            ServiceFault: If the server or the way to it fails.
         """
         told = self._tokens({"grant_type": "refresh_token", "refresh_token": known.refresh or ""})
         id_token = told.get("id_token")
@@ -158,7 +173,9 @@ class Provider:
     def _claims(self, id_token: str, *, nonce: str | None) -> dict[str, Any]:
         """Return the claims of an ID token that holds.
 
-        Raises: NotAuthorised, ServiceFault.
+        Raises:
+            NotAuthorised: If who asks may not do this.
+            ServiceFault: If the server or the way to it fails.
         """
         claims = self._signed(id_token)
         wanted: dict[str, Any] = {
@@ -266,7 +283,9 @@ class Provider:
 def _asked(address: str, headers: Mapping[str, str] | None = None, body: bytes | None = None) -> dict[str, Any]:
     """Return the JSON object at an address.
 
-    Raises: NotAuthorised if a grant is refused; ServiceFault.
+    Raises:
+        NotAuthorised: If a grant is refused.
+        ServiceFault: If the server or the way to it fails.
     """
     require_encrypted(address)
     request = urllib.request.Request(address, body, {"Accept": "application/json", **(headers or {})})  # noqa: S310

@@ -26,10 +26,15 @@ KEYS: Final = frozenset(
 class OpenIdSettings:
     """An identity provider, and what is made of what it says.
 
-    Args: issuer: its address, under which `/.well-known/openid-configuration` lies; client_secret: None for a client
-        without one; label: what the sign-in calls it; scopes: beside `openid`; name_claim: which of its claims is a
-        person's name here; groups_claim: which lists their groups; roles: group → role; link_existing: whether a name
-        that somebody has here already is taken for theirs.
+    Args:
+        issuer: Its address, under which `/.well-known/openid-configuration` lies.
+        client_secret: None for a client without one.
+        label: What the sign-in calls it.
+        scopes: Beside `openid`.
+        name_claim: Which of its claims is a person's name here.
+        groups_claim: Which lists their groups.
+        roles: Group → role.
+        link_existing: Whether a name that somebody has here already is taken for theirs.
     """
 
     issuer: str
@@ -55,7 +60,8 @@ class OpenIdSettings:
 def read_settings(file: Path) -> OpenIdSettings:
     """Read the file of an identity provider.
 
-    Raises: InvalidParameter, with the file and what is wrong in it.
+    Raises:
+        InvalidParameter: With the file and what is wrong in it.
     """
     try:
         facts = tomllib.loads(file.read_text("utf-8"))
@@ -92,7 +98,8 @@ def read_settings(file: Path) -> OpenIdSettings:
 def require_encrypted(address: str) -> None:
     """Refuse an address that is not asked over TLS, unless it is on this machine.
 
-    Raises: InvalidParameter.
+    Raises:
+        InvalidParameter: If a value is not allowed.
     """
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:

@@ -43,7 +43,8 @@ TABLES: Final[Mapping[str, tuple[str, Callable[["pa.Table"], bytes]]]] = {
 def picture_of(drawn: str) -> bytes:
     """Return a chart in SVG as PNG, twice as fine; it takes the `plots` extra.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     if find_spec("vl_convert") is None:
         raise Refusal(problem("not_found", 404, "PNG needs the extra lapwing-dp[plots] on the server; take SVG."))

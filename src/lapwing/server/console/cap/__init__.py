@@ -63,7 +63,8 @@ async def close(visit: Visit) -> Response:
 async def _sent(visit: Visit, *, confirmed: bool) -> Any:
     """Send the figures that were typed.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     form = {name: value.strip() for name, value in visit.form.items()}
     body = {

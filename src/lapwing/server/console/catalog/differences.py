@@ -15,7 +15,11 @@ LONGEST: Final = 20_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of either text. Args: number: in the text that it is of; None for lines that are left out."""
+    """A line of either text.
+
+    Args:
+        number: In the text that it is of; None for lines that are left out.
+    """
 
     kind: Literal["same", "removed", "added", "gap"]
     number: int | None

@@ -34,9 +34,17 @@ ADDITIVE: Final = ("Gaussian", "Laplace")
 class Mark:
     """One number of an answer.
 
-    Args: label: its key; text: what is told of it; x, y, width, height: of its bar or cell, or where its point is;
-        low, high: the ends of its interval on the axis of values, None where there is none; strength: from 0 to 1;
-        short: what is written into a cell.
+    Args:
+        label: Its key.
+        text: What is told of it.
+        x: Of its bar or cell, or where its point is.
+        y: Of its bar or cell, or where its point is.
+        width: Of its bar or cell, or where its point is.
+        height: Of its bar or cell, or where its point is.
+        low: The ends of its interval on the axis of values, None where there is none.
+        high: As `low`.
+        strength: From 0 to 1.
+        short: What is written into a cell.
     """
 
     label: str
@@ -56,8 +64,11 @@ class Mark:
 class Chart:
     """A chart.
 
-    Args: left: where labels end and the rest begins; across, up: the names and places on its axes; left_out: how many
-        numbers it does not show.
+    Args:
+        left: Where labels end and the rest begins.
+        across: The names and places on its axes.
+        up: The names and places on its axes.
+        left_out: How many numbers it does not show.
     """
 
     kind: Literal["bars", "points", "histogram", "line", "heat"]

@@ -23,8 +23,11 @@ TICKS: Final = 60
 class TileShown:
     """What a tile shows.
 
-    Args: place: among the tiles; newest: what is told apart by when it changes; figures: of an answer of one row, each
-        with its name; problem: why there is nothing to see.
+    Args:
+        place: Among the tiles.
+        newest: What is told apart by when it changes.
+        figures: Of an answer of one row, each with its name.
+        problem: Why there is nothing to see.
     """
 
     place: int

@@ -23,7 +23,8 @@ NUMBERS: Final = ("integer", "decimal", "float")
 class ColumnText:
     """A column: its type, what of its values is public, and what a question may do with it for that reason.
 
-    Args: written: its name in a question.
+    Args:
+        written: Its name in a question.
     """
 
     name: str

@@ -64,7 +64,8 @@ async def _opened(visit: Visit, ids: tuple[str, str]) -> tuple[tuple[Document, D
 def subtracted(one: Document, other: Document) -> dict[str, Any]:
     """Return the second answer less the first, by the keys that they have in common, as a document of the same form.
 
-    Raises: Refusal if there is nothing to subtract.
+    Raises:
+        Refusal: If there is nothing to subtract.
     """
     keys = list(one["keys"])
     numbers = [

@@ -74,7 +74,8 @@ async def remove_second_factor(visit: Visit) -> Response:
 async def _person(visit: Visit, name: str) -> Any:
     """Return somebody by name.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     after: str | None = None
     while True:

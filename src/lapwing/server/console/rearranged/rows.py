@@ -45,9 +45,17 @@ How = Literal["sum", "largest", "smallest"]
 class Arrangement:
     """What is wanted of an answer.
 
-    Args: kept: the keys that stay, in their order; how: what becomes of rows that are the same in these; key, holds: a
-        key, and a text that its value has, before they are put together; column, above, below: what a number is to be,
-        after it; sort, falling: the order; first: so many rows at most.
+    Args:
+        kept: The keys that stay, in their order.
+        how: What becomes of rows that are the same in these.
+        key: A key, and a text that its value has, before they are put together.
+        holds: As `key`.
+        column: What a number is to be, after it.
+        above: What a number is to be, after it.
+        below: What a number is to be, after it.
+        sort: The order.
+        falling: The order.
+        first: So many rows at most.
     """
 
     kept: tuple[str, ...]

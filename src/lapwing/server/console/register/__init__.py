@@ -77,7 +77,8 @@ async def show_catalog(visit: Visit) -> Response:
 async def _read(visit: Visit, folder: str, file: str) -> Any:
     """Return the columns of a file.
 
-    Raises: Refusal.
+    Raises:
+        Refusal: What the service refused, as it says it.
     """
     body = {"folder": folder or None, "file": file}
     return (await visit.api.send("POST", "files", "columns", body=body)).document

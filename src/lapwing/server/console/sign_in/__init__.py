@@ -41,7 +41,8 @@ PROVEN: Final = "password"
 class SignIn:
     """The pages on which one signs in with a password.
 
-    Args: provider: what the identity provider is called, if there is one.
+    Args:
+        provider: What the identity provider is called, if there is one.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class SignIn:
     async def proven(self, request: Request) -> tuple[Response, BrowserSession | None]:
         """Begin a session for who knows the password, or ask for the code as well; or ask again.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         form = await self._own_form(request)
         name, password = form.get("name", "")[:MOST_NAME], form.get("password", "")[:MOST_PASSWORD]
@@ -102,7 +104,8 @@ class SignIn:
     async def proven_twice(self, request: Request) -> tuple[Response, BrowserSession | None]:
         """Begin a session for who sends a code of the second factor, after the password; or ask again.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         form = await self._own_form(request)
         cookie = request.cookies.get(self._cookie, "")
@@ -139,7 +142,8 @@ class SignIn:
     async def _own_form(self, request: Request) -> Any:
         """Return a form that a page of this sign-in sent.
 
-        Raises: Refusal.
+        Raises:
+            Refusal: What the service refused, as it says it.
         """
         form = await form_of(request)
         cookie = request.cookies.get(self._cookie, "")
