@@ -4,23 +4,21 @@ A question is sent with an idempotency key: if the connection breaks, it is sent
 is charged once, whichever of the two arrived.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lapwing.machine.exports import exports
+
 if TYPE_CHECKING:
-    from lapwing.client.remote_answer import Pending, RemoteAnswer, RemoteConsistentAnswer
-    from lapwing.client.remote_session import RemoteSession, register
+    from lapwing.client.remote_answer import Pending as Pending
+    from lapwing.client.remote_answer import RemoteAnswer as RemoteAnswer
+    from lapwing.client.remote_answer import RemoteConsistentAnswer as RemoteConsistentAnswer
+    from lapwing.client.remote_session import RemoteSession as RemoteSession
+    from lapwing.client.remote_session import register as register
 
-_HOMES = {
-    **dict.fromkeys(("Pending", "RemoteAnswer", "RemoteConsistentAnswer"), "remote_answer"),
-    **dict.fromkeys(("RemoteSession", "register"), "remote_session"),
-}
-
-__all__ = ["Pending", "RemoteAnswer", "RemoteConsistentAnswer", "RemoteSession", "register"]
-
-
-def __getattr__(name: str) -> object:
-    """Import a name when it is first used: who administers a server needs no answers, which take most of a second."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lapwing.client' has no attribute {name!r}")
-    return getattr(import_module(f"lapwing.client.{_HOMES[name]}"), name)
+__all__, __getattr__, __dir__ = exports(
+    __name__,
+    {
+        "remote_answer": "Pending RemoteAnswer RemoteConsistentAnswer",
+        "remote_session": "RemoteSession register",
+    },
+)

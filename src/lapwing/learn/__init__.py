@@ -4,8 +4,9 @@ Estimators have scikit-learn's manners, but for one: `fit` takes a session, a ta
 rows. A name is imported when it is first used (PEP 562).
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lapwing.machine.exports import exports
 
 if TYPE_CHECKING:
     from lapwing.learn.additive import AdditiveModel as AdditiveModel
@@ -25,34 +26,21 @@ if TYPE_CHECKING:
     from lapwing.learn.select_features import SelectKBest as SelectKBest
     from lapwing.learn.tree import DecisionTree as DecisionTree
 
-_HOMES = {
-    "AdditiveModel": "additive",
-    "CategoricalNB": "naive_bayes",
-    "GaussianNB": "naive_bayes",
-    "DecisionTree": "tree",
-    "KMeans": "kmeans",
-    "LinearRegression": "linear",
-    "LogisticRegression": "logistic",
-    "ModelSelection": "model_selection",
-    "OpacusAccountant": "opacus_accountant",
-    "PATE": "pate",
-    "PCA": "pca",
-    "Ridge": "linear",
-    "Score": "scoring",
-    "SelectKBest": "select_features",
-    "StandardScaler": "scaling",
-    "score": "scoring",
-}
-
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lapwing.learn' has no attribute {name!r}")
-    return getattr(import_module(f"lapwing.learn.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = exports(
+    __name__,
+    {
+        "additive": "AdditiveModel",
+        "kmeans": "KMeans",
+        "linear": "LinearRegression Ridge",
+        "logistic": "LogisticRegression",
+        "model_selection": "ModelSelection",
+        "naive_bayes": "CategoricalNB GaussianNB",
+        "opacus_accountant": "OpacusAccountant",
+        "pate": "PATE",
+        "pca": "PCA",
+        "scaling": "StandardScaler",
+        "scoring": "Score score",
+        "select_features": "SelectKBest",
+        "tree": "DecisionTree",
+    },
+)

@@ -4,8 +4,9 @@ A name is imported when it is first used (PEP 562), as questions in SQL need few
 below, and Python the table; a new mechanism has a line in both.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lapwing.machine.exports import exports
 
 if TYPE_CHECKING:
     from lapwing.mechanisms.adaptive_degree import AdaptiveDegree as AdaptiveDegree
@@ -52,61 +53,41 @@ if TYPE_CHECKING:
     from lapwing.mechanisms.truncated_geometric import TruncatedGeometric as TruncatedGeometric
     from lapwing.mechanisms.weighted_gaussian import WeightedGaussian as WeightedGaussian
 
-_HOMES = {
-    "AboveThreshold": "sparse_vector",
-    "AdaptiveDegree": "adaptive_degree",
-    "BandedToeplitz": "continual.banded",
-    "BufferedToeplitz": "continual.buffered",
-    "ContinualGaussian": "continual.gaussian",
-    "ContinualLaplace": "continual.tree",
-    "Contributions": "contributions",
-    "DiscreteGaussian": "discrete_gaussian",
-    "DiscreteLaplace": "discrete_laplace",
-    "Events": "continual.participation",
-    "ExponentialMechanism": "selection",
-    "FixedPoint": "fixed_point",
-    "FixedSizeSample": "subsampling",
-    "GeneralisedExponential": "generalised",
-    "GroupView": "group",
-    "HonakerTree": "continual.honaker",
-    "IntervalExponential": "interval_exponential",
-    "Mechanism": "additive",
-    "OncePerCell": "continual.participation",
-    "PartitionSelection": "partitions",
-    "PermuteAndFlip": "selection",
-    "PoissonSample": "subsampling",
-    "Quantile": "quantile",
-    "QuantileTree": "quantile_tree",
-    "Quantiles": "quantiles",
-    "RaceToTheTop": "clipping",
-    "RandomizedResponse": "randomized_response",
-    "ReleasedQuantileTree": "quantile_tree",
-    "ReportNoisyMax": "selection",
-    "Rerouting": "adaptive_weights",
-    "ResidualMarginals": "residual_marginals",
-    "RoundedGaussian": "rounded_gaussian",
-    "RowsOfUnit": "residual_marginals",
-    "ScoreSensitivity": "scores",
-    "Sensitivity": "noisy",
-    "Stays": "continual.participation",
-    "Subsampled": "subsampling",
-    "SubtractiveTree": "continual.tree",
-    "TopK": "top_k",
-    "TruncatedGeometric": "truncated_geometric",
-    "UnboundedQuantile": "clipping",
-    "WeightedGaussian": "weighted_gaussian",
-    "continual_mechanism": "continual.planning",
-}
-
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lapwing.mechanisms' has no attribute {name!r}")
-    return getattr(import_module(f"lapwing.mechanisms.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = exports(
+    __name__,
+    {
+        "adaptive_degree": "AdaptiveDegree",
+        "adaptive_weights": "Rerouting",
+        "additive": "Mechanism",
+        "clipping": "RaceToTheTop UnboundedQuantile",
+        "continual.banded": "BandedToeplitz",
+        "continual.buffered": "BufferedToeplitz",
+        "continual.gaussian": "ContinualGaussian",
+        "continual.honaker": "HonakerTree",
+        "continual.participation": "Events OncePerCell Stays",
+        "continual.planning": "continual_mechanism",
+        "continual.tree": "ContinualLaplace SubtractiveTree",
+        "contributions": "Contributions",
+        "discrete_gaussian": "DiscreteGaussian",
+        "discrete_laplace": "DiscreteLaplace",
+        "fixed_point": "FixedPoint",
+        "generalised": "GeneralisedExponential",
+        "group": "GroupView",
+        "interval_exponential": "IntervalExponential",
+        "noisy": "Sensitivity",
+        "partitions": "PartitionSelection",
+        "quantile": "Quantile",
+        "quantile_tree": "QuantileTree ReleasedQuantileTree",
+        "quantiles": "Quantiles",
+        "randomized_response": "RandomizedResponse",
+        "residual_marginals": "ResidualMarginals RowsOfUnit",
+        "rounded_gaussian": "RoundedGaussian",
+        "scores": "ScoreSensitivity",
+        "selection": "ExponentialMechanism PermuteAndFlip ReportNoisyMax",
+        "sparse_vector": "AboveThreshold",
+        "subsampling": "FixedSizeSample PoissonSample Subsampled",
+        "top_k": "TopK",
+        "truncated_geometric": "TruncatedGeometric",
+        "weighted_gaussian": "WeightedGaussian",
+    },
+)

@@ -35,8 +35,9 @@ Samples and neighbours
     Profile                                      the least that several losses imply
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from lapwing.machine.exports import exports
 
 if TYPE_CHECKING:
     from lapwing.privacy.advanced_composition import advanced_budget as advanced_budget
@@ -104,43 +105,34 @@ if TYPE_CHECKING:
 # Type checkers read the imports above, and Python the table; a new name has a line in both, and a place in the text at
 # the top. There is no __all__, which would have `help` show every line of every name below that text. No name may be
 # that of a module of this package, whose import would put the module in its place.
-_HOMES = {
-    "advanced_composition": "advanced_budget advanced_loss",
-    "amplification": "subsampled subsampled_inner",
-    "analytic_gaussian": "analytic_gaussian_sigma_up",
-    "calibration": "loss_for",
-    "certified_curve": "Interval",
-    "combined_pairs": "MixturePair SubsampledPair",
-    "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
-    "dominating_gaussian": "gaussian_above",
-    "filters": "Account Granted Refused charge fits",
-    "interchange": "from_dp_event from_opendp to_dp_event",
-    "listing": "Listed listed",
-    "loss_arrays": "ArrayPair LossArrays arrays_of",
-    "loss_distribution": "LossDistribution compose",
-    "matrix_sensitivity": "sensitivity_of_matrix",
-    "neighbours": "replaced",
-    "odometers": "Odometer Reading as_if_cap",
-    "pairs": "ApproximatePair BoundedRangePair GaussianPair LaplacePair Pair RandomizedResponsePair",
-    "parameter_search": "calibrate",
-    "plans": "Choice Planned cheapest choices discrete_laplace gaussian laplace scales_for",
-    "parts": "PartsAccount",
-    "profile": "Profile",
-    "running": "RunningLoss nothing_yet",
-    "subset_pair": "SubsetPair",
-    "wallet": "Slot Wallet",
-    "loss_points": "LossPoint distribution_of losses_of",
-    "statements": "ProfilePoint Statement profiles_of statements_of",
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used (PEP 562): each module of this package is imported by itself too."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'lapwing.privacy' has no attribute {name!r}")
-    return getattr(import_module(f"lapwing.privacy.{_HOME_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME_OF)
+__all__, __getattr__, __dir__ = exports(
+    __name__,
+    {
+        "advanced_composition": "advanced_budget advanced_loss",
+        "amplification": "subsampled subsampled_inner",
+        "analytic_gaussian": "analytic_gaussian_sigma_up",
+        "calibration": "loss_for",
+        "certified_curve": "Interval",
+        "combined_pairs": "MixturePair SubsampledPair",
+        "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
+        "dominating_gaussian": "gaussian_above",
+        "filters": "Account Granted Refused charge fits",
+        "interchange": "from_dp_event from_opendp to_dp_event",
+        "listing": "Listed listed",
+        "loss_arrays": "ArrayPair LossArrays arrays_of",
+        "loss_distribution": "LossDistribution compose",
+        "loss_points": "LossPoint distribution_of losses_of",
+        "matrix_sensitivity": "sensitivity_of_matrix",
+        "neighbours": "replaced",
+        "odometers": "Odometer Reading as_if_cap",
+        "pairs": "ApproximatePair BoundedRangePair GaussianPair LaplacePair Pair RandomizedResponsePair",
+        "parameter_search": "calibrate",
+        "parts": "PartsAccount",
+        "plans": "Choice Planned cheapest choices discrete_laplace gaussian laplace scales_for",
+        "profile": "Profile",
+        "running": "RunningLoss nothing_yet",
+        "statements": "ProfilePoint Statement profiles_of statements_of",
+        "subset_pair": "SubsetPair",
+        "wallet": "Slot Wallet",
+    },
+)
