@@ -212,7 +212,7 @@ def test_one_price_is_for_the_measures_of_one_share_alone(tmp_path: Path) -> Non
     assert found.vector is not None
     bought = found.vector.bought
     apart = replace(bought, terms=tuple(replace(term, among=1) for term in bought.terms), loss=2 * bought.loss)
-    argument = next(term.measure.argument for term in bought.terms if isinstance(term.measure, Sum))
+    argument = next(term.measure for term in bought.terms if isinstance(term.measure, Sum))
     assert one_share.with_one_price(apart, argument, neighbouring="add_remove").loss == bought.loss
     with pytest.raises(InvalidParameter):
         one_share.with_one_price(apart, argument, neighbouring="replace_one")

@@ -39,24 +39,18 @@ from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.privacy.measures import PureDP
-from lapwing.query.expressions import logic
-from lapwing.query.expressions.conversion import nullable, number, rescale
-from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.measures.centred import Row, around, of_all, parts_of_row, support, without_null
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question, without_unread
 from lapwing.query.pricing.one_noise import Narrowest, with_one_noise
-from lapwing.query.pricing.one_share import parts_of_row, with_one_price
+from lapwing.query.pricing.one_share import with_one_price
 from lapwing.query.pricing.quote import CONFIDENCE, Quote, at_price, bounds_of
 from lapwing.query.relations.relation import ProtectedRows
 
-Row = Mapping[Measure, Fraction]
-"""What a number is: of each measure of which it is computed, how many times it is taken, in steps of both."""
 Rows = Mapping[Measure, Row]
 Shares = Mapping[Measure, Fraction]
 """Of the price of all numbers of a vector, the part that the noise of each measure is for."""
 
-_WIDE: Final = 64
-"""Steps from which a range that has no whole middle is taken around the step below it: a row then adds a 65th more."""
 _WORSE: Final = 1.005
 """How many times as far a number may err as with a noise of its own: shares of a price are rounded."""
 _GAIN: Final = 0.02
@@ -152,7 +146,7 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
         return priced
     best, least = priced, -_GAIN
     pure, forms = isinstance(priced.loss, PureDP), _Forms(eligible, question)
-    tried: list[tuple[Rows, Shares, tuple[Expression, ...]]] = [
+    tried: list[tuple[Rows, Shares, tuple[Sum, ...]]] = [
         (rows, _shares(rows, even=even, pure=pure), ()) for rows in forms.centred() for even in (False, True)
     ]
     if pure and budget.neighbouring == "add_remove":
@@ -179,7 +173,7 @@ class _Forms:
         never = frozenset(column.name for column in question.table.columns if not column.nullable)
         never = never if isinstance(question.selection.relation, ProtectedRows) else frozenset()
         self.eligible = eligible
-        self.support = {measure: _support(measure.argument, never) for measure in eligible}
+        self.support = {measure: support(measure.argument, never) for measure in eligible}
         counts = {self.support[measure]: measure for measure in reversed(eligible) if isinstance(measure, Count)}
         self.counts = {"": Count(), **{support: count for support, count in counts.items() if support}}
 
@@ -191,26 +185,26 @@ class _Forms:
             if isinstance(measure, Count):
                 apart[measure] = {count or measure: Fraction(1)}
             else:
-                apart[measure] = {measure: Fraction(1)} if count is None else _around(measure, count)
+                apart[measure] = {measure: Fraction(1)} if count is None else around(measure, count)
         yield apart
         if any(self.support.values()):
-            yield {m: _of_all(m, apart[m]) if self.support[m] else apart[m] for m in self.eligible}
+            yield {m: of_all(m, apart[m]) if self.support[m] else apart[m] for m in self.eligible}
 
-    def with_one_price(self) -> Iterator[tuple[Rows, Shares, tuple[Expression, ...]]]:
+    def with_one_price(self) -> Iterator[tuple[Rows, Shares, tuple[Sum, ...]]]:
         """Yield the numbers of each expression by what is above its least value, and below its greatest one."""
         rows: dict[Measure, Row] = {measure: {measure: Fraction(1)} for measure in self.eligible}
         counts = [measure for measure in self.eligible if isinstance(measure, Count)]
-        sums: dict[Expression, list[Sum]] = {}
+        sums: dict[Sum, list[Sum]] = {}
         for measure in self.eligible:
             if isinstance(measure, Sum):
                 sums.setdefault(self._argument(measure), []).append(measure)
-        arguments, shares = list[Expression](), dict[Measure, Fraction]()
+        arguments, shares = list[Sum](), dict[Measure, Fraction]()
         # Of several expressions without NULL one can have the count of all rows; of one with NULL only if none has it.
         for argument, summed in sorted(sums.items(), key=lambda item: bool(self._rows_of(*item))):
-            support, kind = self._rows_of(argument, summed), Sum(argument=argument).type
-            alike = [count for count in counts if self.support[count] == support and rows[count] == {count: 1}]
+            where, kind = self._rows_of(argument, summed), argument.type
+            alike = [count for count in counts if self.support[count] == where and rows[count] == {count: 1}]
             every = [count for count in counts if not self.support[count] and rows[count] == {count: 1}]
-            every = every if support else []
+            every = every if where else []
             low, high = kind.low or 0, kind.high or 0
             if low == high or len(summed) + len(alike) + len(every) < 2:
                 continue
@@ -229,66 +223,15 @@ class _Forms:
             others = {measure for row in rows.values() for measure in row} - shares.keys()
             yield rows, shares | dict.fromkeys(others, Fraction(1, len(self.eligible))), tuple(arguments)
 
-    def _rows_of(self, argument: Expression, summed: Sequence[Sum]) -> str:
-        """Return in which rows an expression of sums is not NULL."""
-        return self.support[summed[0]] if argument == summed[0].argument else ""
+    def _rows_of(self, argument: Sum, summed: Sequence[Sum]) -> str:
+        """Return in which rows what is summed is not NULL."""
+        return self.support[summed[0]] if argument.argument == summed[0].argument else ""
 
-    def _argument(self, measure: Sum) -> Expression:
-        """Return the expression of a sum; where nothing counts its rows, one that is 0 in place of NULL."""
+    def _argument(self, measure: Sum) -> Sum:
+        """Return a sum around 0; where nothing counts its rows, of what is 0 in place of NULL."""
         if self.support[measure] in self.counts or measure.origin:
-            return measure.argument
-        return logic.coalesce(measure.argument, _zero(measure.step))
-
-
-def _support(argument: Expression | None, never: frozenset[str]) -> str:
-    """Name the rows where an argument is not NULL: none if these are all."""
-    if argument is None or not nullable(argument, never):
-        return ""
-    match argument:
-        case Operation(function="case", arguments=(condition, value, Literal(value=None))) if not nullable(
-            value, never
-        ):
-            return str(condition)
-    return str(argument)
-
-
-def _around(measure: Sum, count: Count) -> Row:
-    """Return a sum as the centred one and a number of times the count of its rows."""
-    low, high = measure.type.low or 0, measure.type.high or 0
-    if low + high == 2 * measure.origin:
-        return {measure: Fraction(1)}
-    if (low + high) % 2 == 0 or high - low > _WIDE:
-        middle = (low + high) // 2
-        centred, times, part = replace(measure, origin=middle), middle - measure.origin, Fraction(1)
-    else:
-        halves = rescale(measure.argument, measure.step / 2)
-        centred, times, part = Sum(argument=halves, origin=low + high), low + high - 2 * measure.origin, Fraction(1, 2)
-    return {centred: part, **({count: times * part} if times else {})}
-
-
-def _of_all(measure: Count | Sum, row: Row) -> Row:
-    """Return a number of some rows as that of all rows, to which the others add 0; row: as it is without that."""
-    if isinstance(measure, Sum):
-        count = next((part for part in row if isinstance(part, Count)), None)
-        if count is not None:
-            times = row[count]
-            parts = {part: weight * times for part, weight in _of_all(count, {}).items()}
-            return {part: weight for part, weight in row.items() if part != count} | parts
-        if measure.origin or measure not in row:
-            return row
-        return _around(Sum(argument=logic.coalesce(measure.argument, _zero(measure.step))), Count())
-    one, none = number(Fraction(1)), number(Fraction(0))
-    match measure.argument:
-        case None:
-            return {measure: Fraction(1)}
-        case Operation(function="case", arguments=(condition, Literal(value=Fraction()), Literal(value=None))):
-            return _around(Sum(argument=logic.case([condition], [one], none)), Count())
-        case argument:
-            return _around(Sum(argument=logic.case([logic.is_null(argument)], [none], one)), Count())
-
-
-def _zero(step: Fraction) -> Expression:
-    return rescale(number(Fraction(0)), step)
+            return replace(measure, origin=0)
+        return without_null(measure)
 
 
 def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
@@ -343,13 +286,13 @@ def _quote(
     budget: Budget,
     rows: Rows,
     shares: Shares,
-    arguments: Sequence[Expression],
+    arguments: Sequence[Sum],
     narrowest: Narrowest,
 ) -> Quote | None:
     """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
 
     Args:
-        arguments: The expressions of whose measures several have one price.
+        arguments: The sums of whose expressions several measures have one price.
     """
     question, loss, delta = priced.question, priced.loss, priced.delta
     others = [measure for measure in question.measures if measure not in rows]

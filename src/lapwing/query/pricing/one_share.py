@@ -20,43 +20,24 @@ Kulesza, Suresh and Wang (arXiv 2312.06658), C what Fitzsimons et al. (arXiv 240
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Final
 
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.measures import PureDP
-from lapwing.query.expressions import logic
-from lapwing.query.expressions.arithmetic import negate
-from lapwing.query.expressions.conversion import number
-from lapwing.query.expressions.expression import Expression
-from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures.measures import Count, Measure, Sum
+from lapwing.query.measures.centred import parts_of_row
+from lapwing.query.measures.measures import Measure, Sum
 from lapwing.query.pricing.quote import NoisyMeasure, Quote
 
-_NULL: Final = logic.NULL_LITERAL
 
-
-def parts_of_row(argument: Expression, *, with_null: bool) -> tuple[Sum, Sum] | tuple[Sum, Sum, Count]:
-    """Return A and B of an expression, and C if it is wanted."""
-    kind = argument.type
-    if not isinstance(kind, Fixed) or kind.low is None or kind.high is None or kind.low >= kind.high:
-        raise InvalidParameter("A row has a share of an expression between two bounds, in steps.")
-    above, below = Sum(argument=argument, origin=kind.low), Sum(argument=negate(argument), origin=-kind.high)
-    if not with_null:
-        return above, below
-    missing = logic.case([logic.is_null(argument)], [number(Fraction(1))], _NULL)
-    return above, below, Count(argument=missing)
-
-
-def with_one_price(priced: Quote, argument: Expression, *, neighbouring: str) -> Quote:
-    """Return a quote whose measures of an expression, each with noise for one price, lose that price together.
+def with_one_price(priced: Quote, summed: Sum, *, neighbouring: str) -> Quote:
+    """Return a quote whose measures of what is summed, each with noise for one price, lose that price together.
 
     Args:
-        priced: With A and B of the expression among its measures, and perhaps C, and the same loss for each.
+        priced: With A and B of it among its measures, and perhaps C, and the same loss for each.
 
     Raises:
         InvalidParameter: If anything that the proof needs is not so.
     """
-    parts = parts_of_row(argument, with_null=True)
+    parts = parts_of_row(summed, with_null=True)
     terms: Mapping[Measure, NoisyMeasure] = {term.measure: term for term in priced.terms if term.measure in parts}
     losses = {term.mechanism.loss(term.candidate.sensitivity, priced.loss.kind).amount for term in terms.values()}
     fit = len(losses) == 1 and set(parts[:2]) <= terms.keys() and all(term.among == 1 for term in terms.values())

@@ -1,0 +1,86 @@
+"""Counts and sums written as others of the same rows, from which they follow; each is a measure like any other."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from lapwing.errors import InvalidParameter
+from lapwing.query.expressions import logic
+from lapwing.query.expressions.arithmetic import negate
+from lapwing.query.expressions.conversion import nullable, number, rescale
+from lapwing.query.expressions.expression import Expression, Literal, Operation
+from lapwing.query.measures.measures import Count, Measure, Sum
+
+Row = Mapping[Measure, Fraction]
+"""What a number is: of each measure of which it is computed, how many times it is taken, in steps of both."""
+_WIDE: Final = 64
+"""Steps from which a range that has no whole middle is taken around the step below it: a row then adds a 65th more."""
+
+
+def support(argument: Expression | None, never: frozenset[str]) -> str:
+    """Name the rows where an argument is not NULL: none if these are all."""
+    if argument is None or not nullable(argument, never):
+        return ""
+    match argument:
+        case Operation(function="case", arguments=(condition, value, Literal(value=None))) if not nullable(
+            value, never
+        ):
+            return str(condition)
+    return str(argument)
+
+
+def around(measure: Sum, count: Count) -> Row:
+    """Return a sum as the centred one and a number of times the count of its rows."""
+    low, high = measure.type.low or 0, measure.type.high or 0
+    if low + high == 2 * measure.origin:
+        return {measure: Fraction(1)}
+    if (low + high) % 2 == 0 or high - low > _WIDE:
+        middle = (low + high) // 2
+        centred, times, part = replace(measure, origin=middle), middle - measure.origin, Fraction(1)
+    else:
+        halves = rescale(measure.argument, measure.step / 2)
+        centred, times, part = Sum(argument=halves, origin=low + high), low + high - 2 * measure.origin, Fraction(1, 2)
+    return {centred: part, **({count: times * part} if times else {})}
+
+
+def of_all(measure: Count | Sum, row: Row) -> Row:
+    """Return a number of some rows as that of all rows, to which the others add 0; row: as it is without that."""
+    if isinstance(measure, Sum):
+        count = next((part for part in row if isinstance(part, Count)), None)
+        if count is not None:
+            times = row[count]
+            parts = {part: weight * times for part, weight in of_all(count, {}).items()}
+            return {part: weight for part, weight in row.items() if part != count} | parts
+        if measure.origin or measure not in row:
+            return row
+        return around(without_null(measure), Count())
+    one, none = number(Fraction(1)), number(Fraction(0))
+    match measure.argument:
+        case None:
+            return {measure: Fraction(1)}
+        case Operation(function="case", arguments=(condition, Literal(value=Fraction()), Literal(value=None))):
+            return around(Sum(argument=logic.case([condition], [one], none)), Count())
+        case argument:
+            return around(Sum(argument=logic.case([logic.is_null(argument)], [none], one)), Count())
+
+
+def parts_of_row(summed: Sum, *, with_null: bool) -> tuple[Sum, Sum] | tuple[Sum, Sum, Count]:
+    """Return the sums of x − l and of h − x of a summed x, and if wanted the count of the rows where x is NULL.
+
+    In these a row has one share (`pricing.one_share`).
+    """
+    argument, kind = summed.argument, summed.type
+    if kind.low is None or kind.high is None or kind.low >= kind.high:
+        raise InvalidParameter("A row has a share of an expression between two bounds, in steps.")
+    above, below = Sum(argument=argument, origin=kind.low), Sum(argument=negate(argument), origin=-kind.high)
+    if not with_null:
+        return above, below
+    missing = logic.case([logic.is_null(argument)], [number(Fraction(1))], logic.NULL_LITERAL)
+    return above, below, Count(argument=missing)
+
+
+def without_null(measure: Sum) -> Sum:
+    """Return a sum around 0 of what is 0 where its argument is NULL."""
+    zero = rescale(number(Fraction(0)), measure.step)
+    return Sum(argument=logic.coalesce(measure.argument, zero))
