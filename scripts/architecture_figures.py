@@ -50,7 +50,7 @@ FIGURES: Mapping[str, Figure] = {
     "circles": Figure(what="Rooms of the package in circles, or between two", once=4, most=0),
     "query loose": Figure(what="Loose files of `query`", once=39, most=0),
     "query rooms": Figure(what="Rooms of `query`", once=45, most=13),
-    "query arrows": Figure(what="Arrows between rooms of `query`", once=189, most=50),
+    "query arrows": Figure(what="Arrows between rooms of `query`", once=189, most=49),
     "query circles": Figure(what="Rooms of `query` in circles, or between two", once=10, most=0),
     "attempts": Figure(what="`except QueryRefused` in `query`", once=36, most=37),
     "compared texts": Figure(what="Places that compare the words of a message", once=9, most=0),
