@@ -1,5 +1,6 @@
 """Estimators on noisy moments and counts: right without noise, as sure as they say, priced like questions."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from lapwing.errors import InvalidParameter
 from lapwing.learn import PCA, CategoricalNB, GaussianNB, LinearRegression, Ridge, StandardScaler
 from lapwing.learn.columns import Feature, features_of, matrix_of, number_of, table_of
 from lapwing.learn.linear import linear_model, units_of
-from lapwing.learn.moments import Moments, _measures, question_of
+from lapwing.learn.moments import Moments, _measures, is_laplace, noise_of, question_of
+from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.query.sensitivity.stability import of_question
 from lapwing.release.release import current_digests
 from lapwing.session import access_of
@@ -83,6 +85,7 @@ def exact_moments(features: list[Feature], matrix: Any, deviations: Any, rng: np
         sums=numbers[sums],
         products=numbers[places],
         deviations=deviations,
+        noise=np.diag(deviations),
         sum_places=sums,
         product_places=places,
         laplace=False,
@@ -235,3 +238,24 @@ def test_parameters_are_read_and_set() -> None:
         model.set_params(beta=1)
     with pytest.raises(InvalidParameter, match="has not been fit"):
         _ = model.coef_
+
+
+@pytest.mark.parametrize("budget", ["gdp", "pure"])
+def test_numbers_that_follow_from_the_same_ones_have_their_noise_in_common(tmp_path: Path, budget: str) -> None:
+    """What the noises add up to in a number is what its law says, and two counts share that of all rows."""
+    flags = [f"COUNT(*) FILTER (WHERE age > {bound}) AS m{bound}" for bound in (20, 35, 50, 65, 80)]
+    with opened(tmp_path, people(20), measure=budget, delta=0 if budget == "pure" else 1e-6) as session:
+        answer = session.sql(f"SELECT COUNT(*) AS m0, {', '.join(flags)} FROM visits", epsilon=0.5)
+        noise = noise_of(answer)
+        laws = [answer.mechanisms[output.value.measure] for output in answer.plan.outputs]  # type: ignore[attr-defined]
+        assert any(isinstance(law, CombinedNoise) for law in laws)
+        assert is_laplace(answer) == (budget == "pure")
+    covariance = noise @ noise.T
+    assert np.sqrt(np.diag(covariance)) == pytest.approx([law.standard_deviation for law in laws])
+    for i, j in itertools.combinations(range(1, 6), 2):
+        first, second = laws[i], laws[j]
+        assert isinstance(first, CombinedNoise)
+        assert isinstance(second, CombinedNoise)
+        parts = zip(first.weights, second.weights, first.laws, strict=True)
+        shared = sum(float(a * b) * law.standard_deviation**2 for a, b, law in parts)
+        assert covariance[i, j] == pytest.approx(shared) != 0

@@ -17,7 +17,9 @@ def for_type_checkers() -> dict[str, str]:
     return {
         name.asname or name.name: (node.module or "").removeprefix("lapwing.mechanisms.")
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("lapwing.mechanisms.")
+        if isinstance(node, ast.ImportFrom)
+        and node.module is not None
+        and node.module.startswith("lapwing.mechanisms.")
         for name in node.names
     }
 

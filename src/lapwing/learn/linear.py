@@ -106,7 +106,7 @@ def linear_model(moments: Moments, alpha: float) -> LinearModel:
         target=target,
         solution=solution,
         ridge=ridge,
-        deviations=np.sqrt(np.square(errors * moments.deviations).sum(axis=1)),
+        deviations=np.sqrt(np.square(errors @ moments.noise).sum(axis=1)),
         r_squared=_r_squared(whole, solution),
         laplace=moments.laplace,
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.learn.columns import Feature, Floats, complete_rows, quoted
+from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -41,7 +42,8 @@ class Moments:
     Args:
         features: of which they are.
         count: the number of rows, at least 1. sums: of each feature; products: of each pair, symmetric.
-        deviations: the standard deviation of the noise of every released number, each independent of the others.
+        deviations: the standard deviation of the noise of every released number.
+        noise: how much of each independent noise of deviation 1, a column, every released number has, a row.
         sum_places: which released number each sum and product is; −1 of one that is 0 by itself. The
             count is number 0.
         product_places: As `sum_places`.
@@ -53,6 +55,7 @@ class Moments:
     sums: Floats
     products: Floats
     deviations: Floats
+    noise: Floats
     sum_places: NDArray[np.int64]
     product_places: NDArray[np.int64]
     laplace: bool
@@ -121,14 +124,15 @@ def noisy_moments(
     (row,) = answer.rows()
     units = np.array([1.0, *_units(features, columns, sum_places, product_places)])
     released = np.array([float(cast(Any, row[f"m{i}"])) for i in range(len(columns))]) / units
-    deviations = deviations_of(answer) / units
+    noise = noise_of(answer) / units[:, None]
     zero = np.append(released, 0.0)  # at place −1
     return Moments(
         features=tuple(features),
         count=max(1.0, float(released[0])),
         sums=zero[sum_places],
         products=zero[product_places],
-        deviations=deviations,
+        deviations=np.sqrt(np.square(noise).sum(axis=1)),
+        noise=noise,
         sum_places=sum_places,
         product_places=product_places,
         laplace=is_laplace(answer),
@@ -137,16 +141,32 @@ def noisy_moments(
     )
 
 
-def deviations_of(answer: "Answer") -> Floats:
-    """Return the standard deviation of the noise of every column of an answer, each of which is one measure."""
+def noise_of(answer: "Answer") -> Floats:
+    """Return how much of each independent noise of deviation 1, a column, every column of an answer has, a row.
+
+    Each column is one measure. Numbers that follow from the same measured ones (`CombinedNoise`) have these in common;
+    the others have a noise of their own, as has the rounding of what follows.
+    """
     measures = [cast(MeasureValue, output.value).measure for output in answer.plan.outputs]
-    noise = [answer.mechanisms[measure].standard_deviation for measure in measures]
-    return np.array([float(measure.step) * one for measure, one in zip(measures, noise, strict=True)])
+    laws = [answer.mechanisms[measure] for measure in measures]
+    shared = next((law.laws for law in laws if isinstance(law, CombinedNoise)), ())
+    common, own = np.zeros((len(laws), len(shared))), np.zeros(len(laws))
+    for place, law in enumerate(laws):
+        if isinstance(law, CombinedNoise) and law.laws == shared:
+            parts = zip(law.weights, shared, strict=True)
+            common[place] = [float(weight) * one.standard_deviation for weight, one in parts]
+        own[place] = math.sqrt(max(0.0, law.standard_deviation**2 - float(np.square(common[place]).sum())))
+    steps = np.array([float(measure.step) for measure in measures])
+    noise: Floats = np.hstack([common, np.diag(own)]) * steps[:, None]
+    return noise
 
 
 def is_laplace(answer: "Answer") -> bool:
     """Tell whether any noise of an answer is Laplace's."""
-    return any(isinstance(mechanism, DiscreteLaplace) for mechanism in answer.mechanisms.values())
+    laws = [
+        one for law in answer.mechanisms.values() for one in (law.used if isinstance(law, CombinedNoise) else (law,))
+    ]
+    return any(isinstance(law, DiscreteLaplace) for law in laws)
 
 
 def _measures(
