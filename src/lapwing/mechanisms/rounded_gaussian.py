@@ -62,7 +62,7 @@ class RoundedGaussian:
         check_positive(loss)
         if isinstance(loss, PureDP):
             raise InvalidParameter("Gaussian noise keeps no pure loss; use discrete Laplace noise, or a gdp ledger.")
-        mu_squared = 2 * loss.rho if isinstance(loss, ZeroConcentratedDP) else loss.mu_squared
+        mu_squared = 2 * loss.amount if isinstance(loss, ZeroConcentratedDP) else loss.amount
         return cls(sigma=max(SMALLEST_SCALE, square_root_up(vector(sensitivity).l2_squared / mu_squared, SCALE_BITS)))
 
     @classmethod
@@ -95,7 +95,7 @@ class RoundedGaussian:
         Raises:
             InvalidParameter: For pure: no Gaussian noise has a finite ε at δ = 0.
         """
-        return GaussianDP.from_mu_squared(vector(sensitivity).l2_squared / self.sigma**2).to_kind(kind)
+        return GaussianDP.from_amount(vector(sensitivity).l2_squared / self.sigma**2).to_kind(kind)
 
     def distance(self, sensitivity: Sensitivity) -> float:
         """Return how far one unit moves the vector in L2, which the loss depends on."""

@@ -23,7 +23,8 @@ from typing import ClassVar, Generic, NoReturn, Self, TypeVar, final
 from lapwing.errors import InvalidParameter
 from lapwing.exact.floats import float_up
 from lapwing.privacy import conversions
-from lapwing.privacy.additive import AdditiveLoss, GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.additive import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from lapwing.privacy.additive_loss import AdditiveLoss
 from lapwing.privacy.amount_texts import literal, short
 from lapwing.privacy.amounts import Number, count, grid_up, share
 from lapwing.privacy.groups import gaussian_group_delta_up, group_delta_up

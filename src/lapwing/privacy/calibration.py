@@ -38,7 +38,7 @@ def loss_for(kind: str, epsilon: Fraction, delta: Fraction) -> Loss:
         )
     probability(delta, "delta")
     loss: Loss = (
-        GaussianDP.from_mu_squared(gdp_mu_squared_down(epsilon, delta))
+        GaussianDP.from_amount(gdp_mu_squared_down(epsilon, delta))
         if kind == GaussianDP.kind
         else ZeroConcentratedDP(zcdp_rho_down(epsilon, delta))
     )

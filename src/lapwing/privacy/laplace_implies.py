@@ -58,7 +58,7 @@ def discrete_laplace_loss(rate: Fraction, distance: int, kind: str) -> Loss:
     if kind == GaussianDP.kind:
         # For many moves of 1 the bound for any ε-DP mechanism may be the smaller.
         direct = gdp_from_discrete_laplace_up(rate, distance)
-        return GaussianDP.from_mu_squared(min(direct, gdp_from_pure_up(rate * distance)))
+        return GaussianDP.from_amount(min(direct, gdp_from_pure_up(rate * distance)))
     if kind == ZeroConcentratedDP.kind:
         return ZeroConcentratedDP(zcdp_from_discrete_laplace_up(rate, distance))
     return PureDP(rate * distance).to_kind(kind)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final, Literal, final
 
 from lapwing.errors import InvalidParameter
-from lapwing.privacy.additive import MEASURES
+from lapwing.privacy.additive_loss import MEASURES
 from lapwing.privacy.amplification import subsampled
 from lapwing.privacy.bounded_range import bounded_range_amount
 from lapwing.privacy.combined_pairs import SubsampledPair
