@@ -22,8 +22,9 @@ from lapwing.mechanisms import RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
+from lapwing.query.derivation.derived import KeyValue, MeasureValue
 from lapwing.query.derivation.moments import deviation
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
 from lapwing.query.measures.measures import Count, Key, Measure, Sum

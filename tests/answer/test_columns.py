@@ -15,7 +15,8 @@ from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation import answer_functions, comparing, intervals, rationals
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder
+from lapwing.query.derivation.derived import KeyValue, MeasureValue
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.release.cells import cells_of, columns_of
 from tests.support.answer.cell_by_cell import CellByCell

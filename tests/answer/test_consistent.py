@@ -12,10 +12,12 @@ from lapwing.mechanisms import DiscreteLaplace, Mechanism, RoundedGaussian
 from lapwing.privacy.measures import GaussianDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output
+from lapwing.query.derivation.derived import KeyValue, MeasureValue
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import TEXT, Fixed
-from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question
 from tests.support.answer.nearest_point import nearest_point
 

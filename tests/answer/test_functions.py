@@ -15,7 +15,8 @@ from lapwing.query.derivation import elementary, intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end, rests_on_ends
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, measures_of
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Measure
 from tests.support.answer.one_cell import bracket, evaluate
 from tests.support.answer.plans import CENTRED, DAY, NULL, OPEN, PAID, PLAN, ROWS, SIZE, TOTAL, number, power

@@ -15,8 +15,9 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Ends, JointMargins
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Count, Measure, Sum

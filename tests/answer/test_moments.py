@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.query.derivation import moments
-from lapwing.query.derivation.derived import Derived, measures_of
+from lapwing.query.derivation.derived import measures_of
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Count, Measure, Sum

@@ -12,7 +12,8 @@ from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import engine as engine_module
 from lapwing.engines.duckdb import queries, unit_masks
 from lapwing.query.bind.bind import bind
-from lapwing.query.measures.measures import CountUnits, Key
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Key
 from tests.support.effort import one_in
 from tests.support.engines.tables import ask, catalog
 

@@ -19,7 +19,7 @@ from lapwing.catalog.toml import load
 from lapwing.errors import QueryRefused
 from lapwing.query.bind import layers
 from lapwing.query.bind.bind import bind
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from lapwing.query.plan.plan import Plan
 from tests.support.effort import one_in
 from tests.support.query import clean

@@ -11,7 +11,8 @@ from lapwing.catalog.toml import loads
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures.measures import Count, CountUnits, NumberMeasure, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, NumberMeasure, Sum
 from lapwing.query.plan.plan import Question
 from lapwing.query.sensitivity import score_stability
 from tests.query.test_stability import vectors

@@ -25,7 +25,8 @@ from lapwing.mechanisms import Sensitivity
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import ColumnReference, Operation
 from lapwing.query.expressions.types import Fixed
-from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Question
 from lapwing.query.sensitivity import stability
 from lapwing.release.cells import cells_of

@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.query.aggregates import formulas
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from tests.release.test_window_values import rows_of, said
 from tests.support.effort import one_in
 from tests.support.release.tables import repeatable, visits

@@ -19,7 +19,7 @@ from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.thresholding import CountNoise, CountThresholding, upper_tail
 from lapwing.opening import open_session
 from lapwing.privacy.measures import ApproximateGaussianDP, GaussianDP, PureDP
-from lapwing.query.measures.measures import CountUnits
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.pricing.quote import Quote
 from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.release import release

@@ -23,8 +23,9 @@ from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
 from lapwing.query.derivation.comparing import sortable
-from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, values_in
+from lapwing.query.derivation.derived import NoisyCells, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.node import Derived, OutputOrder
 from lapwing.query.derivation.noisy_trees import ranks_of
 from lapwing.query.derivation.window_values import WindowValue, with_over
 from lapwing.query.measures.measures import Key, Measure

@@ -14,7 +14,7 @@ from lapwing.answer.python_values import Cell, cells, is_whole
 from lapwing.exact.arrays import product
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import BoolArray, Column, Labels, Rationals, Shape, Truths
-from lapwing.query.derivation.derived import Output
+from lapwing.query.derivation.node import Output
 
 _ARROW: Final[Mapping[Shape, pa.DataType]] = {
     "text": pa.string(),

@@ -8,7 +8,7 @@ from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter
 from lapwing.plots import Plot, bars_with_intervals
 from lapwing.query.derivation.columns import NUMERIC
-from lapwing.query.derivation.derived import Output
+from lapwing.query.derivation.node import Output
 from lapwing.query.derivation.source_values import shows_key
 
 

@@ -11,9 +11,10 @@ from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.derive import IntervalEnd
-from lapwing.query.derivation.derived import Derived, MeasureValue, Output, measures_of, values_in
+from lapwing.query.derivation.derived import MeasureValue, measures_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures.distribution import Distribution

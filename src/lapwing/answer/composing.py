@@ -15,8 +15,9 @@ from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.interval_ends import margins_of
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Labels, Truths, Value, mask_of, of_labels
-from lapwing.query.derivation.derived import Derived, NoisyCells, Output, measures_of, values_in
+from lapwing.query.derivation.derived import NoisyCells, measures_of, values_in
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.source_values import SourceCells, SourceValue, UnionValue
 from lapwing.query.measures.measures import Key, Measure
 from lapwing.query.plan.composition import MOST_ROWS, Composition, SourceJoin

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from lapwing.exact.arrays import IntArray, product
 from lapwing.query.derivation.rationals import single
 from lapwing.query.expressions.conversion import nullable
-from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.measures.set_counts import CountOfSets
 
 

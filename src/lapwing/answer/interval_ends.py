@@ -14,7 +14,8 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Output, measures_of, parts_of
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells, measures_of, parts_of
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures.measures import Measure
 

@@ -55,9 +55,10 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
-from lapwing.query.derivation.derived import Derived, KeyValue, measures_of
+from lapwing.query.derivation.derived import KeyValue, measures_of
 from lapwing.query.derivation.intervals import Ends, JointMargins, root_of_squares
 from lapwing.query.derivation.moments import Variance
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Count, Measure, Sum
 
 _BITS: Final = 64

@@ -53,22 +53,16 @@ from lapwing.query.derivation.columns import constant
 from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
-from lapwing.query.derivation.derived import (
-    Derived,
-    KeyValue,
-    MeasureValue,
-    NoisyCells,
-    measures_of,
-    parts_of,
-    values_in,
-)
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells, measures_of, parts_of, values_in
 from lapwing.query.derivation.intervals import Ends, Interval
 from lapwing.query.derivation.known_mean import KnownMean
 from lapwing.query.derivation.moments import Variance
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.noisy_trees import NoisyTrees, rank_margins
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.expression import Expression
-from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan
 
 Sampling = int | str | None

@@ -56,8 +56,9 @@ from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.aggregates.order_statistics import check_nodes
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.expression import Constant, Expression
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan
 from lapwing.query.relations.relation import ProtectedRows
 from lapwing.release.cells import cells_of

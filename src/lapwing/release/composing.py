@@ -6,7 +6,8 @@ from dataclasses import replace
 from lapwing.answer import Answer
 from lapwing.errors import QueryRefused
 from lapwing.privacy.measures import Loss
-from lapwing.query.derivation.derived import Derived, values_in
+from lapwing.query.derivation.derived import values_in
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.pricing.joint_price import calibrate_found, found_together

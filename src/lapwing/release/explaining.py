@@ -13,7 +13,7 @@ from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Output
+from lapwing.query.derivation.node import Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan, Question

@@ -7,8 +7,9 @@ from lapwing.mechanisms.additive import LARGEST
 from lapwing.preview import ColumnPreview, MeasurePreview, SelectionPreview
 from lapwing.query.aggregates.approximate_bounds import margin_of
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import KeyValue, MeasureValue, Output, measures_of, values_in
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of, values_in
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Output
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan

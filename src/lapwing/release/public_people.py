@@ -17,8 +17,9 @@ from lapwing.errors import LapwingError
 from lapwing.ledger.state import State
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Output, measures_of
+from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Output
 from lapwing.query.expressions.conversion import nullable
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import CONFIDENCE, at_loss, bounds_of

@@ -25,7 +25,8 @@ from lapwing.query.expressions.expression import (
     written_in,
 )
 from lapwing.query.expressions.types import Fixed, Real, Type
-from lapwing.query.measures.measures import Count, CountUnits, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.plan.plan import Plan
 from lapwing.query.plan.traversal import conditions_of, expressions_of
 from lapwing.query.pricing.quote import Quote

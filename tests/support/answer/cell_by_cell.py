@@ -15,7 +15,8 @@ from lapwing.exact.floats import float_near
 from lapwing.mechanisms import Mechanism
 from lapwing.query.derivation.columns import NUMERIC, Shape
 from lapwing.query.derivation.derive import rests_on_ends
-from lapwing.query.derivation.derived import Derived, Margins, measures_of, parts_of
+from lapwing.query.derivation.derived import measures_of, parts_of
+from lapwing.query.derivation.node import Derived, Margins
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan

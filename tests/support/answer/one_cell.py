@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from lapwing.exact.arrays import integer_array
 from lapwing.query.derivation.columns import Value, of_labels
-from lapwing.query.derivation.derived import Derived, Margins, NoisyCells
+from lapwing.query.derivation.derived import NoisyCells
+from lapwing.query.derivation.node import Derived, Margins
 from lapwing.query.measures.measures import Measure
 from tests.support.answer import plain
 

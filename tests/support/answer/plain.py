@@ -17,9 +17,10 @@ from lapwing.query.derivation import elementary
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, IntervalEnd
-from lapwing.query.derivation.derived import Derived, KeyValue, Margins, MeasureValue
+from lapwing.query.derivation.derived import KeyValue, MeasureValue
 from lapwing.query.derivation.intervals import JointMargins
 from lapwing.query.derivation.moments import Variance
+from lapwing.query.derivation.node import Derived, Margins
 from lapwing.query.expressions import days
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures.measures import Measure

@@ -9,10 +9,12 @@ from lapwing.query.derivation import moments
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, Output, OutputOrder, measures_of
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import BOOLEAN, DATE, TEXT, Fixed
-from lapwing.query.measures.measures import Count, CountUnits, Key, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question
 
 PAY = ColumnReference(name="pay", type=Fixed(step=Fraction(1, 4), low=-20, high=60))

@@ -6,8 +6,9 @@ from lapwing.engines.duckdb.expressions import expression, group_by, have_keys
 from lapwing.engines.duckdb.group_limits import aggregated, first_groups
 from lapwing.engines.duckdb.literals import clamp, unit_name, whole
 from lapwing.engines.duckdb.relations import selected
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.distribution import fixed_point
-from lapwing.query.measures.measures import CountUnits, NumberMeasure, OnceEach, Sum
+from lapwing.query.measures.measures import NumberMeasure, OnceEach, Sum
 from lapwing.query.plan.plan import Question
 
 

@@ -48,7 +48,7 @@ from lapwing.engines.duckdb.stored_rows import Layers, gathered, held
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault, EngineFault
 from lapwing.machine import progress
-from lapwing.query.measures.measures import CountUnits
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.plan.capabilities import Capabilities
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import public_tables_of, reads

@@ -23,8 +23,9 @@ from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole, 
 from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct
-from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Key, NumberMeasure, OnceEach
+from lapwing.query.measures.measures import Count, Key, NumberMeasure, OnceEach
 from lapwing.query.measures.set_counts import CountOfSets
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import ProtectedRows, of_several_units

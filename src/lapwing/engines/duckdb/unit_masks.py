@@ -31,7 +31,8 @@ from lapwing.engines.duckdb.queries import measured
 from lapwing.engines.duckdb.set_queries import by_set
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.types import TEXT, Real
-from lapwing.query.measures.measures import CountUnits, Key
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Key
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import ProtectedRows
 

@@ -19,9 +19,10 @@ from lapwing.engines.spark.expressions import expression, have_keys, keys_as_col
 from lapwing.engines.spark.literals import clamp, whole, wide
 from lapwing.engines.spark.relations import carried, inside, selected, summed
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, NumberMeasure
+from lapwing.query.measures.measures import Count, NumberMeasure
 from lapwing.query.measures.set_counts import CountOfSets
 from lapwing.query.plan.plan import Question
 

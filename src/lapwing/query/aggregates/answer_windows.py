@@ -8,7 +8,7 @@ from sqlglot import exp
 from lapwing.errors import RefusalCause
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derived import Derived, OutputOrder
+from lapwing.query.derivation.node import Derived, OutputOrder
 from lapwing.query.derivation.window_values import OverFunction, RowSpan, WindowValue, over_in
 from lapwing.query.expressions.naming import name_of
 from lapwing.query.expressions.rows import RowScope

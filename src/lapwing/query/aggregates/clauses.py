@@ -7,7 +7,8 @@ from sqlglot import exp
 from lapwing.query.aggregates.grouping_sets import Sets
 from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
-from lapwing.query.derivation.derived import Derived, KeyValue, Output, OutputOrder
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.calls import exact_number
 from lapwing.query.expressions.rows import RowScope

@@ -7,7 +7,8 @@ from sqlglot import exp
 
 from lapwing.query.aggregates.distinct_counts import distinct_count
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
-from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.derived import MeasureValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import counted
 from lapwing.query.expressions.expression import Expression

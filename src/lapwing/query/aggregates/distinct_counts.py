@@ -9,7 +9,8 @@ from lapwing.query.expressions import logic
 from lapwing.query.expressions.calls import looked_at
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.from_clause.conditions import bound_condition
-from lapwing.query.measures.measures import CountDistinct, CountUnits, Measure
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
+from lapwing.query.measures.measures import Measure
 from lapwing.query.measures.set_counts import CountOfSets, subsets
 
 

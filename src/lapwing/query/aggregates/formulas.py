@@ -12,7 +12,8 @@ from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import NUMERIC
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute
-from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.expressions.naming import name_of

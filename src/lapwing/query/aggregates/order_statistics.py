@@ -23,7 +23,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.derivation import calendar
 from lapwing.query.derivation.columns import Shape
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.noisy_trees import RankKind
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.derivation.rationals import shape_in_steps

@@ -18,7 +18,8 @@ from lapwing.query.aggregates.privacy_arguments import with_privacy_arguments
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope, has_aggregate, shape_of
 from lapwing.query.aggregates.statistics import STATISTICS
 from lapwing.query.aggregates.sums import SUMS
-from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.as_read import as_read, key_of
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.naming import instead_of_aggregate, name_of

@@ -10,9 +10,11 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.shared_rows import truncated
 from lapwing.query.aggregates.unit_totals import bounded_by_search
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
+from lapwing.query.derivation.derived import MeasureValue, measures_of
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.naming import name_of
-from lapwing.query.measures.measures import Count, CountUnits, Measure, Sum
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.relations.contribution import Share, per_group, require_units
 from lapwing.query.relations.relation import Selection, units_of_row
 from lapwing.query.text.privacy_options import NamedArguments

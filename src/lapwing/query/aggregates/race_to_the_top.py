@@ -24,7 +24,8 @@ from typing import Final
 from lapwing.errors import QueryRefused
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.derived import MeasureValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Count, Sum
 
 RACE_WEIGHT: Final = Fraction(2)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from lapwing.query.derivation.columns import Shape
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.expression import Expression
 from lapwing.query.expressions.magnitudes import Magnitudes, ValueBounds
 from lapwing.query.expressions.rows import RowScope

@@ -35,7 +35,8 @@ from lapwing.query.aggregates.scope import Requests
 from lapwing.query.aggregates.truncation import highest, truncated_by_search
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import compute, interval_end
-from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.derived import MeasureValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Count, Key, Measure, Sum
 from lapwing.query.text.privacy_options import NamedArguments
 

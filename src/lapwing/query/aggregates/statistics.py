@@ -12,8 +12,8 @@ from sqlglot import exp
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.approximate_bounds import within_bounds
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
-from lapwing.query.derivation.derived import Derived
 from lapwing.query.derivation.moments import correlation, covariance, deviation, variance
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions import arithmetic, conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number

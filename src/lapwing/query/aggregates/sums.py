@@ -12,8 +12,9 @@ from lapwing.query.aggregates.counts import rows_where
 from lapwing.query.aggregates.scope import Aggregate, Requests, SelectScope
 from lapwing.query.aggregates.unit_averages import average_of_units, within_reach
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, MeasureValue
+from lapwing.query.derivation.derived import MeasureValue
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.calls import bind_expression
 from lapwing.query.expressions.casts import truth_as_number

@@ -23,7 +23,7 @@ from typing import Final, cast
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.scope import SelectScope
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions import conversion, logic
 from lapwing.query.expressions.expression import Expression, Operation
 from lapwing.query.expressions.types import Fixed, Real, inside

@@ -22,7 +22,8 @@ from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.privacy_arguments import check_mixture
 from lapwing.query.aggregates.scope import Bounded, Requests, SelectScope, has_aggregate
 from lapwing.query.aggregates.shared_rows import check_shared
-from lapwing.query.derivation.derived import Derived, KeyValue, Output, measures_of
+from lapwing.query.derivation.derived import KeyValue, measures_of
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.expressions.as_read import key_of
 from lapwing.query.expressions.calls import bind_both
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal, columns_of, require_bounded

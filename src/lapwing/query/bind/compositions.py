@@ -27,7 +27,8 @@ from lapwing.query.classify.inner_select import Inner
 from lapwing.query.classify.scalar_subqueries import around_answer, scalars_in, without_fixed_groups
 from lapwing.query.classify.select_kinds import SelectKind
 from lapwing.query.derivation.derive import FunctionCall, compute
-from lapwing.query.derivation.derived import Derived, Output, values_in
+from lapwing.query.derivation.derived import values_in
+from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.expressions.rows import same_name
 from lapwing.query.from_clause.common_tables import (

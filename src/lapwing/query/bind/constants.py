@@ -24,7 +24,8 @@ from lapwing.query.classify.kinds import Kind, Kinds
 from lapwing.query.classify.scalar_subqueries import without_fixed_groups
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL, Shape
-from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.rows import RowScope
 from lapwing.query.from_clause.common_tables import bare, common_tables, with_named
 from lapwing.query.from_clause.conditions import conjuncts

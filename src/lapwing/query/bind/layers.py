@@ -24,7 +24,8 @@ from lapwing.query.aggregates.outputs import bind_output
 from lapwing.query.aggregates.scope import Requests, SelectScope
 from lapwing.query.classify.inner_select import Inner
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived, KeyValue, Output, OutputOrder, measures_of
+from lapwing.query.derivation.derived import KeyValue, measures_of
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.derivation.window_values import over_in
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, is_column, same_name

@@ -18,7 +18,8 @@ from sqlglot import exp
 
 from lapwing.errors import QueryRefused
 from lapwing.query.aggregates.scope import shape_of
-from lapwing.query.derivation.derived import KeyValue, Output
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Output
 from lapwing.query.expressions import logic
 from lapwing.query.expressions.conversion import fixed
 from lapwing.query.expressions.expression import ColumnReference, Expression, Literal

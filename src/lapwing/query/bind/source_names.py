@@ -9,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from lapwing.query.derivation.derive import compute
-from lapwing.query.derivation.derived import Derived
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue
 from lapwing.query.expressions.expression import Literal
 from lapwing.query.expressions.rows import RowScope, TableReference, is_column, same_name

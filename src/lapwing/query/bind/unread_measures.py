@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lapwing.query.bind.layers import may_leave_out, shown
-from lapwing.query.derivation.derived import Derived, measures_of, values_in
+from lapwing.query.derivation.derived import measures_of, values_in
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan, Question, without_unread

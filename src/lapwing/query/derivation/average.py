@@ -10,8 +10,9 @@ import numpy as np
 
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.query.derivation.columns import BoolArray, Rationals, Shape, some
-from lapwing.query.derivation.derived import Derived, NoisyCells, Part
+from lapwing.query.derivation.derived import NoisyCells
 from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.derivation.rationals import single
 from lapwing.query.measures.measures import Count, Measure, Sum
 

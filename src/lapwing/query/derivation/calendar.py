@@ -13,7 +13,8 @@ from lapwing.errors import QueryRefused
 from lapwing.query.derivation.columns import TEMPORAL
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, Side, compute, interval_end
-from lapwing.query.derivation.derived import Derived, measures_of
+from lapwing.query.derivation.derived import measures_of
+from lapwing.query.derivation.node import Derived
 from lapwing.query.expressions.temporal import unit_of
 
 _WRITTEN: Final = ("date_at", "moment_at")

@@ -11,7 +11,7 @@ sort and are told apart, in `comparing`.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, cast, final
+from typing import Final, cast, final
 from typing import Literal as Choice
 
 import numpy as np
@@ -153,20 +153,8 @@ class Labels:
         labels = [*self.labels, None]  # where place −1 is
         return [labels[place] for place in self.places.tolist()]
 
-    def ranks(self) -> IndexArray:
-        """Return what sorts as the labels do, ties included; what is NULL sorts first."""
-        distinct = sorted({label for label in self.labels if label is not None}, key=_comparable)
-        rank = {label: i for i, label in enumerate(distinct)}
-        by_place = np.array([*(-1 if label is None else rank[label] for label in self.labels), -1], dtype=np.int64)
-        return np.asarray(by_place[self.places], dtype=np.int64)
-
 
 Column = Rationals | Truths | Labels
-
-
-def _comparable(value: Value) -> Any:
-    """Return a label as what it is: those of one key are all of one type."""
-    return value
 
 
 # ---- NULL ------------------------------------------------------------------------------------------------------------

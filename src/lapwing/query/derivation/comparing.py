@@ -3,6 +3,7 @@
 import operator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from lapwing.query.derivation.columns import (
     BoolArray,
     Column,
     FloatArray,
+    IndexArray,
     Labels,
     Rationals,
     Shape,
     Truths,
+    Value,
     as_labels,
     as_numbers,
     as_truths,
@@ -57,7 +60,20 @@ def sortable(column: Column) -> NDArray[np.int64] | NDArray[np.object_] | FloatA
         case Truths():
             return column.truths.astype(np.int64)
         case Labels():
-            return column.ranks()
+            return label_ranks(column)
+
+
+def label_ranks(column: Labels) -> IndexArray:
+    """Return what sorts as labels do, ties included; what is NULL sorts first."""
+    distinct = sorted({label for label in column.labels if label is not None}, key=_comparable)
+    rank = {label: i for i, label in enumerate(distinct)}
+    by_place = np.array([*(-1 if label is None else rank[label] for label in column.labels), -1], dtype=np.int64)
+    return np.asarray(by_place[column.places], dtype=np.int64)
+
+
+def _comparable(value: Value) -> Any:
+    """Return a label as what it is: those of one key are all of one type."""
+    return value
 
 
 def exact_ranks(x: Rationals) -> IntArray | FloatArray:

@@ -7,8 +7,9 @@ from typing import ClassVar, final
 
 from lapwing.query.derivation.columns import Column, Shape, constant, of_labels
 from lapwing.query.derivation.columns_of_values import of_values
-from lapwing.query.derivation.derived import Derived, NoisyCells, Part
+from lapwing.query.derivation.derived import NoisyCells
 from lapwing.query.derivation.intervals import Interval, exactly
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.expressions.expression import Constant
 from lapwing.query.measures.measures import Measure
 

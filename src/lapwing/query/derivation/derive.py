@@ -15,8 +15,9 @@ from lapwing.query.derivation import intervals
 from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.columns import NUMERIC, Column, Shape, constant, some
 from lapwing.query.derivation.constant_value import ConstantValue
-from lapwing.query.derivation.derived import Derived, NoisyCells, Part, measures_of, values_in
+from lapwing.query.derivation.derived import NoisyCells, measures_of, values_in
 from lapwing.query.derivation.intervals import Interval
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.derivation.rationals import either
 from lapwing.query.expressions.conversion import temporal
 from lapwing.query.expressions.types import DATE, TIMESTAMP, Plain

@@ -5,10 +5,10 @@ value is in every cell if every released number is within its margin of the true
 that their parts fit together, so that nothing can fail once the answer is paid.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Protocol, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from lapwing.exact.arrays import IntArray
 from lapwing.query.derivation import rationals
@@ -24,6 +24,7 @@ from lapwing.query.derivation.columns import (
 )
 from lapwing.query.derivation.columns_of_values import of_values
 from lapwing.query.derivation.intervals import Ends, Interval, exactly
+from lapwing.query.derivation.node import Derived, Margins, Part
 from lapwing.query.derivation.noisy_trees import Ranks
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.measures.distribution import Distribution
@@ -33,36 +34,6 @@ if TYPE_CHECKING:
     from lapwing.query.derivation.source_values import SourceCells
 
 
-class Derived(Protocol):
-    """A derived value: a node of the tree, final and frozen."""
-
-    @property
-    def shape(self) -> Shape:
-        """The type of the value as the analyst sees it."""
-
-    @property
-    def children(self) -> tuple["Derived", ...]:
-        """The derived values that it is computed from, in order."""
-
-    @property
-    def parts(self) -> tuple["Part", ...]:
-        """The released numbers that it reads itself."""
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether an interval follows for it: a fact of the question."""
-
-    @property
-    def never_null(self) -> bool:
-        """Whether it is a number that has a value in every cell."""
-
-    def column(self, cells: "NoisyCells") -> Column:
-        """Return its value in every cell."""
-
-    def interval(self, cells: "NoisyCells", margins: Mapping[Measure, Fraction]) -> Interval | None:
-        """Return where the true value is in every cell if every measure is within its margin; None: none follows."""
-
-
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureValue:
@@ -70,7 +41,7 @@ class MeasureValue:
 
     measure: Measure
 
-    children: ClassVar[tuple["Derived", ...]] = ()
+    children: ClassVar[tuple[Derived, ...]] = ()
     has_interval: ClassVar[bool] = True
     never_null: ClassVar[bool] = True
 
@@ -80,7 +51,7 @@ class MeasureValue:
         return "integer" if self.measure.step.denominator == 1 else rationals.shape_in_steps(self.measure.step)
 
     @property
-    def parts(self) -> tuple["Part", ...]:
+    def parts(self) -> tuple[Part, ...]:
         """The released numbers that it reads itself."""
         return (self.measure,)
 
@@ -102,8 +73,8 @@ class KeyValue:
     key: Key
     shape: Shape
 
-    children: ClassVar[tuple["Derived", ...]] = ()
-    parts: ClassVar[tuple["Part", ...]] = ()
+    children: ClassVar[tuple[Derived, ...]] = ()
+    parts: ClassVar[tuple[Part, ...]] = ()
     never_null: ClassVar[bool] = False
 
     @property
@@ -121,34 +92,6 @@ class KeyValue:
     def interval(self, cells: "NoisyCells", _margins: Mapping[Measure, Fraction]) -> Interval | None:
         """Return the number itself in every cell."""
         return exactly(self.column(cells))
-
-
-Part = Measure | OrderStatistic
-"""What an interval rests on: released numbers, and order statistics, each of which may miss the truth by itself."""
-Margins = Callable[[Derived], Mapping[Measure, Fraction]]
-"""Given a value, the margins within which all that it rests on is at once with `INTERVAL_CONFIDENCE`.
-
-Of a distribution it is the probability with which the interval of each order statistic may miss.
-"""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """A column of the answer."""
-
-    name: str
-    value: Derived
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOrder:
-    """One ORDER BY term."""
-
-    value: Derived
-    descending: bool
-    nulls_first: bool
 
 
 # ---- what a value rests on -------------------------------------------------------------------------------------------

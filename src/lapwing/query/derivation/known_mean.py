@@ -18,8 +18,9 @@ from typing import ClassVar, final
 
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Rationals, Shape, constant
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Measure, Sum
 
 

@@ -20,8 +20,9 @@ from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Column, Shape
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, compute
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells, Part
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Count, Measure, Sum
 
 _ZERO, _ONE, _TWO = (intervals.point(Fraction(number)) for number in range(3))

@@ -15,8 +15,9 @@ from lapwing.query.derivation.noisy_trees import RankKind, rank_error
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Measure
 
-if TYPE_CHECKING:  # `derived` knows these values, as the parts that an interval rests on
-    from lapwing.query.derivation.derived import Derived, NoisyCells, Part
+if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval rests on
+    from lapwing.query.derivation.derived import NoisyCells
+    from lapwing.query.derivation.node import Derived, Part
 
 _ALONE = "chosen by itself, in a group without rows at random; two quantiles or DP_INTERVAL_LOW have intervals"
 

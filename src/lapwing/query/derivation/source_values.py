@@ -16,8 +16,9 @@ from lapwing.query.derivation.answer_functions import FUNCTIONS
 from lapwing.query.derivation.columns import NUMERIC, Column, IndexArray, Shape, Truths
 from lapwing.query.derivation.columns_of_values import taken_or_null
 from lapwing.query.derivation.derive import degree_of, rests_on_ends
-from lapwing.query.derivation.derived import Derived, KeyValue, NoisyCells, Part, measures_of
+from lapwing.query.derivation.derived import KeyValue, NoisyCells, measures_of
 from lapwing.query.derivation.intervals import Ends, Interval
+from lapwing.query.derivation.node import Derived, Part
 from lapwing.query.measures.measures import Measure
 
 

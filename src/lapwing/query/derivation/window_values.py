@@ -19,7 +19,8 @@ from lapwing.query.derivation.columns import Column, IndexArray, Rationals, Shap
 from lapwing.query.derivation.columns_of_values import of_numbers, taken_or_null
 from lapwing.query.derivation.comparing import sortable
 from lapwing.query.derivation.derive import degree_of
-from lapwing.query.derivation.derived import Derived, NoisyCells, OutputOrder, Part, values_in
+from lapwing.query.derivation.derived import NoisyCells, values_in
+from lapwing.query.derivation.node import Derived, OutputOrder, Part
 from lapwing.query.measures.measures import Measure
 
 Truth = np.typing.NDArray[np.bool_]

@@ -12,6 +12,7 @@ from typing import ClassVar
 from lapwing.catalog.model import Table
 from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, written_in
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct
 from lapwing.query.measures.distribution import Distribution, fixed_point
 from lapwing.query.measures.set_counts import CountOfSets
@@ -37,25 +38,6 @@ class Count:
     def label(self, columns: str, factors: str) -> str:
         """Name it for people, by the columns of its argument."""
         return f"count of {columns or 'rows'}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountUnits:
-    """The number of distinct privacy units; with a condition, of those with a row for which it is true."""
-
-    where: Expression | None = None
-
-    construct: ClassVar[str] = "counts of units"
-    step: ClassVar[Fraction] = Fraction(1)
-    row_range: ClassVar[tuple[int, int]] = (0, 1)
-    clamp: ClassVar[None] = None
-
-    def __str__(self) -> str:
-        return f"COUNT(DISTINCT unit{'' if self.where is None else f'; {self.where}'})"
-
-    def label(self, columns: str, factors: str) -> str:
-        """Name it for people, by the columns of its argument."""
-        return "count of units"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,25 +79,6 @@ class Sum:
     def step(self) -> Fraction:
         """What one unit of the integer is worth."""
         return self.type.step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountDistinct:
-    """The number of distinct values of the argument, NULL not counted."""
-
-    argument: Expression
-
-    construct: ClassVar[str] = "counts of different values"
-    step: ClassVar[Fraction] = Fraction(1)
-    row_range: ClassVar[tuple[int, int]] = (0, 1)
-    clamp: ClassVar[None] = None
-
-    def __str__(self) -> str:
-        return f"COUNT(DISTINCT {self.argument})"
-
-    def label(self, columns: str, factors: str) -> str:
-        """Name it for people, by the columns of its argument."""
-        return f"count of distinct {columns or 'values'}"
 
 
 OnceEach = CountDistinct | CountOfSets | SumDistinct

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 from typing import Literal as Choice
 
-from lapwing.query.derivation.derived import Derived, KeyValue
+from lapwing.query.derivation.derived import KeyValue
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue
 from lapwing.query.plan.combined_keys import most_cells_alike
 

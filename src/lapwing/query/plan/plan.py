@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, final
 
 from lapwing.catalog.model import Catalog, Table
 from lapwing.errors import QueryRefused
-from lapwing.query.derivation.derived import Derived, Output, OutputOrder
+from lapwing.query.derivation.node import Derived, Output, OutputOrder
 from lapwing.query.expressions.expression import ColumnReference, Expression, columns_of
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.measures.measures import Key, Measure, NumberMeasure, argument_of

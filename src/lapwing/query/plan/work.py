@@ -21,9 +21,10 @@ from lapwing.query.expressions.expression import ColumnReference, Expression, Li
 from lapwing.query.expressions.strings import length_of
 from lapwing.query.expressions.types import TEXT
 from lapwing.query.expressions.weight import COPIES
+from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Count, CountDistinct, CountUnits, Key, Measure, Sum, argument_of
+from lapwing.query.measures.measures import Count, Key, Measure, Sum, argument_of
 from lapwing.query.measures.set_counts import CountOfSets
 from lapwing.query.plan.plan import Plan, Question
 from lapwing.query.plan.traversal import expressions_of

@@ -10,8 +10,9 @@ from lapwing.exact.arrays import integer_array
 from lapwing.privacy.amounts import grid_up
 from lapwing.privacy.measures import MEASURES
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, MeasureValue, NoisyCells
+from lapwing.query.derivation.derived import MeasureValue, NoisyCells
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import CONFIDENCE, NoisyMeasure, Quote, at_loss

@@ -42,7 +42,8 @@ from lapwing.mechanisms.selection import ReportNoisyMax
 from lapwing.mechanisms.top_k import TopK
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
-from lapwing.query.derivation.derived import Derived, KeyValue, MeasureValue, measures_of, values_in
+from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of, values_in
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.derivation.window_values import WindowValue
 from lapwing.query.measures.distribution import Distribution

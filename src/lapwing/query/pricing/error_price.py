@@ -8,8 +8,9 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
 from lapwing.privacy.measures import MEASURES
 from lapwing.query.derivation.average import Average
-from lapwing.query.derivation.derived import Derived, MeasureValue, measures_of
+from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.measures import Measure
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.assumed_means import at_error_of_means

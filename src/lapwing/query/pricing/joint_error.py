@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from lapwing.catalog.model import Budget
 from lapwing.errors import QueryRefused
 from lapwing.privacy.amounts import Number, positive
-from lapwing.query.derivation.derived import Derived, measures_of, values_in
+from lapwing.query.derivation.derived import measures_of, values_in
+from lapwing.query.derivation.node import Derived
 from lapwing.query.derivation.source_values import SourceValue, UnionValue
 from lapwing.query.plan.composition import plans_asked
 from lapwing.query.plan.plan import Plan

@@ -22,7 +22,8 @@ from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
-from lapwing.query.measures.measures import Count, CountUnits, Measure
+from lapwing.query.measures.distinct_counts import CountUnits
+from lapwing.query.measures.measures import Count, Measure
 from lapwing.query.plan.plan import Question
 from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.query.relations.contribution import PriceRequest

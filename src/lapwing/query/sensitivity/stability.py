@@ -56,8 +56,9 @@ from fractions import Fraction
 
 from lapwing.mechanisms import Sensitivity
 from lapwing.mechanisms.packing import slack
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.distribution import Distribution
-from lapwing.query.measures.measures import Count, CountUnits, Measure, NumberMeasure, Sum
+from lapwing.query.measures.measures import Count, Measure, NumberMeasure, Sum
 from lapwing.query.measures.set_counts import CountOfSets
 from lapwing.query.plan.plan import Question
 from lapwing.query.relations.relation import of_several_units
