@@ -17,7 +17,7 @@ def test_what_grew_or_is_stale_is_noticed() -> None:
     page = figures.shown()
     assert figures.complaints(page, page) == []
     assert len(figures.complaints({**page, "rooms": page["rooms"] + 1}, page)) == 1
-    assert len(figures.complaints(page, {**page, "dialect": page["dialect"] // 2})) == 1
+    assert len(figures.complaints(page, {**page, "private patches": page["private patches"] // 2})) == 1
 
 
 @pytest.mark.parametrize(

@@ -447,7 +447,7 @@ def test_every_name_is_documented() -> None:
 def test_names_are_complete() -> None:
     for name in local.__all__:
         assert getattr(local, name) is not None
-    assert "client" in local.__all__
+    assert set(local.__all__) == {*local._HOME_OF, "client"}
     with pytest.raises(AttributeError):
         local.nothing  # noqa: B018
     assert re.match("Local differential privacy", local.__doc__ or "")

@@ -5,7 +5,7 @@ from importlib import import_module
 
 
 def exports(
-    package: str, homes: Mapping[str, str], modules: str = ""
+    package: str, homes: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
@@ -14,16 +14,12 @@ def exports(
     Args:
         package: Its `__name__`.
         homes: Of modules of the package, the names that they have for it, separated by spaces.
-        modules: Modules and packages in it that are public themselves, separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
-    public = [*home_of, *modules.split()]
 
     def find(name: str) -> object:
         if name in home_of:
             return getattr(import_module(f"{package}.{home_of[name]}"), name)
-        if name in public:
-            return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return sorted(public), find, lambda: sorted({*vars(import_module(package)), *public})
+    return sorted(home_of), find, lambda: sorted(home_of)

@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 # Type checkers read the imports above, and Python the table; a new name has a line in both, and a place in the text at
 # the top. There is no __all__, which would have `help` show every line of every name below that text. No name may be
 # that of a module of this package, whose import would put the module in its place.
-__all__, __getattr__, __dir__ = exports(
+_, __getattr__, __dir__ = exports(  # without __all__, of which `help` would show every class
     __name__,
     {
         "advanced_composition": "advanced_budget advanced_loss",
