@@ -84,7 +84,6 @@ def exact_moments(features: list[Feature], matrix: Any, deviations: Any, rng: np
         count=float(numbers[0]),
         sums=numbers[sums],
         products=numbers[places],
-        deviations=deviations,
         noise=np.diag(deviations),
         sum_places=sums,
         product_places=places,

@@ -142,7 +142,7 @@ def test_both_answers_together_cost_little_more_than_one(
 def test_a_plan_that_forgets_the_roundings_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     bought, wanted = RoundedGaussian(sigma=Fraction(9)), RoundedGaussian(sigma=Fraction(4))
     with monkeypatch.context() as forgetful:
-        forgetful.setattr(merged_gaussian, "_slack", lambda noise: Fraction(-1, 2))
+        forgetful.setattr(merged_gaussian, "slack_of", lambda noise: Fraction(-1, 2))
         forgetful.setattr(merged_gaussian, "max", lambda *slacks: slacks[0], raising=False)
         further = sharpened(bought, wanted, CONFIDENCE)
     assert further is not None

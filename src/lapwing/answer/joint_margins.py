@@ -47,9 +47,7 @@ from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
-from lapwing.mechanisms.merged_gaussian import MergedGaussian
-from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
-from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, slack_of
 from lapwing.query.derivation import intervals
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import Rationals
@@ -75,7 +73,7 @@ _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
 
-_Law = RoundedGaussian | ReconstructedGaussian | MergedGaussian | DiscreteLaplace | CombinedNoise
+_Law = Noisy | DiscreteLaplace | CombinedNoise
 
 
 @final
@@ -118,10 +116,9 @@ def joint_margins(
 def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     """Return the noise of some numbers if all of it is of one kind."""
     laws = _apart_from_others(laws)
-    gaussian = [law for law in laws if isinstance(law, RoundedGaussian | ReconstructedGaussian | MergedGaussian)]
-    if len(gaussian) == len(laws):
-        slacks = [_HALF if isinstance(law, RoundedGaussian) else law.slack for law in gaussian]
-        return _Noise([law.sigma for law in gaussian], slacks, gaussian=True)
+    normal = gaussians(laws)
+    if normal is not None:
+        return _Noise([law.sigma for law in normal], [slack_of(law) for law in normal], gaussian=True)
     laplace = [law for law in laws if isinstance(law, DiscreteLaplace)]
     if len(laplace) < len(laws):
         return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import InvalidParameter
 from lapwing.learn.columns import Feature, Floats, complete_rows, quoted
-from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.combined_noise import CombinedNoise, noises_of
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
@@ -42,7 +42,6 @@ class Moments:
     Args:
         features: of which they are.
         count: the number of rows, at least 1. sums: of each feature; products: of each pair, symmetric.
-        deviations: the standard deviation of the noise of every released number.
         noise: how much of each independent noise of deviation 1, a column, every released number has, a row.
         sum_places: which released number each sum and product is; −1 of one that is 0 by itself. The
             count is number 0.
@@ -54,13 +53,18 @@ class Moments:
     count: float
     sums: Floats
     products: Floats
-    deviations: Floats
     noise: Floats
     sum_places: NDArray[np.int64]
     product_places: NDArray[np.int64]
     laplace: bool
     cost: Loss
     answer: "Answer" = field(repr=False)
+
+    @property
+    def deviations(self) -> Floats:
+        """The standard deviation of the noise of every released number."""
+        found: Floats = np.sqrt(np.square(self.noise).sum(axis=1))
+        return found
 
     @property
     def matrix(self) -> Floats:
@@ -131,7 +135,6 @@ def noisy_moments(
         count=max(1.0, float(released[0])),
         sums=zero[sum_places],
         products=zero[product_places],
-        deviations=np.sqrt(np.square(noise).sum(axis=1)),
         noise=noise,
         sum_places=sum_places,
         product_places=product_places,
@@ -163,10 +166,7 @@ def noise_of(answer: "Answer") -> Floats:
 
 def is_laplace(answer: "Answer") -> bool:
     """Tell whether any noise of an answer is Laplace's."""
-    laws = [
-        one for law in answer.mechanisms.values() for one in (law.used if isinstance(law, CombinedNoise) else (law,))
-    ]
-    return any(isinstance(law, DiscreteLaplace) for law in laws)
+    return any(isinstance(law, DiscreteLaplace) for law in noises_of(answer.mechanisms.values()))
 
 
 def _measures(

@@ -1,7 +1,7 @@
 """What a number errs by that is computed from several noisy numbers of the same rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -14,15 +14,12 @@ from lapwing.exact.entropy import SYSTEM, Entropy
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
-from lapwing.mechanisms.merged_gaussian import MergedGaussian
+from lapwing.mechanisms.merged_gaussian import gaussians, slack_of
 from lapwing.mechanisms.noisy import TAIL_BITS, Sensitivity
-from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
-from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.measures import MEASURES, Loss
 
 _HALF: Final = Fraction(1, 2)
-Normal = RoundedGaussian | MergedGaussian | ReconstructedGaussian
 
 
 @final
@@ -50,7 +47,7 @@ class CombinedNoise:
     amount: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        normal = all(isinstance(law, Normal) for law in self.used)
+        normal = gaussians(self.used) is not None
         if not self.used or not (normal or all(isinstance(law, DiscreteLaplace) for law in self.used)):
             raise InvalidParameter("Numbers are combined whose noise is normal, or is discrete Laplace noise.")
 
@@ -67,7 +64,7 @@ class CombinedNoise:
     @property
     def alone(self) -> NoiseLaw | None:
         """The law of the noisy number that this one is, if it is just one of them."""
-        return self.used[0] if sorted(self.weights)[-1] == sum(map(abs, self.weights)) == 1 else None
+        return self.used[0] if max(self.weights) == sum(map(abs, self.weights)) == 1 else None
 
     @property
     def scale(self) -> Fraction:
@@ -119,15 +116,17 @@ class CombinedNoise:
 def strays(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...], chance: Fraction) -> Fraction:
     """Return an h with P(|Σ w_j·X_j| > h) ≤ chance, for independent noise X_j: normal, or discrete Laplace."""
     pairs = [(abs(weight), law) for weight, law in zip(weights, laws, strict=True) if weight]
-    normal = [(weight, law) for weight, law in pairs if isinstance(law, Normal)]
-    if len(normal) == len(pairs):
-        variance = sum(((weight * law.sigma) ** 2 for weight, law in normal), Fraction(0))
+    normal = gaussians(law for _, law in pairs)
+    if normal is not None:
+        sizes = [weight for weight, _ in pairs]
+        variance = sum(((weight * law.sigma) ** 2 for weight, law in zip(sizes, normal, strict=True)), Fraction(0))
         quantile = enclose_tightly(normal_two_sided_quantile_ball, chance, bits=TAIL_BITS).upper
-        slack = sum((weight * _slack(law) for weight, law in normal), Fraction(0))
+        slack = sum((weight * slack_of(law) for weight, law in zip(sizes, normal, strict=True)), Fraction(0))
         return quantile * square_root_up(variance) + slack
     scales = [weight * continuous_scale(law.scale) for weight, law in pairs]
     return combination_quantile(scales, chance) + sum((weight for weight, _ in pairs), Fraction(0)) / 2
 
 
-def _slack(law: Normal) -> Fraction:
-    return _HALF if isinstance(law, RoundedGaussian) else law.slack
+def noises_of(laws: Iterable[NoiseLaw]) -> tuple[NoiseLaw, ...]:
+    """Return the noises that were drawn: of a number that follows from others, those of these."""
+    return tuple(one for law in laws for one in (law.used if isinstance(law, CombinedNoise) else (law,)))

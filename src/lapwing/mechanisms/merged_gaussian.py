@@ -74,9 +74,7 @@ Noisy = RoundedGaussian | MergedGaussian | ReconstructedGaussian
 def gaussians(noises: Iterable[NoiseLaw]) -> tuple[Noisy, ...] | None:
     """Return the noises if all are Gaussian or means of such, else None: of others no mean is proven to be better."""
     listed = tuple(noises)
-    normal = tuple(
-        noise for noise in listed if isinstance(noise, RoundedGaussian | MergedGaussian | ReconstructedGaussian)
-    )
+    normal = tuple(noise for noise in listed if isinstance(noise, Noisy))
     return normal if len(normal) == len(listed) else None
 
 
@@ -89,7 +87,7 @@ def sharpened(bought: Noisy, wanted: Noisy, confidence: Number) -> tuple[Rounded
     """
     tail = 1 - probability(confidence, "confidence")
     quantile = enclose_tightly(normal_two_sided_quantile_ball, tail, bits=TAIL_BITS).upper
-    slack = max(_slack(bought), Fraction(1, 2)) + Fraction(1, 2)
+    slack = max(slack_of(bought), Fraction(1, 2)) + Fraction(1, 2)
     sigma = min(wanted.sigma, (wanted.half_width(confidence) - slack) / quantile)
     if sigma <= 0 or sigma >= bought.sigma:
         return None
@@ -112,9 +110,10 @@ def merged(
     values = [math.floor(weight * a + (1 - weight) * b + half) for a, b in pairs]
     if wanted**2 < 1 / (1 / bought.sigma**2 + 1 / fresh.sigma**2):
         raise InvalidParameter("The mean of two answers is less accurate than it is said to be.")
-    slack = weight * _slack(bought) + (1 - weight) * _slack(fresh) + Fraction(1, 2)
+    slack = weight * slack_of(bought) + (1 - weight) * slack_of(fresh) + Fraction(1, 2)
     return integer_array(values, below=ROOM), MergedGaussian(sigma=wanted, slack=slack)
 
 
-def _slack(noise: Noisy) -> Fraction:
+def slack_of(noise: Noisy) -> Fraction:
+    """Return how far a noise may stray from a normal one of its sigma."""
     return Fraction(1, 2) if isinstance(noise, RoundedGaussian) else noise.slack

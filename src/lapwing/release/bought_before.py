@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
-from lapwing.release.refinement import sharpening
 from lapwing.release.request import Access, Release
-from lapwing.release.restoring import restored, stored_answer
-from lapwing.release.stored import Purchase, key_of
+from lapwing.release.restoring import stored_answer
+from lapwing.release.stored import Purchase, key_of, purchase_of
 
 
 def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchase:
@@ -29,5 +28,4 @@ def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchas
     stored = stored_answer(as_then, kept)
     if stored is not None:
         return replace(stored, question=priced.question)
-    further = sharpening(priced, (restored(priced.question, one, priced.loss) for one in kept))
-    return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
+    return purchase_of(priced, key, kept)

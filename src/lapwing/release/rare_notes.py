@@ -11,7 +11,7 @@ from lapwing.answer import Note
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.combined_noise import noises_of
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -260,8 +260,7 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
         notes = [next(ranks) if code_of(note) == RANK_ERROR else note for note in notes]
     if numbers.selection is not None:
         return _as_selected(notes, priced, numbers.selection)
-    measured = [one for law in numbers.mechanisms for one in (law.used if isinstance(law, CombinedNoise) else (law,))]
-    together = any(isinstance(law, ReconstructedGaussian) for law in measured)
+    together = any(isinstance(law, ReconstructedGaussian) for law in noises_of(numbers.mechanisms))
     return (*notes, *([_TOGETHER] if together else []))
 
 

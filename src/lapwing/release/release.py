@@ -121,7 +121,8 @@ def _release(
         state, kept = access.ledger.look_up(keys)  # of answers that come after this state, the charge knows
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
-        lookups = [look_up(priced, dict(zip(keys, kept, strict=True)).__getitem__, access) for priced in batch]
+        answered = dict(zip(keys, kept, strict=True))
+        lookups = [look_up(priced, answered.__getitem__, access) for priced in batch]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)

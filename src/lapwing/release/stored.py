@@ -112,6 +112,11 @@ def look_up(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], acc
     stored = stored_answer(priced, kept)
     if stored is not None:
         return stored
+    return purchase_of(priced, key, kept)
+
+
+def purchase_of(priced: Quote, key: str, kept: Sequence[StoredAnswer]) -> Purchase:
+    """Return what is to be bought where none of the stored answers will do: the least that sharpens one, or all."""
     further = sharpening(priced, (restored(priced.question, one, priced.loss) for one in kept))
     return Purchase(key=key, bought=priced if further is None else further.refinement.priced, further=further)
 
