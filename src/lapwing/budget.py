@@ -121,7 +121,7 @@ class BudgetView:
         """Return how many more questions of this price, about these parts or all, budget and allowances hold.
 
         Args:
-            delta: What one takes of `delta_keys`.
+            delta: The part of `delta_keys` that one release takes.
         """
         if self.most is not None and loss.amount > self.most.amount:
             return 0

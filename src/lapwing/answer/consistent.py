@@ -89,7 +89,7 @@ class ConsistentAnswer:
 def adjusted_numbers(
     question: Question, measures: Mapping[Measure, IntArray], mechanisms: Mapping[Measure, NoiseLaw]
 ) -> tuple[Mapping[Measure, IntArray], tuple[Measure, ...]]:
-    """Return what `adjusted` does of released integers; choices, which are no numbers to be adjusted, as they are."""
+    """Return released integers as `adjusted` makes them, and chosen values as they are: they have no noise."""
     if any(mechanisms[measure].name in CHOICES for measure in measures):
         return measures, ()
     return adjusted(question, measures, {measure: mechanisms[measure].standard_deviation for measure in measures})

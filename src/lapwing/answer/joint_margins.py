@@ -126,7 +126,7 @@ def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
 
 
 def _apart_from_others(laws: Sequence[NoiseLaw]) -> Sequence[NoiseLaw]:
-    """Return laws with those of numbers of a vector, each of which is another measured one, as they are measured."""
+    """Return the measured noise in place of each combined one, if every combined number is another measured number."""
     shared = [law for law in laws if isinstance(law, CombinedNoise)]
     if len({law.weights for law in shared}) < len(shared):
         return laws
