@@ -146,14 +146,17 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
         return priced
     best, least = priced, -_GAIN
     pure, forms = isinstance(priced.loss, PureDP), _Forms(eligible, question)
-    tried: list[tuple[Rows, Shares, tuple[Sum, ...]]] = [
-        (rows, _shares(rows, even=even, pure=pure), ()) for rows in forms.centred() for even in (False, True)
-    ]
+    tried: list[tuple[Rows, Shares, tuple[Sum, ...]]] = []
+    for rows in forms.centred():
+        best_split, even_split = (_shares(rows, even=even, pure=pure) for even in (False, True))
+        tried += [(rows, shares, ()) for shares in (best_split, even_split)[: 1 + (best_split != even_split)]]
     if pure and budget.neighbouring == "add_remove":
         tried += forms.with_one_price()
     for rows, shares, arguments in tried:
+        if shares.keys() == set(eligible):  # as it is without a vector
+            continue
         found = _quote(priced, plan, budget, rows, shares, arguments, narrowest)
-        gain = None if found is None or shares.keys() == set(eligible) else _gain(priced, found)
+        gain = None if found is None else _gain(priced, found)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
     return best
@@ -326,8 +329,9 @@ def _gain(priced: Quote, found: Quote) -> float | None:
     gain = 0.0
     for own, now in zip(priced.terms, found.terms, strict=True):
         before, after = own.mechanism.standard_deviation, now.mechanism.standard_deviation
-        wider = now.mechanism.half_width(CONFIDENCE) > _WORSE * own.mechanism.half_width(CONFIDENCE)
-        if after > _WORSE * before or wider:
+        if after > _WORSE * before:
+            return None
+        if now.mechanism.half_width(CONFIDENCE) > _WORSE * own.mechanism.half_width(CONFIDENCE):
             return None
         gain += log(after / before) if after else 0.0
     return gain
