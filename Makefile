@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-long check check-quick types figures editor bench bench-history docs dist lock lock-extras clean help
+.PHONY: demo test test-long check check-quick types figures prose editor bench bench-history docs dist lock lock-extras clean help
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
 # Tests wait for half of their time, for each other too (`tests/support/alone.py`): two processes fill a core.
@@ -40,7 +40,7 @@ test-long: $(VENV)/dev.stamp   ## fuzz with fresh seeds, draw millions, race for
 		{ ! $(HAS_JAVA) || $(MAKE) --no-print-directory $(VENV)/spark.stamp; } && \
 		LAPWING_SEED=$$seed $(SPARK) -m long --hypothesis-profile=long --hypothesis-seed=$$seed
 
-check: check-quick types figures editor  ## lint, layering, the trusted path, types, counts, the console's editor
+check: check-quick types figures prose editor  ## lint, layering, the trusted path, types, counts, plain words, the editor
 
 check-quick: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
@@ -53,6 +53,9 @@ types: $(VENV)/dev.stamp
 
 figures: $(VENV)/dev.stamp
 	@$(BIN)/python scripts/architecture_figures.py
+
+prose: $(VENV)/dev.stamp
+	@$(BIN)/python scripts/prose.py
 
 editor:
 	@scripts/console-editor/build.sh --check
