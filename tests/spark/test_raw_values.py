@@ -11,7 +11,7 @@ from tests.support.reviewed_rows import Reviewed
 
 
 @pytest.mark.parametrize(
-    ("seed", "count"), [(4, 30), *(pytest.param(1000 * SEED + i, 400, marks=pytest.mark.long) for i in range(5))]
+    ("seed", "count"), [(4, 12), *(pytest.param(1000 * SEED + i, 400, marks=pytest.mark.long) for i in range(5))]
 )
 def test_answers_are_those_of_the_raw_file(cluster: Cluster, seed: int, count: int, tmp_path: Path) -> None:
     place = world(tmp_path / "raw", seed, engine="spark")
