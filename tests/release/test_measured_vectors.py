@@ -6,9 +6,10 @@ How far a unit moves what is measured is found by running neighbours; losses are
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import sqrt
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import numpy as np
@@ -18,12 +19,21 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.query.bind.bind import bind
+from lapwing.query.expressions.arithmetic import negate
+from lapwing.query.expressions.conversion import rescale
+from lapwing.query.expressions.expression import ColumnReference
+from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures.centred import both_counts, nulls, without_null
 from lapwing.query.measures.measures import Count, Sum
-from lapwing.query.pricing import measured_vectors, one_share
+from lapwing.query.measures.row_kinds import RowKinds, row_kinds
+from lapwing.query.pricing import measured_vectors, row_price
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
+from lapwing.release.measured import notes_on_vector
 from lapwing.release.notes import MEASURED_TOGETHER, code_of
-from tests.support.effort import one_in
+from lapwing.release.refinement import Refinement
+from tests.support.effort import is_long, one_in
 from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
 
 THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
@@ -69,11 +79,39 @@ WHOLE = "COUNT(COALESCE(cost, 0)) AS n, SUM(COALESCE(cost, 0)) AS s"
         ("AVG(COALESCE(cost, 0)) AS a", "pure", [0.72, 0.72]),
         ("COUNT(*) AS n, COUNT(age) AS m, SUM(age) AS s", "pure", [0.48, 0.58, 0.36]),
         ("COUNT(*) AS n, SUM(cost) AS s, COUNT(*) FILTER (WHERE code > 0) AS m", "gdp", [0.90, 0.70, 0.70]),
+        (THREE, "gdp", [0.74, 0.74, 0.525, 0.735]),  # three noises would have √(4/3) of it: .85, .61 and .85
+        (THREE, "zcdp", [0.74, 0.74, 0.525, 0.735]),
+        ("COUNT(*) AS n, AVG(cost) AS a", "gdp", [0.86, 0.86, 0.85]),
     ],
 )
 def test_numbers_err_by_less_at_the_same_price(tmp_path: Path, columns: str, kind: str, most: list[float]) -> None:
     found = asked(tmp_path, columns, BUDGETS[kind])
     assert all(now <= wanted + 0.002 for now, wanted in zip(sorted(ratios(found)), sorted(most), strict=True))
+
+
+REPLACED = '\nneighbouring = "replace_one"'
+OF_COST = "COUNT(cost) AS n, SUM(cost) AS s, AVG(cost) AS a"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rest", "kind", "wanted"),
+    [
+        (OF_COST, "", "gdp", [2 / 3, 2 / 3, 1 / sqrt(3)]),
+        ("COUNT(cost) AS n, SUM(cost) AS s", "", "gdp", [sqrt(2 / 3)] * 2),
+        ("COUNT(cost) AS n, SUM(cost) AS s", "", "zcdp", [sqrt(2 / 3)] * 2),
+        (OF_COST, " GROUP BY plan", "gdp", [sqrt(2 / 3), 1 / sqrt(3), 1 / sqrt(3)]),
+        (OF_COST, "", "pure", [2 / 3, sqrt(2) / 3, 1 / 3]),
+        ("COUNT(cost) AS n, SUM(cost) AS s", "", "pure", [sqrt(1 / 2)] * 2),
+        (OF_COST, " GROUP BY plan", "pure", [sqrt(2) / 3, 1 / 3, sqrt(2) / 3]),
+        (THREE, "", "gdp", None),
+    ],
+)
+def test_what_is_gained_where_one_unit_comes_for_another(
+    tmp_path: Path, columns: str, rest: str, kind: str, wanted: list[float] | None
+) -> None:
+    """N + U of variance 4 and N − U of 4/3 have N, U of 4/3; in several cells a row for another moves two of them."""
+    found = ratios(asked(tmp_path, columns, BUDGETS[kind] + REPLACED, rest=rest))
+    assert max(found) <= 1 if wanted is None else found == pytest.approx(wanted, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +228,136 @@ def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns:
 
 
 @pytest.mark.parametrize(
+    ("columns", "rest", "kind"), one_in(4, [(*form, kind) for kind in ("pure", "gdp") for form in FORMS], many=True)
+)
+def test_a_unit_for_another_moves_it_within_its_price(tmp_path: Path, columns: str, rest: str, kind: str) -> None:
+    budget = BUDGETS[kind] + REPLACED
+    found = asked(tmp_path, columns, budget, rest=rest, most=2, epsilon=1)
+    assert found.vector is not None
+    laws = [term.mechanism for term in found.vector.bought.terms]
+    losses = of_pairs(list(moved(tmp_path, found.vector.bought, budget)), laws)
+    assert max(losses) <= found.loss.amount
+    if columns == THREE:
+        assert max(losses) > found.loss.amount * Fraction(9, 10)
+
+
+def of_pairs(differences: list[list[list[int]]], laws: Sequence[Any]) -> list[Fraction]:
+    """Return what each unit, or none, loses for each other."""
+    none = [[0] * len(cells) for cells in differences[0]]
+    return [
+        lost([[a - b for a, b in zip(one, two, strict=True)] for one, two in zip(first, second, strict=True)], laws)
+        for first, second in combinations([none, *differences], 2)
+    ]
+
+
+@pytest.mark.parametrize("bug", ["a unit for another is one more", "a row for all"])
+def test_twins_of_what_a_unit_has_are_found(tmp_path: Path, bug: str, monkeypatch: Any) -> None:
+    """Each plants a proof of less, and a pair of neighbours that lose more than the price is found."""
+    right, less = row_price.RowsOfQuestion.of, {"replaced": False} if "another" in bug else {"rows": 1}
+    monkeypatch.setattr(row_price.RowsOfQuestion, "of", lambda *asked: replace(right(*asked), **cast(Any, less)))
+    budget = GDP + REPLACED
+    found = asked(tmp_path, THREE, budget, most=2, epsilon=1)
+    assert found.vector is not None
+    laws = [term.mechanism for term in found.vector.bought.terms]
+    assert max(of_pairs(list(moved(tmp_path, found.vector.bought, budget)), laws)) > found.loss.amount
+
+
+X = ColumnReference(name="x", type=Fixed(step=Fraction(1, 2), low=-2, high=6))
+Y = ColumnReference(name="y", type=Fixed(step=Fraction(1), low=0, high=3))
+NULLABLE: list[tuple[Count | Sum, Any]] = [
+    (Count(), lambda x, y: 1),
+    (Count(argument=X), lambda x, y: int(x is not None)),
+    (nulls(X), lambda x, y: int(x is None)),
+    (both_counts(X), lambda x, y: 1 if x is None else 2),
+    (Sum(argument=X, origin=2), lambda x, y: 0 if x is None else x - 2),
+    (Sum(argument=X, origin=-10), lambda x, y: 0 if x is None else x + 10),
+    (Sum(argument=X, origin=-2), lambda x, y: 0 if x is None else x + 2),
+    (Sum(argument=negate(X), origin=-6), lambda x, y: 0 if x is None else 6 - x),
+    (Sum(argument=rescale(X, Fraction(1, 4)), origin=3), lambda x, y: 0 if x is None else 2 * x - 3),
+    (without_null(Sum(argument=X)), lambda x, y: 0 if x is None else x),
+    (Sum(argument=Y, origin=1), lambda x, y: 0 if y is None else y - 1),
+    (Count(argument=Y), lambda x, y: int(y is not None)),
+]
+"""Measures, each with what a row of x and y adds to it, in steps, written down anew."""
+
+
+def prices_of_rows(squared: bool) -> Iterator[tuple[Fraction, Fraction]]:
+    """Yield what measures are charged, and the most that any two rows of x and y lose, in one cell and in two."""
+    draw = Random(f"rows {squared}")
+    power = 2 if squared else 1
+    rows = [(x, y) for x in (None, *range(-2, 7)) for y in (None, 0, 1, 3)]
+    for place in range(400 if is_long() else 20):
+        # A sum and the NULLs, of which the latter lose more; two sums of x; and any others.
+        chosen = NULLABLE[5:7] if place == 1 else draw.sample(NULLABLE, 1 + place % 4)
+        units = {measure: Fraction(draw.randint(1, 9), draw.randint(1, 9)) for measure, _ in chosen}
+        if place == 0:
+            chosen, units = [NULLABLE[4], NULLABLE[2]], {NULLABLE[4][0]: Fraction(1, 16), nulls(X): Fraction(2)}
+        none, each = (0,) * len(chosen), tuple(units.values())
+        vectors = {tuple(add(*row) for _, add in chosen) for row in rows} | {none}
+
+        def size(v: Any, w: Any, each: tuple[Fraction, ...] = each) -> Fraction:
+            return sum((e * abs(a - b) ** power for e, a, b in zip(each, v, w, strict=True)), Fraction(0))
+
+        most, apart = max(size(v, none) for v in vectors), max(size(v, w) for v in vectors for w in vectors)
+        for replaced, several, wanted in [
+            (False, True, most),
+            (True, False, apart),
+            (True, True, max(apart, 2 * most)),
+        ]:
+            found = row_price.RowsOfQuestion(rows=3, sets=(several,), replaced=replaced)
+            charged = found.amount(units, squared=squared)
+            yield charged, wanted * 3**power
+            assert replace(found, sets=(several, several)).amount(units, squared=squared) == 2 * charged
+
+
+@pytest.mark.parametrize("squared", [True, False])
+def test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared: bool) -> None:
+    prices = list(prices_of_rows(squared))
+    assert all(charged >= lost for charged, lost in prices)
+    assert sum(charged == lost for charged, lost in prices) > len(prices) // 3  # with y, too, a little more
+
+
+@pytest.mark.parametrize("bug", ["NULL is no kind", "no end but the low one", "the high end of one is at the low x"])
+def test_twins_of_what_a_row_adds_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def turned(points: Any) -> Any:
+        return tuple((*one[:-1], other[-1]) for one, other in zip(points, reversed(points), strict=True))
+
+    def wrong(measures: Any) -> Iterator[RowKinds]:
+        for kinds in row_kinds(measures):
+            if bug == "NULL is no kind":
+                yield replace(kinds, kinds=kinds.kinds[:1])
+            elif bug == "no end but the low one":
+                yield replace(kinds, kinds=tuple(tuple(points[:1] for points in kind) for kind in kinds.kinds))
+            else:
+                turned = tuple(
+                    tuple(
+                        tuple((*p[:-1], q[-1]) for p, q in zip(points, reversed(points), strict=True))
+                        for points in kind
+                    )
+                    for kind in kinds.kinds
+                )
+                yield replace(kinds, kinds=turned)
+
+    monkeypatch.setattr(row_price, "row_kinds", wrong)
+    with pytest.raises(AssertionError):
+        test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared=True)
+
+
+def test_a_part_of_a_vector_costs_what_it_loses_by_itself(tmp_path: Path) -> None:
+    """What sharpens a stored vector may measure one number alone: nothing is let off for numbers that are not."""
+    found = asked(tmp_path, THREE, epsilon=1)
+    assert found.vector is not None
+    bought = found.vector.bought
+    each = [bought.lost((term,)).amount for term in bought.terms]
+    assert each == [term.loss("gdp").amount for term in bought.terms]
+    assert bought.lost(bought.terms).amount <= bought.loss.amount < sum(each)
+    own, stored = bought.terms[0], [cast(Any, term.mechanism) for term in bought.terms]
+    twice = cast(Any, RoundedGaussian(sigma=own.mechanism.scale / 2))
+    lacking = Refinement(wanted=bought, bought=tuple(stored), fresh={0: twice}, aims={})
+    assert lacking.priced.loss.amount == 4 * each[0]
+
+
+@pytest.mark.parametrize(
     "bug", ["one row more", "a cell forgotten", pytest.param("half the noise of one", marks=pytest.mark.long)]
 )
 def test_twins_that_lose_more_are_found(tmp_path: Path, bug: str) -> None:
@@ -205,24 +373,6 @@ def test_twins_that_lose_more_are_found(tmp_path: Path, bug: str) -> None:
         laws[place] = replace(laws[place], scale=laws[place].scale / 100)
     losses = [lost(differences, laws) for differences in moved(tmp_path, bought, PURE, UNITS[2:5])]
     assert max(losses) > bought.loss.amount
-
-
-def test_one_price_is_for_the_measures_of_one_share_alone(tmp_path: Path) -> None:
-    found = asked(tmp_path, "COUNT(*) AS n, SUM(cost) AS s", PURE, epsilon=1)
-    assert found.vector is not None
-    bought = found.vector.bought
-    apart = replace(bought, terms=tuple(replace(term, among=1) for term in bought.terms), loss=2 * bought.loss)
-    argument = next(term.measure for term in bought.terms if isinstance(term.measure, Sum))
-    assert one_share.with_one_price(apart, argument, neighbouring="add_remove").loss == bought.loss
-    with pytest.raises(InvalidParameter):
-        one_share.with_one_price(apart, argument, neighbouring="replace_one")
-    other = replace(apart, terms=(apart.terms[0],), loss=bought.loss)
-    with pytest.raises(InvalidParameter):
-        one_share.with_one_price(other, argument, neighbouring="add_remove")
-    first, *rest = apart.terms
-    uneven = (replace(first, mechanism=DiscreteLaplace(scale=2 * first.mechanism.scale)), *rest)
-    with pytest.raises(InvalidParameter):
-        one_share.with_one_price(replace(apart, terms=uneven), argument, neighbouring="add_remove")
 
 
 def test_a_price_covers_what_is_measured(tmp_path: Path) -> None:
@@ -332,6 +482,15 @@ def test_combined_noise_strays_no_farther_than_is_said() -> None:
         CombinedNoise(weights=(Fraction(1), Fraction(1)), laws=(laws[0], DiscreteLaplace(scale=Fraction(3))))
     with pytest.raises(InvalidParameter):
         law.release(np.array([1]))
+
+
+def test_what_is_measured_is_named(tmp_path: Path) -> None:
+    write(tmp_path, [])
+    text = f"SELECT {THREE} FROM visits"
+    plan = bind(text, catalog(tmp_path, budget=GDP, most=1))
+    (note,) = notes_on_vector(plan, asked(tmp_path, THREE))
+    assert code_of(note) == MEASURED_TOGETHER
+    assert all(name in note for name in ("where cost is NULL", "count of cost", "sum of cost around 4"))
 
 
 # ---- what is stored, and served --------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.answer import Note
-from lapwing.query.expressions.expression import written_in
-from lapwing.query.measures.measures import Measure, Sum
+from lapwing.query.expressions.expression import Expression, Operation, written_in
+from lapwing.query.measures.centred import both_counts, nulls
+from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import Quote
@@ -39,13 +40,25 @@ def notes_on_vector(plan: Plan, priced: Quote) -> tuple[str, ...]:
 
 
 def _named(measure: Measure, name: str) -> str:
-    """Name a measured number by what it is of; a sum of 0 and 1 is a count."""
+    """Name a measured number by what it is of; a sum of 0 and 1, or of 1 and 2, is of counts."""
+    if (asked := _asked_for_null(measure)) is not None:
+        columns = " and ".join(sorted(written_in(asked)))
+        whole = isinstance(measure, Sum)
+        return f"count of rows and count of {columns}, added up" if whole else f"count of rows where {columns} is NULL"
     if not isinstance(measure, Sum) or not measure.origin:
         return name
     middle = measure.origin * measure.step
     if (measure.type.low, measure.type.high, middle) == (0, 2, Fraction(1, 2)):
         return f"count of {' and '.join(sorted(written_in(measure.argument)))} less half of the rows"
     return f"{name} around {float(middle):,.10g}"
+
+
+def _asked_for_null(measure: Measure) -> Expression | None:
+    """Return the expression of which a measured number counts the NULLs, or the rows beside them, too."""
+    if not (isinstance(measure, Count | Sum) and isinstance(measure.argument, Operation)):
+        return None
+    asked = measure.argument.children[0].children[:1]
+    return asked[0] if asked and measure in (nulls(asked[0]), both_counts(asked[0])) else None
 
 
 def _as_asked(priced: Quote, answer: Release) -> Release:

@@ -49,10 +49,7 @@ class Refinement:
     def priced(self) -> Quote:
         """The further answer and its price."""
         terms = tuple(replace(self.wanted.terms[place], mechanism=noise) for place, noise in self.fresh.items())
-        loss = self.wanted.loss.nothing()
-        for term in terms:
-            loss = loss + term.loss(loss.kind)
-        return replace(self.wanted, terms=terms, loss=loss)
+        return replace(self.wanted, terms=terms, loss=self.wanted.lost(terms))
 
     def merge(
         self, stored: Sequence[IntArray], further: Sequence[IntArray]

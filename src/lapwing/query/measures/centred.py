@@ -68,16 +68,31 @@ def of_all(measure: Count | Sum, row: Row) -> Row:
 def parts_of_row(summed: Sum, *, with_null: bool) -> tuple[Sum, Sum] | tuple[Sum, Sum, Count]:
     """Return the sums of x − l and of h − x of a summed x, and if wanted the count of the rows where x is NULL.
 
-    In these a row has one share (`pricing.one_share`).
+    In these a row has one share (`pricing.row_price`).
     """
     argument, kind = summed.argument, summed.type
     if kind.low is None or kind.high is None or kind.low >= kind.high:
         raise InvalidParameter("A row has a share of an expression between two bounds, in steps.")
     above, below = Sum(argument=argument, origin=kind.low), Sum(argument=negate(argument), origin=-kind.high)
-    if not with_null:
-        return above, below
-    missing = logic.case([logic.is_null(argument)], [number(Fraction(1))], logic.NULL_LITERAL)
-    return above, below, Count(argument=missing)
+    return (above, below, nulls(argument)) if with_null else (above, below)
+
+
+def nulls(argument: Expression) -> Count:
+    """Return the count of the rows where an argument is NULL."""
+    return Count(argument=logic.case([logic.is_null(argument)], [number(Fraction(1))], logic.NULL_LITERAL))
+
+
+def both_counts(argument: Expression) -> Sum:
+    """Return COUNT(*) + COUNT(argument): a row adds 2 to it, and 1 where the argument is NULL."""
+    one, two = number(Fraction(1)), number(Fraction(2))
+    return Sum(argument=logic.case([logic.is_null(argument)], [one], two))
+
+
+def count_and_share(summed: Sum, *, with_null: bool) -> tuple[Measure, ...]:
+    """Return as `parts_of_row` does, with h − l more in the first: count and sum, in steps, and their difference."""
+    above, *others = parts_of_row(summed, with_null=with_null)
+    low, high = summed.type.low or 0, summed.type.high or 0
+    return replace(above, origin=2 * low - high), *others
 
 
 def without_null(measure: Sum) -> Sum:

@@ -7,8 +7,9 @@ rest is arithmetic: SUM = Σ (x_i − m) + m·N, with m = (l + h)/2. A count of 
 x_i in {0, 1}. Where a middle is no whole number of steps, Σ (2x_i − (l + h)) is measured, in half steps.
 
 Guarantee. What is measured is a question like any other (`Vector.bought`): measures of the same rows by the same keys,
-each with its sensitivity (`query.stability`), its noise, and its loss; these add up to the price. What is shown is
-post-processing. Nothing here is trusted for privacy: an error here may make an answer wrong, and not less private.
+each with its noise, and what they lose together is no more than the price (`row_price`, by what one row adds to all of
+them). What is shown is post-processing. Nothing here is trusted for privacy: an error here may make an answer wrong,
+and not less private.
 
 The split. Let d sums be asked for whose values are one-sided, and let N take the share p of the price, each centred sum
 (1 − p)/d. In units of a row's range normal noise of N has a variance of 1/p, of a centred sum of d/(4(1 − p)), so that
@@ -16,14 +17,22 @@ SUM has (1/p + d/(1 − p))/4, times what one number has for the whole price. It
 (1 + √d)²/4, and would be d with a noise for each of d sums. Laplace noise of N has the scale 1/p, and p = 1/(1 +
 d^(2/3)). That is the choice of Lebeda (arXiv 2408.06853) for d sums, and with d = 1 an even one.
 
-Several ways to write the vector are tried, with that split and an even one: sums of the rows where x is not NULL around
-the count of these rows; and all numbers around the count of all rows, a NULL adding 0. In a pure ledger a third one is
-Σ (x − l) and Σ (h − x), of which a row has one share (`one_share`): N is their sum over h − l. One is taken where no
-number that is asked for errs by more than with a noise of its own, and the one that gains most. That follows from
-text, catalog and price alone. Signed columns, whose middle is 0, gain nothing and keep a noise for each.
+Under replace_one a row that comes for another moves the centred sums by their whole range, twice as far as a row that
+comes to the others, and does not move N: that costs 4(1 − p) of them, or 2(1 − p) of Laplace noise. A row for none
+costs p + (1 − p) = 1, and in several cells two rows cost 2. So in one cell p = ¾ loses 1 either way, and ½ of Laplace
+noise; in several cells p = ½ loses 2, and of Laplace noise any p does.
+
+Several ways to write the vector are tried: sums of the rows where x is not NULL around the count of these rows, with
+that split and an even one; and all numbers around the count of all rows, a NULL adding 0. With normal noise a third one
+is Y = COUNT(*) + COUNT(x), C, the number of NULLs, and the centred sums of x: a row with x moves Y by 2 and the sums, a
+row with NULL moves Y by 1, and C. So C pays 1 − p/4 beside them; the counts are (Y ± C)/2, which err alike. With Laplace noise it is Σ (x − l) and Σ (h − x), of which
+a row has one share: N is their sum over h − l. Under replace_one in one cell Σ (x − l + h − l) is tried in place of the
+first. One is taken where no number that is asked for errs by more than with a noise of its own, and the one that gains
+most. That follows from text, catalog and price alone. Signed columns, whose middle is 0, gain nothing and keep a noise
+for each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -39,22 +48,40 @@ from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.privacy.measures import PureDP
-from lapwing.query.measures.centred import Row, around, of_all, parts_of_row, support, without_null
+from lapwing.query.measures.centred import (
+    Row,
+    around,
+    both_counts,
+    count_and_share,
+    nulls,
+    of_all,
+    parts_of_row,
+    support,
+    without_null,
+)
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question, without_unread
 from lapwing.query.pricing.one_noise import Narrowest, with_one_noise
-from lapwing.query.pricing.one_share import with_one_price
 from lapwing.query.pricing.quote import CONFIDENCE, Quote, at_price, bounds_of
+from lapwing.query.pricing.row_price import RowsOfQuestion, is_of_rows
 from lapwing.query.relations.relation import ProtectedRows
 
 Rows = Mapping[Measure, Row]
 Shares = Mapping[Measure, Fraction]
-"""Of the price of all numbers of a vector, the part that the noise of each measure is for."""
+"""Of the price of all numbers of a vector, the part that the noise of each measure is for, of one more row.
+
+Where measures lose less together, all of them get more, in proportion (`row_price`).
+"""
+Split = Callable[[int], Fraction]
+"""What part of a price a count pays, by the number of the centred sums that pay the rest in equal parts."""
 
 _WORSE: Final = 1.005
 """How many times as far a number may err as with a noise of its own: shares of a price are rounded."""
 _GAIN: Final = 0.02
 """The least that is gained, as a sum of logarithms of deviations."""
+_NONE: Final = Fraction(0)
+_COUNTED_TWICE: Final = Fraction(17, 16)
+"""How many times as much two counts get as one: then COUNT(*), SUM and AVG of a column with NULL gain about alike."""
 _FINE: Final = 1 << 40
 
 
@@ -81,16 +108,17 @@ class Vector:
         bare = tuple(law.law if isinstance(law, NoiseAboveThreshold) else law for law in measured)
         kind, terms = self.before.loss.kind, self.before.terms
         own = dict(zip(self._names, measured, strict=True))
-        among = [term for term in terms if term.measure not in own or self._is_shared(term.measure)]
-        paid = sum((term.loss(kind).amount for term in among), Fraction(0))
-        found: list[NoiseLaw] = []
-        for term, weights in zip(terms, self.weights, strict=True):
-            law = own.get(term.measure)
-            if law is not None and (isinstance(law, NoiseAboveThreshold) or not self._is_shared(term.measure)):
-                found.append(law)
-            else:
-                found.append(CombinedNoise(weights=weights, laws=bare, amount=paid / max(1, len(among))))
-        return tuple(found)
+        apart = {m: law for m, law in own.items() if isinstance(law, NoiseAboveThreshold) or not self._is_shared(m)}
+        among = [term for term in terms if term.measure not in apart]
+        bought = {term.measure: term.loss(kind).amount for term in self.bought.terms}
+        paid = sum(
+            (term.loss(kind).amount - bought.get(term.measure, 0) * (term not in among) for term in terms), _NONE
+        )
+        each = max(_NONE, paid) / max(1, len(among))
+        return tuple(
+            apart[term.measure] if term.measure in apart else CombinedNoise(weights=weights, laws=bare, amount=each)
+            for term, weights in zip(terms, self.weights, strict=True)
+        )
 
     def values(self, measured: Sequence[IntArray]) -> tuple[IntArray, ...]:
         """Return the numbers of the question, rounded to integers, a half to the nearest even one."""
@@ -141,47 +169,66 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
     unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
     if unlike or question.choosing or question.units_of_row > 1 or plan.constants:
         return priced
-    eligible = [m for m in question.measures if isinstance(m, Count | Sum) and _is_plain(m)]
+    eligible = [m for m in question.measures if isinstance(m, Count | Sum) and is_of_rows(m)]
     if len(eligible) < 2:
         return priced
     best, least = priced, -_GAIN
-    pure, forms = isinstance(priced.loss, PureDP), _Forms(eligible, question)
-    tried: list[tuple[Rows, Shares, tuple[Sum, ...]]] = []
-    for rows in forms.centred():
-        best_split, even_split = (_shares(rows, even=even, pure=pure) for even in (False, True))
-        tried += [(rows, shares, ()) for shares in (best_split, even_split)[: 1 + (best_split != even_split)]]
-    if pure and budget.neighbouring == "add_remove":
-        tried += forms.with_one_price()
-    for rows, shares, arguments in tried:
+    rows_of = RowsOfQuestion.of(question, budget.neighbouring)
+    for rows, shares in _Forms(eligible, question, rows_of, pure=isinstance(priced.loss, PureDP)):
         if shares.keys() == set(eligible):  # as it is without a vector
             continue
-        found = _quote(priced, plan, budget, rows, shares, arguments, narrowest)
+        found = _quote(priced, plan, budget, rows, shares, narrowest)
         gain = None if found is None else _gain(priced, found)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
     return best
 
 
-def _is_plain(measure: Count | Sum) -> bool:
-    return measure.clamp is None and not (isinstance(measure, Sum) and measure.averaged)
-
-
 # ---- what is measured ------------------------------------------------------------------------------------------------
 
 
 class _Forms:
-    """Ways to compute the numbers of a question from others."""
+    """Ways to compute the numbers of a question from others, each with what it pays for these."""
 
-    def __init__(self, eligible: Sequence[Count | Sum], question: Question) -> None:
+    def __init__(
+        self, eligible: Sequence[Count | Sum], question: Question, rows_of: RowsOfQuestion, *, pure: bool
+    ) -> None:
         never = frozenset(column.name for column in question.table.columns if not column.nullable)
         never = never if isinstance(question.selection.relation, ProtectedRows) else frozenset()
-        self.eligible = eligible
+        self.eligible, self.pure = eligible, pure
+        self.replaced, self.one_cell = rows_of.replaced, not any(rows_of.sets)
         self.support = {measure: support(measure.argument, never) for measure in eligible}
         counts = {self.support[measure]: measure for measure in reversed(eligible) if isinstance(measure, Count)}
         self.counts = {"": Count(), **{support: count for support, count in counts.items() if support}}
 
-    def centred(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[tuple[Rows, Shares]]:
+        for rows in self._centred():
+            split = [_shares(rows, first_of) for first_of in self._splits()]
+            yield from ((rows, shares) for place, shares in enumerate(split) if shares not in split[:place])
+        if not self.pure:
+            yield from self._with_both_counts()
+            return
+        yield from self._with_one_price(parts_of_row)
+        if self.replaced and self.one_cell:
+            yield from self._with_one_price(count_and_share)
+
+    def _splits(self) -> Iterator[Split]:
+        """Yield what part of the price a count may pay, of so many centred sums."""
+        if self.replaced and (self.one_cell or not self.pure):
+            # A row for another moves a sum, and no count: sums pay for that in full, whatever the count pays.
+            yield lambda _: Fraction(1, 2) if self.pure or not self.one_cell else Fraction(3, 4)
+        else:
+            yield lambda many: 1 / (1 + (_root(many**2, 3) if self.pure else _root(many, 2)))
+            yield lambda many: Fraction(1, 1 + many)
+
+    def _centred(self) -> Iterator[Rows]:
         """Yield sums around the counts of their rows, and all numbers around the count of all rows."""
+        yield self._apart()
+        if any(self.support.values()):
+            apart = self._apart()
+            yield {m: of_all(m, apart[m]) if self.support[m] else apart[m] for m in self.eligible}
+
+    def _apart(self) -> dict[Measure, Row]:
         apart = dict[Measure, Row]()
         for measure in self.eligible:
             count = self.counts.get(self.support[measure])
@@ -189,19 +236,51 @@ class _Forms:
                 apart[measure] = {count or measure: Fraction(1)}
             else:
                 apart[measure] = {measure: Fraction(1)} if count is None else around(measure, count)
-        yield apart
-        if any(self.support.values()):
-            yield {m: of_all(m, apart[m]) if self.support[m] else apart[m] for m in self.eligible}
+        return apart
 
-    def with_one_price(self) -> Iterator[tuple[Rows, Shares, tuple[Sum, ...]]]:
-        """Yield the numbers of each expression by what is above its least value, and below its greatest one."""
+    def _with_both_counts(self) -> Iterator[tuple[Rows, Shares]]:
+        """Yield numbers of an expression and COUNT(*) around COUNT(*) + COUNT(x), and the count of NULLs beside it.
+
+        `row_price` has what they lose: a row with NULL moves the two counts, and another one the sums, so that the
+        count of NULLs gets what a row with NULL leaves.
+        """
+        apart, every = self._apart(), [m for m in self.eligible if not self.support[m]]
+        for where in dict.fromkeys(filter(None, self.support.values())):
+            own = [m for m in self.eligible if self.support[m] == where]
+            argument = next((m.argument for m in own if isinstance(m, Sum)), None)
+            if argument is None or every != [Count()]:
+                continue
+            both, missing, half = both_counts(argument), nulls(argument), Fraction(1, 2)
+            counted = self.counts.get(where, Count(argument=argument))
+            counts: dict[Measure, Row] = {
+                Count(): {both: half, missing: half},
+                counted: {both: half, missing: -half},
+            }
+            rows = dict[Measure, Row]()
+            for measure in self.eligible:
+                row = around(measure, counted) if isinstance(measure, Sum) and measure in own else apart[measure]
+                rows[measure] = _written(row, counts)
+            sums = [m for m in dict.fromkeys(part for row in rows.values() for part in row) if m not in (both, missing)]
+            centred = [m for m in sums if any(m in rows[one] for one in own)]
+            first = _COUNTED_TWICE / (1 + _root(len(centred), 2))
+            size = Fraction(len(own) + 1, len(self.eligible))
+            shares: dict[Measure, Fraction] = dict.fromkeys(sums, Fraction(1, len(self.eligible)))
+            shares |= dict.fromkeys(centred, (1 - first) / len(centred) * size)
+            yield rows, shares | {both: first * size, missing: (1 - first / 4) * size}
+
+    def _with_one_price(self, parts_of: Callable[..., tuple[Measure, ...]]) -> Iterator[tuple[Rows, Shares]]:
+        """Yield the numbers of each expression by two sums that give it and its count, in which a row has one share.
+
+        Args:
+            parts_of: Returns these sums of a summed x, and if wanted the count of the rows where x is NULL.
+        """
         rows: dict[Measure, Row] = {measure: {measure: Fraction(1)} for measure in self.eligible}
         counts = [measure for measure in self.eligible if isinstance(measure, Count)]
         sums: dict[Sum, list[Sum]] = {}
         for measure in self.eligible:
             if isinstance(measure, Sum):
                 sums.setdefault(self._argument(measure), []).append(measure)
-        arguments, shares = list[Sum](), dict[Measure, Fraction]()
+        shares = dict[Measure, Fraction]()
         # Of several expressions without NULL one can have the count of all rows; of one with NULL only if none has it.
         for argument, summed in sorted(sums.items(), key=lambda item: bool(self._rows_of(*item))):
             where, kind = self._rows_of(argument, summed), argument.type
@@ -209,22 +288,25 @@ class _Forms:
             every = [count for count in counts if not self.support[count] and rows[count] == {count: 1}]
             every = every if where else []
             low, high = kind.low or 0, kind.high or 0
-            if low == high or len(summed) + len(alike) + len(every) < 2:
+            size = len(summed) + len(alike) + len(every)
+            if low == high or size < 2:
                 continue
-            parts = parts_of_row(argument, with_null=bool(every))
-            share = Fraction(1, high - low)
-            of_rows: dict[Measure, Fraction] = {parts[0]: share, parts[1]: share}
+            parts = parts_of(argument, with_null=bool(every))
+            first, second = (part for part in parts if isinstance(part, Sum))
+            # The first is of x − l, or of that and h − l, which is then twice x − l more than the second has.
+            half = Fraction(1) if first.origin == low else Fraction(1, 2)
+            above: Row = {first: half, second: half - 1}
+            of_rows: Row = dict.fromkeys((first, second), half / (high - low))
             for sum_ in summed:
-                apart = (low - sum_.origin) * share
-                rows[sum_] = {parts[0]: 1 + apart, **({parts[1]: apart} if apart else {})}
+                row = {part: above[part] + (low - sum_.origin) * of_rows[part] for part in (first, second)}
+                rows[sum_] = {part: weight for part, weight in row.items() if weight}
             for count in (*alike, *every):
                 rows[count] = {**of_rows, parts[-1]: Fraction(1)} if count in every else of_rows
-            arguments.append(argument)
-            size = len(summed) + len(alike) + len(every)
             shares |= dict.fromkeys(parts, Fraction(size, len(self.eligible)))
-        if arguments:
+            shares[second] *= half  # both move alike then where one row comes for another
+        if shares:
             others = {measure for row in rows.values() for measure in row} - shares.keys()
-            yield rows, shares | dict.fromkeys(others, Fraction(1, len(self.eligible))), tuple(arguments)
+            yield rows, shares | dict.fromkeys(others, Fraction(1, len(self.eligible)))
 
     def _rows_of(self, argument: Sum, summed: Sequence[Sum]) -> str:
         """Return in which rows what is summed is not NULL."""
@@ -237,7 +319,16 @@ class _Forms:
         return without_null(measure)
 
 
-def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
+def _written(row: Row, others: Mapping[Measure, Row]) -> Row:
+    """Return a number with some of what it is computed from written by others."""
+    found: dict[Measure, Fraction] = {}
+    for part, times in row.items():
+        for one, weight in others.get(part, {part: Fraction(1)}).items():
+            found[one] = found.get(one, Fraction(0)) + times * weight
+    return {part: weight for part, weight in found.items() if weight}
+
+
+def _shares(rows: Rows, first_of: Split) -> Shares:
     """Return the part of the price of all that each measure of a vector gets: a count with its sums by the split.
 
     Measures that no count is with, and counts that no sum is with, get what each number would.
@@ -265,8 +356,7 @@ def _shares(rows: Rows, *, even: bool, pure: bool) -> Shares:
         if not held_by:
             shares[base] += part
             continue
-        power = _root(many**2, 3) if pure else _root(many, 2)
-        first = Fraction(1, 1 + many) if even else 1 / (1 + power)
+        first = first_of(many)
         shares[base] += part * first
         for part_of in held_by:
             shares[part_of] += part * (1 - first) / many
@@ -289,31 +379,32 @@ def _quote(
     budget: Budget,
     rows: Rows,
     shares: Shares,
-    arguments: Sequence[Sum],
     narrowest: Narrowest,
 ) -> Quote | None:
-    """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
-
-    Args:
-        arguments: The sums of whose expressions several measures have one price.
-    """
+    """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind."""
     question, loss, delta = priced.question, priced.loss, priced.delta
     others = [measure for measure in question.measures if measure not in rows]
     measures = tuple(sorted({*others, *shares}, key=str))
     selection = without_unread(question.selection, question.keys, measures)
     asked = replace(question, measures=measures, selection=selection)
     each = loss.amount / (len(question.measures) + bool(delta))
-    parts = [each * len(rows) * shares[m] if m in shares else Fraction(0) for m in measures]
-    parts = [part + (each if m in others else 0) for m, part in zip(measures, parts, strict=True)]
+    bounds, rows_of = bounds_of(asked, budget), RowsOfQuestion.of(asked, budget.neighbouring)
+    squared = not isinstance(loss, PureDP)
+    steps = {m: shares[m] / max(1, _most(m)) ** (2 if squared else 1) for m in measures if m in shares}
+    together = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=squared)
+    fills = each * len(rows) / together if together else Fraction(0)
+    parts = [
+        (steps[m] * fills * (of.sensitivity.l2_squared if squared else of.sensitivity.l1) if m in steps else 0)
+        + (each if m in others else 0)
+        for m, (of, *_) in zip(measures, bounds, strict=True)
+    ]
     weights = tuple(
         tuple(rows.get(measure, {measure: Fraction(1)}).get(m, Fraction(0)) for m in measures)
         for measure in question.measures
     )
-    bought = at_price(asked, bounds_of(asked, budget), loss, (*parts, *([each] if delta else [])), delta)
+    bought = at_price(asked, bounds, loss, (*parts, *([each] if delta else [])), delta)
     try:
-        for argument in arguments:
-            bought = with_one_price(bought, argument, neighbouring=budget.neighbouring)
-        bought = replace(bought, loss=loss)
+        bought = replace(bought, loss=loss, rows=rows_of)
         bought = with_one_noise(bought, plan.asked, narrowest) if delta else bought
         vector = Vector(before=priced, bought=bought, weights=weights)
         laws = vector.laws([term.mechanism for term in bought.terms])
@@ -322,6 +413,11 @@ def _quote(
     pairs = zip(priced.terms, laws, strict=True)
     terms = tuple(replace(term, mechanism=cast(CellMechanism, law)) for term, law in pairs)
     return replace(priced, terms=terms, selecting=bought.selecting, vector=vector)
+
+
+def _most(measure: Measure) -> int:
+    """Return how far one row more or less moves a number."""
+    return max(map(abs, measure.row_range)) if isinstance(measure, Count | Sum) else 1
 
 
 def _gain(priced: Quote, found: Quote) -> float | None:

@@ -34,6 +34,7 @@ from lapwing.query.sensitivity.stability import SensitivityBound, of_question
 
 if TYPE_CHECKING:
     from lapwing.query.pricing.measured_vectors import Vector
+    from lapwing.query.pricing.row_price import RowsOfQuestion
 
 CONFIDENCE = Fraction(95, 100)
 
@@ -48,16 +49,12 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMeasure:
-    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price.
-
-    Of measures in which a row has one share in all (`one_share`), of which this is one, each states its part of a loss.
-    """
+    """A measure with its bound and its mechanism; `instead` is, of what is chosen (`choices`), noise of its price."""
 
     measure: Measure
     candidate: SensitivityBound
     mechanism: CellMechanism
     instead: CellMechanism | None = None
-    among: int = 1
 
     @property
     def accepted(self) -> tuple[CellMechanism, ...]:
@@ -66,8 +63,7 @@ class NoisyMeasure:
 
     def loss(self, kind: str) -> Loss:
         """Return what releasing this measure loses."""
-        loss = self.mechanism.loss(self.candidate.sensitivity, kind)
-        return loss if self.among == 1 else loss.from_amount(loss.amount / self.among)
+        return self.mechanism.loss(self.candidate.sensitivity, kind)
 
     def half_width(self, confidence: Fraction) -> Fraction:
         """Return the half-width of a cell's interval, in units of the measure: a public fact.
@@ -89,6 +85,7 @@ class Quote:
         searches: the questions that find bounds for this one; they are bought first, each at its own price.
         sources: of a plan that is over the answers to others, these in its place.
         vector: what is measured, if that is other numbers; the terms say what those that follow from them err by.
+        rows: what a unit can have, where the measures lose less together than one by one (`row_price`).
     """
 
     question: Question
@@ -99,6 +96,13 @@ class Quote:
     choosing: ChoiceQuote | None = None
     sources: tuple["Quote", ...] = ()
     vector: "Vector | None" = None
+    rows: "RowsOfQuestion | None" = None
+
+    def lost(self, terms: tuple[NoisyMeasure, ...]) -> Loss:
+        """Return what releasing some of the measures loses."""
+        if self.rows is not None:
+            return self.rows.loss(terms, self.loss.kind)
+        return sum((term.loss(self.loss.kind) for term in terms), self.loss.nothing())
 
     @property
     def delta(self) -> Fraction:
@@ -113,8 +117,7 @@ class Quote:
     def __post_init__(self) -> None:
         spent = self.loss.nothing() if self.selecting is None else self.selecting.loss
         spent = spent if self.choosing is None else spent + self.choosing.loss
-        for term in self.terms:
-            spent = spent + term.loss(self.loss.kind)
+        spent = spent + self.lost(self.terms)
         spent = spent if self.vector is None else self.vector.bought.loss  # which is checked as here
         if not spent <= self.loss:
             raise InvalidParameter("the mechanisms of a question lose more than its price; this is a bug in Lapwing")
@@ -169,11 +172,7 @@ def at_price(
     shares: tuple[Fraction, ...],
     delta: Fraction,
 ) -> Quote:
-    """Choose the mechanisms that spend a loss in these shares.
-
-    Unless the question says otherwise the shares are even: then each measure errs alike, relative to what one unit can
-    change in it.
-    """
+    """Choose the mechanisms that spend a loss in these shares; if even, measures err alike for what a unit changes."""
     measure = type(loss)
     if question.choosing:
         return Quote(question=question, terms=(), loss=loss, choosing=choosing(bounds, loss))
