@@ -73,7 +73,9 @@ def test_intervals_pass_through_casts_and_nullif(session: lw.Session) -> None:
     ends = answer.interval()
     for name in ("d", "z"):
         assert all((ends[name][side] == ends["n"][side]).all() for side in (0, 1))
-    assert all(low <= row["q"] <= high for row, low, high in zip(rows_of(answer), *ends["q"], strict=True))
+    quotients = [one for one in zip(rows_of(answer), *ends["q"], strict=True) if one[0]["q"] is not None]
+    assert quotients
+    assert all(low <= row["q"] <= high for row, low, high in quotients)
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,11 @@ noise; in several cells p = ½ loses 2, and of Laplace noise any p does.
 Several ways to write the vector are tried: sums of the rows where x is not NULL around the count of these rows, with
 that split and an even one; and all numbers around the count of all rows, a NULL adding 0. With normal noise a third one
 is Y = COUNT(*) + COUNT(x), C, the number of NULLs, and the centred sums of x: a row with x moves Y by 2 and the sums, a
-row with NULL moves Y by 1, and C. So C pays 1 − p/4 beside them; the counts are (Y ± C)/2, which err alike. With Laplace noise it is Σ (x − l) and Σ (h − x), of which
-a row has one share: N is their sum over h − l. Under replace_one in one cell Σ (x − l + h − l) is tried in place of the
-first. One is taken where no number that is asked for errs by more than with a noise of its own, and the one that gains
-most. That follows from text, catalog and price alone. Signed columns, whose middle is 0, gain nothing and keep a noise
-for each.
+row with NULL moves Y by 1, and C. So C pays 1 − p/4 beside them; the counts are (Y ± C)/2, which err alike. With
+Laplace noise it is Σ (x − l) and Σ (h − x), of which a row has one share: N is their sum over h − l. Under replace_one
+in one cell Σ (x − l + h − l) is tried in place of the first. One is taken where no number that is asked for errs by
+more than with a noise of its own, and the one that gains most. That follows from text, catalog and price alone. Signed
+columns, whose middle is 0, gain nothing and keep a noise for each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
