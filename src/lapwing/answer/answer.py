@@ -179,8 +179,8 @@ class Answer:
         """Return, for each noisy column of numbers, dates or timestamps, the ends in every row; NaN where none follows.
 
         The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
-        noise, exactly by the noise's law. AVG and arithmetic rest on several noisy numbers: each takes an equal part
-        of the error probability, and the ends follow by interval arithmetic (wider than they need be, but for means).
+        noise, exactly by the noise's law. Means, shares and weighted sums take the errors of their numbers together. In
+        other arithmetic each takes an equal part of the error probability, and intervals are wider than they need be.
         What bounding removed is not covered. Ends are doubles, of whole numbers int64; of dates datetime64 in days, of
         timestamps in microseconds (or NaT). Columns of ends have none.
 

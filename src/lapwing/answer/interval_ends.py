@@ -9,11 +9,12 @@ from fractions import Fraction
 import numpy as np
 
 from lapwing.answer.joint_margins import joint_margins
+from lapwing.answer.joint_numbers import joint_numbers
 from lapwing.answer.presentation import EndArray, ends_shown
 from lapwing.mechanisms.additive import NoiseLaw
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.columns import NUMERIC, TEMPORAL
-from lapwing.query.derivation.derive import rests_on_ends
+from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
 from lapwing.query.derivation.derived import MeasureValue, NoisyCells, measures_of, parts_of
 from lapwing.query.derivation.node import Derived, Output
 from lapwing.query.derivation.ranked_values import OrderStatistic
@@ -46,6 +47,8 @@ def margins_of(
 ) -> Mapping[Measure, Fraction]:
     """Return margins within which all that a value rests on is at once with this confidence."""
     joint = joint_margins(value, mechanisms, confidence)
+    if joint is None and isinstance(value, FunctionCall):
+        joint = joint_numbers(value, mechanisms, confidence)
     if joint is not None:
         return joint
     parts = parts_of(value)  # else each has a part of the chance: a union bound

@@ -80,6 +80,8 @@ class FunctionCall:
 
     def interval(self, cells: NoisyCells, margins: Mapping[Measure, Fraction]) -> Interval | None:
         """Return where the true value is in every cell, if every argument is in its interval; None: none follows."""
+        if isinstance(margins, intervals.JointMargins) and self in margins.known:
+            return margins.known[self](cells)
         function = FUNCTIONS[self.function]
         every = [argument.interval(cells, margins) for argument in self.arguments]
         parts = [part for part in every if part is not None]

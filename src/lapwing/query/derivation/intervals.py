@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import inf
-from typing import Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from lapwing.query.derivation import elementary, rationals
 from lapwing.query.derivation.columns import BoolArray, Column, FloatArray, Rationals, constant
 from lapwing.query.derivation.columns_of_values import of_numbers
 from lapwing.query.derivation.elementary import End
+
+if TYPE_CHECKING:
+    from lapwing.query.derivation.derived import NoisyCells
+    from lapwing.query.derivation.node import Derived
 
 INTERVAL_CONFIDENCE: Final = Fraction(95, 100)
 """The confidence of the intervals whose ends a question may use."""
@@ -70,6 +74,7 @@ class JointMargins(dict[Number, Fraction]):
         mean: Such margins of a mean, apart: margins that true ones are in.
         together: How several margins, each times a weight, make one of the weighted sum; where a variance needs them
             beside.
+        known: Of values that are computed from several numbers, the interval itself (`joint_numbers`).
     """
 
     def __init__(
@@ -78,11 +83,13 @@ class JointMargins(dict[Number, Fraction]):
         mean: Mapping[Number, Fraction] | None = None,
         apart: Mapping[Number, Fraction] | None = None,
         together: "Callable[[Sequence[Ends]], Ends] | None" = None,
+        known: "Mapping[Derived, Callable[[NoisyCells], Interval]] | None" = None,
     ) -> None:
         super().__init__(margins)
         self.mean: Mapping[Number, Fraction] = {} if mean is None else mean
         self.apart: Mapping[Number, Fraction] = {} if apart is None else apart
         self.together = root_of_squares if together is None else together
+        self.known: Mapping[Derived, Callable[[NoisyCells], Interval]] = {} if known is None else known
 
 
 _ZERO, _ONE = constant(Fraction(0)), constant(Fraction(1))

@@ -394,8 +394,8 @@ def _quote(
     together = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=squared)
     fills = each * len(rows) / together if together else Fraction(0)
     parts = [
-        (steps[m] * fills * (of.sensitivity.l2_squared if squared else of.sensitivity.l1) if m in steps else 0)
-        + (each if m in others else 0)
+        (steps[m] * fills * (of.sensitivity.l2_squared if squared else of.sensitivity.l1) if m in steps else _NONE)
+        + (each if m in others else _NONE)
         for m, (of, *_) in zip(measures, bounds, strict=True)
     ]
     weights = tuple(

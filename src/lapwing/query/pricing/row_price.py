@@ -33,7 +33,7 @@ and COUNT(x) − Σ u, u = (x − l)/(h − l), would have for ¼ and ¾.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self, final
+from typing import Self, TypeGuard, final
 
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
@@ -107,7 +107,7 @@ class RowsOfQuestion:
         return sum((max(apart, 2 * most) if several else apart for several in self.sets), Fraction(0))
 
 
-def is_of_rows(measure: object) -> bool:
+def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
     """Tell whether a measure is a sum over rows of what each of them adds."""
     plain = isinstance(measure, Count) or (isinstance(measure, Sum) and not measure.averaged)
     return plain and isinstance(measure, Count | Sum) and measure.clamp is None
