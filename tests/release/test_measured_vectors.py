@@ -268,7 +268,8 @@ NULLABLE: list[tuple[Count | Sum, Any]] = [
     (Count(), lambda x, y: 1),
     (Count(argument=X), lambda x, y: int(x is not None)),
     (nulls(X), lambda x, y: int(x is None)),
-    (both_counts(X), lambda x, y: 1 if x is None else 2),
+    (both_counts(X)[0], lambda x, y: 4 if x is None else 8),
+    (both_counts(X)[1], lambda x, y: 4 if x is None else 0),
     (Sum(argument=X, origin=2), lambda x, y: 0 if x is None else x - 2),
     (Sum(argument=X, origin=-10), lambda x, y: 0 if x is None else x + 10),
     (Sum(argument=X, origin=-2), lambda x, y: 0 if x is None else x + 2),
@@ -288,10 +289,10 @@ def prices_of_rows(squared: bool) -> Iterator[tuple[Fraction, Fraction]]:
     rows = [(x, y) for x in (None, *range(-2, 7)) for y in (None, 0, 1, 3)]
     for place in range(400 if is_long() else 20):
         # A sum and the NULLs, of which the latter lose more; two sums of x; and any others.
-        chosen = NULLABLE[5:7] if place == 1 else draw.sample(NULLABLE, 1 + place % 4)
+        chosen = NULLABLE[6:8] if place == 1 else draw.sample(NULLABLE, 1 + place % 4)
         units = {measure: Fraction(draw.randint(1, 9), draw.randint(1, 9)) for measure, _ in chosen}
         if place == 0:
-            chosen, units = [NULLABLE[4], NULLABLE[2]], {NULLABLE[4][0]: Fraction(1, 16), nulls(X): Fraction(2)}
+            chosen, units = [NULLABLE[5], NULLABLE[2]], {NULLABLE[5][0]: Fraction(1, 16), nulls(X): Fraction(2)}
         none, each = (0,) * len(chosen), tuple(units.values())
         vectors = {tuple(add(*row) for _, add in chosen) for row in rows} | {none}
 

@@ -240,7 +240,8 @@ def _noises(form: _Weighted, mechanisms: Mapping[Measure, NoiseLaw]) -> _Noises:
         law, steps = mechanisms[measure], times * measure.step
         if isinstance(law, CombinedNoise):
             rounding += abs(steps) * law.rounding
-            drawn = [((law.laws, at), w, one) for at, (w, one) in enumerate(zip(law.weights, law.laws, strict=True))]
+            pairs = zip(law.weights, law.laws, strict=True)
+            drawn: list[tuple[object, Fraction, NoiseLaw]] = [((law.laws, at), *pair) for at, pair in enumerate(pairs)]
         elif isinstance(law, Noisy | DiscreteLaplace):
             drawn = [((measure, 0), Fraction(1), law)]
         else:

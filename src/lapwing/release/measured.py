@@ -43,7 +43,7 @@ def _named(measure: Measure, name: str) -> str:
     """Name a measured number by what it is of; a sum of 0 and 1, or of 1 and 2, is of counts."""
     if (asked := _asked_for_null(measure)) is not None:
         columns = " and ".join(sorted(written_in(asked)))
-        whole = isinstance(measure, Sum)
+        whole = measure == both_counts(asked)[0]
         return f"count of rows and count of {columns}, added up" if whole else f"count of rows where {columns} is NULL"
     if not isinstance(measure, Sum) or not measure.origin:
         return name
@@ -58,7 +58,7 @@ def _asked_for_null(measure: Measure) -> Expression | None:
     if not (isinstance(measure, Count | Sum) and isinstance(measure.argument, Operation)):
         return None
     asked = measure.argument.children[0].children[:1]
-    return asked[0] if asked and measure in (nulls(asked[0]), both_counts(asked[0])) else None
+    return asked[0] if asked and measure in (nulls(asked[0]), *both_counts(asked[0])) else None
 
 
 def _as_asked(priced: Quote, answer: Release) -> Release:

@@ -82,10 +82,14 @@ def nulls(argument: Expression) -> Count:
     return Count(argument=logic.case([logic.is_null(argument)], [number(Fraction(1))], logic.NULL_LITERAL))
 
 
-def both_counts(argument: Expression) -> Sum:
-    """Return COUNT(*) + COUNT(argument): a row adds 2 to it, and 1 where the argument is NULL."""
-    one, two = number(Fraction(1)), number(Fraction(2))
-    return Sum(argument=logic.case([logic.is_null(argument)], [one], two))
+def both_counts(argument: Expression) -> tuple[Sum, Sum]:
+    """Return COUNT(*) + COUNT(argument), to which a row adds 2, or 1 where that is NULL, and the count of such rows.
+
+    Both are in quarters, so that their noise is many steps wide where it is a few rows wide, and can be sharpened.
+    """
+    none, one, two = (rescale(number(Fraction(value)), Fraction(1, 4)) for value in range(3))
+    where = [logic.is_null(argument)]
+    return Sum(argument=logic.case(where, [one], two)), Sum(argument=logic.case(where, [one], none))
 
 
 def count_and_share(summed: Sum, *, with_null: bool) -> tuple[Measure, ...]:

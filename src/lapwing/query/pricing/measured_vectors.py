@@ -53,7 +53,6 @@ from lapwing.query.measures.centred import (
     around,
     both_counts,
     count_and_share,
-    nulls,
     of_all,
     parts_of_row,
     support,
@@ -250,7 +249,7 @@ class _Forms:
             argument = next((m.argument for m in own if isinstance(m, Sum)), None)
             if argument is None or every != [Count()]:
                 continue
-            both, missing, half = both_counts(argument), nulls(argument), Fraction(1, 2)
+            (both, missing), half = both_counts(argument), Fraction(1, 8)  # of their quarters
             counted = self.counts.get(where, Count(argument=argument))
             counts: dict[Measure, Row] = {
                 Count(): {both: half, missing: half},
