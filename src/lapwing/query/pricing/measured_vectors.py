@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from math import isqrt, lcm, log
+from math import hypot, isqrt, lcm, log
 from typing import Final, cast, final
 
 import numpy as np
@@ -48,6 +48,9 @@ from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.privacy.measures import PureDP
+from lapwing.query.derivation.derive import FunctionCall
+from lapwing.query.derivation.derived import measures_of
+from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.centred import (
     Row,
     around,
@@ -79,6 +82,7 @@ _WORSE: Final = 1.005
 _GAIN: Final = 0.02
 """The least that is gained, as a sum of logarithms of deviations."""
 _NONE: Final = Fraction(0)
+_NEVER: Final = frozenset[str]()
 _COUNTED_TWICE: Final = Fraction(17, 16)
 """How many times as much two counts get as one: then COUNT(*), SUM and AVG of a column with NULL gain about alike."""
 _FINE: Final = 1 << 40
@@ -171,13 +175,13 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
     eligible = [m for m in question.measures if isinstance(m, Count | Sum) and is_of_rows(m)]
     if len(eligible) < 2:
         return priced
-    best, least = priced, -_GAIN
+    best, least, means = priced, -_GAIN, _means_by_hand(plan)
     rows_of = RowsOfQuestion.of(question, budget.neighbouring)
     for rows, shares in _Forms(eligible, question, rows_of, pure=isinstance(priced.loss, PureDP)):
         if shares.keys() == set(eligible):  # as it is without a vector
             continue
         found = _quote(priced, plan, budget, rows, shares, narrowest)
-        gain = None if found is None else _gain(priced, found)
+        gain = None if found is None else _gain(priced, found, means)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
     return best
@@ -419,14 +423,61 @@ def _most(measure: Measure) -> int:
     return max(map(abs, measure.row_range)) if isinstance(measure, Count | Sum) else 1
 
 
-def _gain(priced: Quote, found: Quote) -> float | None:
-    """Return the sum of the logarithms of what is gained, below 0; None where a number errs by more."""
+def _means_by_hand(plan: Plan) -> Mapping[Sum, Count]:
+    """Return the sums that a plan shows over the count of their rows alone, each with that count.
+
+    What such a mean errs by is what the sum around the middle of its bounds does.
+    """
+    found: dict[Sum, Count] = {}
+    alone = set[Measure]()
+    waiting: list[Derived] = [output.value for output in plan.outputs]
+    waiting += [value for value in (plan.having, plan.qualify) if value is not None]
+    while waiting:
+        value = waiting.pop()
+        measures = measures_of(value) if isinstance(value, FunctionCall) and value.function == "divide" else ()
+        match measures:
+            case (Sum() as total, Count() as count) if support(total.argument, _NEVER) == support(
+                count.argument, _NEVER
+            ):
+                found[total] = count
+            case _:
+                waiting += value.children
+                alone.update(part for part in value.parts if isinstance(part, Count | Sum))
+    return {total: count for total, count in found.items() if total not in alone}
+
+
+def _gain(priced: Quote, found: Quote, means: Mapping[Sum, Count]) -> float | None:
+    """Return the sum of the logarithms of what is gained, below 0; None where a number errs by more.
+
+    Args:
+        means: Sums of which it is the mean that is shown.
+    """
+    own = {term.measure: term.mechanism.standard_deviation for term in priced.terms}
+    now = {term.measure: term.mechanism for term in found.terms}
     gain = 0.0
-    for own, now in zip(priced.terms, found.terms, strict=True):
-        before, after = own.mechanism.standard_deviation, now.mechanism.standard_deviation
-        if after > _WORSE * before:
+    for measure, before in own.items():
+        law, after = now[measure], now[measure].standard_deviation
+        bare = next(term.mechanism for term in priced.terms if term.measure == measure)
+        if after > _WORSE * before or law.half_width(CONFIDENCE) > _WORSE * bare.half_width(CONFIDENCE):
             return None
-        if now.mechanism.half_width(CONFIDENCE) > _WORSE * own.mechanism.half_width(CONFIDENCE):
-            return None
-        gain += log(after / before) if after else 0.0
-    return gain
+        if measure not in means:
+            gain += log(after / before) if after else 0.0
+    return gain + sum(log(_of_mean(found, total, count) / _apart(own, total, count)) for total, count in means.items())
+
+
+def _middle(total: Sum) -> Fraction:
+    """Return how far the middle of what is summed is from its origin, in steps."""
+    return Fraction((total.type.low or 0) + (total.type.high or 0), 2) - total.origin
+
+
+def _of_mean(found: Quote, total: Sum, count: Count) -> float:
+    """Return what a sum less so many times its count errs by, where both follow from a vector."""
+    vector, middle = cast(Vector, found.vector), _middle(total)
+    weights = dict(zip(found.question.measures, vector.weights, strict=True))
+    pairs = zip(weights[total], weights[count], vector.bought.terms, strict=True)
+    return hypot(*(float(one - middle * other) * term.mechanism.standard_deviation for one, other, term in pairs))
+
+
+def _apart(own: Mapping[Measure, float], total: Sum, count: Count) -> float:
+    """Return the same where each has a noise of its own."""
+    return hypot(own[total], float(_middle(total)) * own[count])
