@@ -53,14 +53,15 @@ def open_access(
     """
     engine, public = open_engine(catalog)
     try:
+        found = None
         if not is_begun(catalog.ledger, catalog.folder):
-            digests(catalog, engine)  # missing or unreadable data leave no ledger behind
+            found = digests(catalog, engine)  # missing or unreadable data leave no ledger behind
             require()
         owners = owners_of(catalog)
         ledger = open_ledger(catalog.ledger, catalog.folder, registered, parts=parts, owners=owners)
         try:
             if ledger.state().version == 0:
-                ledger.accept(digests(catalog, engine), principal(), owners)
+                ledger.accept(found or digests(catalog, engine), principal(), owners)
         except BaseException:
             ledger.close()
             raise
