@@ -28,7 +28,7 @@ from lapwing.server.console.inside import Api, Application, Refusal
 from lapwing.server.console.pages import PAGES
 from lapwing.server.console.policy import POLICY
 from lapwing.server.console.sign_in import CODE, PROVIDER, SignIn
-from lapwing.server.console.templates import STATIC, Templates
+from lapwing.server.console.templates import STATIC, all_templates
 from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.log import log
 from lapwing.server.problems import Problem, internal, place_of, problem, problem_of
@@ -68,7 +68,7 @@ class Console:
     def __init__(self, service: Service, inner: Application, address: str, *, secure: bool) -> None:
         self._service, self._inner, self._address, self._secure = service, inner, address, secure
         self._sessions = BrowserSessions(service.store, service.people)
-        self._templates = Templates()
+        self._templates = all_templates()
         self._cookie = "__Host-lapwing" if secure else "lapwing"
         openid = service.settings.openid
         label = None if openid is None else openid.label

@@ -7,7 +7,7 @@ right to left: templates show it by `clip`, inside of `<bdi>`, so that it change
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, final
@@ -65,6 +65,12 @@ class Templates:
     def digests(self) -> Mapping[str, str]:
         """The names of all files that browsers may fetch, with what tells their versions apart."""
         return {file.name: sha256(file.read_bytes()).hexdigest()[:16] for file in sorted(STATIC.iterdir())}
+
+
+@cache
+def all_templates() -> Templates:
+    """Return the templates, which each process reads once: none holds anything of a service."""
+    return Templates()
 
 
 def clip(value: object, longest: int = LONGEST) -> str:
