@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final, NoReturn, cast
 
@@ -94,8 +95,9 @@ class _CommandsOnCall(TyperGroup):
                 formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in commands.items()])
 
 
+@cache
 def load(name: str) -> Any:
-    """Import a command: of a module with an `app` of several, or with one `command`."""
+    """Import a command, once: of a module with an `app` of several, or with one `command`."""
     gc.disable()  # what is imported stays: looking through it for garbage took a fifth of the start
     module = import_module(f"lapwing.cli.{COMMANDS[name][0]}")
     gc.freeze()
