@@ -9,10 +9,11 @@ from argon2 import PasswordHasher
 
 from lapwing.server import credentials, policies
 from tests.support.cli.command import folder, run, visits
+from tests.support.engines.reused import reused_databases
 from tests.support.server.queueing import ONE
 from tests.support.server.world import World, service_in, serving
 
-__all__ = ["folder", "run", "visits"]
+__all__ = ["folder", "reused_databases", "run", "visits"]
 
 
 @pytest.fixture(autouse=True)

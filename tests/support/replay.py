@@ -40,6 +40,7 @@ from lapwing.query.pricing.quote import NoisyMeasure
 from lapwing.release import release as release_module
 from lapwing.release import workloads
 from lapwing.session import Session
+from tests.support.engines.reused import reusing
 
 Row = dict[str, Any]
 
@@ -191,8 +192,7 @@ def run(catalog: Catalog, rows: Rows, question: Questions, ask: dict[str, Any], 
         index.unlink()
     for name, schema in data.schemas.items():
         write(data.rows[name], catalog.folder / f"{name}.parquet", schema)
-    session = open_session(catalog, entropy=SystemEntropy())
-    with session, watching(seen, replayed):
+    with reusing(), open_session(catalog, entropy=SystemEntropy()) as session, watching(seen, replayed):
         if isinstance(question, Question):
             seen.shown |= _ask(session, question, ask)
         else:

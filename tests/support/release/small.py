@@ -1,7 +1,9 @@
 """Small protected tables with a catalog of every kind of column, for tests of whole questions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,7 +110,13 @@ def catalog(
     if part is not None:
         table += f'\npart = "{part}"'
     text = CATALOG.format(budget=budget, unit=unit, table=table, plan=plan, age=age)
-    return loads(text, file="small", folder=folder)
+    return replace(_read(text), folder=folder)
+
+
+@cache
+def _read(text: str) -> Catalog:
+    """Read a catalog, once in a process."""
+    return loads(text, file="small", folder=Path())
 
 
 def opened(folder: Path, rows: Sequence[Row], *, entropy: Entropy | None = None, **facts: Any) -> Session:

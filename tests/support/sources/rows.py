@@ -18,6 +18,7 @@ from lapwing.catalog.toml import loads
 from lapwing.engines import open_engine
 from lapwing.query.bind.bind import bind
 from lapwing.sources import Snapshot, fetch
+from tests.support.engines.reused import reusing
 
 SCHEMA: Final = pa.schema(
     {
@@ -139,7 +140,8 @@ def catalog(
 
 def exact(catalog: Catalog, text: str) -> dict[Any, Any]:
     """Return the exact integers of a question, of what was fetched last or is in the file."""
-    engine, public = open_engine(catalog)
+    with reusing():
+        engine, public = open_engine(catalog)
     try:
         question = bind(text, catalog, public).question
         digests = {table.name: engine.digest(table) for table in question.lineage}
