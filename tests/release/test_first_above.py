@@ -115,7 +115,7 @@ def test_it_is_written_and_read() -> None:
 # ---- what was bought before ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", ["gdp", "zcdp"])
+@pytest.mark.parametrize("budget", one_in(2, ["gdp", "zcdp"]))
 def test_what_was_bought_at_its_price_of_then_stays_free(
     tmp_path: Path, budget: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,7 +214,7 @@ def lost(differences: list[list[int]], laws: Sequence[Any]) -> Fraction:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rest", "kind"), one_in(4, [(*form, kind) for kind in ("pure", "gdp") for form in FORMS], many=True)
+    ("columns", "rest", "kind"), one_in(6, [(*form, kind) for kind in ("pure", "gdp") for form in FORMS], many=True)
 )
 def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns: str, rest: str, kind: str) -> None:
     found = asked(tmp_path, columns, BUDGETS[kind], rest=rest, most=2, epsilon=1)

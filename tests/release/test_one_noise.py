@@ -122,6 +122,7 @@ def test_too_little_noise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert any(found > 100 * CLOSE for found in excess(tmp_path, PEOPLE, "pure"))
 
 
+@pytest.mark.long
 def test_units_of_more_keys_than_counted_are_found(tmp_path: Path) -> None:
     delta = Fraction(1, 50)  # of one key of two it would take 0.016
     assert max(excess(tmp_path, PEOPLE, "pure", delta, 2)) <= CLOSE  # of units with two keys

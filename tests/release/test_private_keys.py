@@ -120,6 +120,7 @@ def check_law(tmp_path: Path, held: tuple[str, ...], text: str) -> None:
 ALONE = ["SELECT town FROM visits GROUP BY town", "SELECT DISTINCT town FROM visits"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", one_in(2, ALONE))
 @pytest.mark.parametrize("held", one_in(2, TABLES[1:3]), ids="-".join)
 def test_keys_alone_have_the_same_law(tmp_path: Path, held: tuple[str, ...], text: str) -> None:
@@ -301,6 +302,7 @@ def test_keys_of_fewer_units_never_appear_and_neighbours_are_as_close(tmp_path: 
     assert list(within) == []
 
 
+@pytest.mark.long
 def test_a_minimum_that_only_drops_keys_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the threshold of one holder, a key's second holder shows."""
     weighed = noisy(asked(tmp_path, OF_TWO), Fraction(1, 4))
@@ -332,6 +334,7 @@ def test_a_row_of_several_keys_is_refused(tmp_path: Path) -> None:
     assert asked(tmp_path, JOINED).question.keys_per_unit == 4
 
 
+@pytest.mark.long
 def test_a_row_of_several_keys_would_be_weighed_as_several_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

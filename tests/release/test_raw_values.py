@@ -25,7 +25,7 @@ from tests.support.reviewed_rows import Reviewed
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
-        (1, 80),
+        (1, 50),
         pytest.param(5, 260, marks=pytest.mark.long),
         *(pytest.param(1000 * SEED + 10 + i, 1000, marks=pytest.mark.long) for i in range(20)),
     ],
@@ -57,8 +57,8 @@ def fixed() -> Iterator[Asked]:
         yield Asked(ours=text, theirs=text, keys=1)
 
 
-def different(folder: Path) -> list[str]:
-    place, asked = world(folder / "raw", 7), list(fixed())
+def different(folder: Path, asked: Sequence[Asked] = tuple(fixed())) -> list[str]:
+    place = world(folder / "raw", 7)
     return [text for text, *_ in compare(place, asked, len(asked)).different]
 
 
@@ -100,7 +100,7 @@ def test_twin_a_value_beyond_the_listed_keys_that_is_counted_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binding, "key_of", lambda value, _values: value)
-    assert any("GROUP BY" in text for text in different(tmp_path))
+    assert different(tmp_path, [asked for asked in fixed() if asked.keys])
 
 
 def test_the_grammar_asks_of_everything(tmp_path: Path) -> None:

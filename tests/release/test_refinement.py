@@ -304,6 +304,7 @@ def test_sharpened_answers_err_by_what_they_say(tmp_path: Path, count: int, leas
     assert least < squares < most, "χ² of so many degrees: outside with probability below 1e-6"
 
 
+@pytest.mark.long
 def test_a_mean_of_the_stored_answer_alone_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     merge = refinement.Refinement.merge
     monkeypatch.setattr(

@@ -142,6 +142,7 @@ def test_a_sharper_answer_pays_the_difference(tmp_path: Path) -> None:
         assert "as one workload" not in str(sharper.notes)
 
 
+@pytest.mark.long
 def test_averages_are_narrower_than_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mean = [question(keys, "AVG(size) AS m") for many in range(3) for keys in combinations(KEYS, many)]
     many = [{**each, "person": number} for number, each in enumerate(ROWS * 20)]

@@ -29,10 +29,10 @@ from lapwing.privacy.filters import Refused
 from lapwing.release import refusals as release_refusals
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.policies import Grant
-from tests.support.effort import one_in
+from tests.support.effort import is_long, one_in
 from tests.support.server.world import World, on_both
 
-THREADS = 32
+THREADS = 32 if is_long() else 16
 FIT = 10
 EPSILON = Fraction(1, 10)
 NUMBERS = count()
@@ -63,7 +63,7 @@ def spent_of(world: World, *names: str) -> Fraction:
 
 
 def outcomes(world: World, *who: str) -> list[int]:
-    """Return the statuses of 32 questions that are sent at the same time."""
+    """Return the statuses of so many questions that are sent at the same time."""
     questions = [(who[i % len(who)], question()) for i in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as threads:
         return [reply.status for reply in threads.map(lambda asked: world.query(*asked), questions)]

@@ -17,6 +17,7 @@ from lapwing.ledger import exporting
 from lapwing.server import dataset_routes
 from tests.server.test_registering import CATALOG, TOML
 from tests.support.cli.command import write_visits
+from tests.support.effort import one_in
 from tests.support.server.world import QUICK, World, service_in, serving
 
 QUESTION = "SELECT COUNT(*) AS n FROM visits"
@@ -37,7 +38,7 @@ def registry(tmp_path: Path, data: Path) -> Iterator[World]:
         yield running
 
 
-@pytest.mark.parametrize("form", ["path", "text", "mapping"])
+@pytest.mark.parametrize("form", one_in(2, ["path", "text", "mapping"]))
 def test_a_data_set_is_registered_and_asked(registry: World, tmp_path: Path, form: str) -> None:
     (tmp_path / "fresh.toml").write_text(TOML)
     catalog: Any = {"path": tmp_path / "fresh.toml", "text": TOML, "mapping": CATALOG}[form]

@@ -19,7 +19,7 @@ import pytest
 import lapwing as lw
 from lapwing.server import listener
 from tests.support.cli.command import Run, write_visits
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.server.world import World
 
 PASSWORD = "correct horse battery"
@@ -53,10 +53,11 @@ def token(port: int) -> str:
         return str(json.loads(connection.getresponse().read())["token"])
 
 
-def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("measures", only([1], [True, False]), ids=["measures first how fast it is", "at once"])
+def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, measures: bool) -> None:
     write_visits(tmp_path)
     monkeypatch.chdir(tmp_path)
-    with served(tmp_path, "visits.parquet", *PROTECT) as (process, port):
+    with served(tmp_path, "visits.parquet", *PROTECT, *([] if measures else ["--no-padding"])) as (process, port):
         address = f"http://127.0.0.1:{port}"
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
             connection.request("GET", "/")

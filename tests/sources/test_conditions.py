@@ -25,7 +25,7 @@ from lapwing.sources import delivery, fetch, parquet, postgresql, restricting, s
 from lapwing.sources.conforming import conformed
 from lapwing.sources.restricting import fulfilled
 from tests.sources.test_doors import DOORS, ROWS
-from tests.support.effort import is_long, one_in, some
+from tests.support.effort import one_in, only, some
 from tests.support.sources import rows
 from tests.support.sources.flight_sql import Server
 from tests.support.sources.rows import QUESTIONS, exact, fetched
@@ -98,7 +98,7 @@ def meant(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, int]
     return found
 
 
-@pytest.mark.parametrize("door", one_in(6, [door for door in DOORS if "store" not in door]))
+@pytest.mark.parametrize("door", only([0], [door for door in DOORS if "store" not in door]))
 def test_the_same_rows_are_left_by_every_door(
     door: str,
     tmp_path: Path,
@@ -261,19 +261,15 @@ def test_other_rows_do_not_decide_about_a_row(harm: str, tmp_path: Path, monkeyp
             return text.replace("'text'", "'text', 'real'"), values
 
         monkeypatch.setattr(sqlite, "_clause", more)
-    seen = []
-    for kind, conditions in SAID.items():
-        for said in conditions:
-            with sqlite.state(_values(tmp_path / "v.db", AWKWARD), tmp_path) as state:
-                together = _kept(state, said, kind)
-            alone: list[int] = []
-            for place, value in enumerate(AWKWARD):
-                with sqlite.state(_values(tmp_path / "v.db", [value]), tmp_path) as state:
-                    alone += [place] * len(_kept(state, said, kind))
-            seen.append((said, together == alone))
-            if harm and together != alone and not is_long():
-                return
-    assert ([said for said, same in seen if not same] == []) == (not harm), seen
+    asked = [(said, kind) for kind, conditions in SAID.items() for said in conditions]
+    with sqlite.state(_values(tmp_path / "v.db", AWKWARD), tmp_path) as state:
+        together = {said: _kept(state, said, kind) for said, kind in asked}
+    alone: dict[str, list[int]] = {said: [] for said, _ in asked}
+    for place, value in enumerate(AWKWARD):
+        with sqlite.state(_values(tmp_path / "v.db", [value]), tmp_path) as state:
+            for said, kind in asked:
+                alone[said] += [place] * len(_kept(state, said, kind))
+    assert ([said for said, _ in asked if together[said] != alone[said]] == []) == (not harm)
 
 
 def _values(file: Path, values: Sequence[object]) -> SourceAddress:

@@ -447,7 +447,7 @@ def test_a_password_is_in_no_file_no_message_and_no_process_list(
     listed = ""
     while process.poll() is None:
         listed += "".join(_lines())
-        time.sleep(0.02)
+        time.sleep(0.1)
     said = process.communicate()[0]
     assert process.returncode == 0, said
     passes.unlink()

@@ -106,10 +106,10 @@ def test_t28_twin_a_question_that_is_not_charged() -> None:
 # ---- T29 -------------------------------------------------------------------------------------------------------------
 
 
-def of_its_own(sessions: list[lw.Session], questions: int = 24) -> None:
+def of_its_own(sessions: list[lw.Session], questions: int = 8) -> None:
     """Noise is no function of the question: of two ledgers on the same data the answers are others.
 
-    At scale 20 two draws are equal with a probability below 1/40, so all 24 of them with less than 10⁻³⁸.
+    At scale 20 two draws are equal with a probability below 1/40, so all 8 of them with less than 10⁻¹².
     """
     texts = [f"{COUNT} WHERE cost > {-number - 1}" for number in range(questions)]
     first, second = (

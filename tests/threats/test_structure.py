@@ -177,7 +177,7 @@ def test_t22_facts_about_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     described = catalog_in(tmp_path)
     victim = [row(1, cost=99.0, age=110, plan="b"), row(1, age=0)]
     others = [row(n, age=n) for n in range(2, 30)]
-    for text in some(2, FACTS):
+    for text in some(3, FACTS):
         assert compare(described, [*victim, *others], others[::-1], text, PRICE) == []
 
     for folder, people in (("one", 50), ("other", 49)):  # nor are bounds, values or sizes read off the data
@@ -220,7 +220,7 @@ def test_t23_selection_before_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """HAVING, ORDER BY and LIMIT see released numbers alone; nothing else picks among the rows of several people."""
     described = catalog_in(tmp_path)
     rows = [*(row(n) for n in (2, 3, 4, 5)), *(row(n, plan="b") for n in (6, 7, 8, 1, 1))]
-    for text in some(2, AFTERWARDS):
+    for text in some(3, AFTERWARDS):
         assert compare(described, rows, rows[:-2], text, PRICE) == []
         asked, plain = (run(described, rows, one, PRICE).shown["sql"] for one in (text, BY_PLAN))
         assert set(asked) == set(plain), "the engine is asked the same"
