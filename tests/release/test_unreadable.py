@@ -1,12 +1,15 @@
 """Values that are not of their declared type: no version with them is accepted, unless the curator says so."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lapwing as lw
+from lapwing.catalog.model import Table
 from lapwing.catalog.toml import dumps, load, loads
+from lapwing.engines import DuckDB
 from lapwing.errors import CatalogError, DataFault, InvalidParameter
 from tests.support.effort import one_in
 
@@ -98,3 +101,16 @@ def test_what_cannot_be_meant(said: str, tmp_path: Path) -> None:
     assert 'unreadable = "null"' in text
     with pytest.raises(CatalogError, match=r"tables\.visits\.unreadable"):
         loads(text.replace('unreadable = "null"', f"unreadable = {said}"), file="x.toml", folder=tmp_path)
+
+
+def test_a_ledger_begins_with_one_look_at_the_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, look = [], DuckDB.unfit_columns
+
+    def counted(self: DuckDB, table: Table) -> Sequence[str]:
+        looks.append(table.name)
+        return look(self, table)
+
+    monkeypatch.setattr(DuckDB, "unfit_columns", counted)
+    with lw.protect(write(tmp_path), **PROTECTED) as session:
+        assert session.budget().version == 1
+    assert looks == ["visits"]
