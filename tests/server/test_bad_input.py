@@ -208,7 +208,7 @@ def faulty_by_nul(world: World, paths: Sequence[tuple[str, str]] = NUL_PATHS) ->
     """Return the requests with a NUL that are not answered by 400 or 404, and what the log says besides requests."""
     with logged() as lines:
         rest: Any = [(method, path, "carol", {} if method != "GET" else None) for method, path in paths]
-        told = [(one[:2], world.ask(*one)) for one in (*some(2, NUL_BODIES), *some(4, rest))]
+        told = [(one[:2], world.ask(*one)) for one in (*some(3, NUL_BODIES), *some(6, rest))]
     found = [f"{request}: {reply.status}" for request, reply in told if reply.status not in (400, 404)]
     found += [f"{request}: no problem" for request, reply in told if "code" not in reply.document]
     return found + [line for line in lines if json.loads(line)["event"] != "request"]

@@ -144,7 +144,7 @@ def filled(place: str, monkeypatch: pytest.MonkeyPatch) -> tuple[store.Store, st
     return open_store(place), f"{7:032x}"
 
 
-@pytest.mark.parametrize("people", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("people", BOTH_STORES, indirect=True)
 def test_what_was_bought_together_is_found_by_an_index_also_in_an_older_store(
     people: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,7 +204,7 @@ def test_a_registered_catalog_that_was_changed_to_lead_outside_is_not_served(dat
 @pytest.mark.parametrize(
     ("catalog", "detail"),
     one_in(
-        3,
+        5,
         [
             (with_("budget", epsilon=0), "budget.epsilon: 0 is not allowed"),
             (with_("budget", epsilom=1), "did you mean epsilon?"),

@@ -148,8 +148,8 @@ class Links(HTMLParser):
 
 @pytest.mark.parametrize(
     ("said", "shown"),
-    one_in(
-        5,
+    only(
+        [3],
         [
             ({}, "http://127.0.0.1:8000"),
             ({"host": "::1", "port": 80}, "http://[::1]:80"),

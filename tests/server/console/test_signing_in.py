@@ -101,7 +101,7 @@ def test_nobody_is_signed_in_as_somebody_else_from_another_site(place: World) ->
 
 @pytest.mark.parametrize(
     "elsewhere",
-    one_in(4, [
+    one_in(7, [
         "https://evil.example", "//evil.example", "/\\evil.example", "/console//evil.example", "/console\\evil.example",
         "javascript:alert(1)", "/consoles", "/v1/me", "/console@evil.example", "/console\r\nLocation: //evil.example",
         "/console/..//evil.example", " /console", "/console\t/x", "",
