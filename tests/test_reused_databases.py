@@ -1,5 +1,7 @@
 """What tests use in place of a new database (`tests.support.engines.reused`): it holds nothing of the one before."""
 
+import gc
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,23 @@ def test_nothing_is_left_for_the_next(tmp_path: Path) -> None:
         second.close()
         with pytest.raises(duckdb.ConnectionException):
             second.query("SELECT 7")
+
+
+def test_a_child_ends_none_that_its_parent_lost() -> None:
+    """To end one takes its threads, which a forked child has not: it would crash wherever it looks for garbage."""
+    with reusing():
+        lost: list[Any] = [database()]
+        lost.append(lost)
+        gc.disable()
+        try:
+            del lost
+            child = os.fork()
+            if child == 0:
+                gc.collect()
+                os._exit(0)
+        finally:
+            gc.enable()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_two_at_once_are_two() -> None:

@@ -7,6 +7,7 @@ database may open use these (`reused_databases`), and those of engines, sources 
 One session uses a database at a time. When that closes it, what was attached and every table that was made go.
 """
 
+import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ LEFT: Final = """
 _free: Final[defaultdict[tuple[int, int, int], list[duckdb.DuckDBPyConnection]]] = defaultdict(list)
 """By process, memory and threads: a child that was forked uses none of its parent's, whose threads it has not."""
 _folders: Final[list[TemporaryDirectory[str]]] = []
+os.register_at_fork(after_in_child=gc.freeze)  # nor may it find and end those that its parent has lost
 
 
 class Reused:
