@@ -14,6 +14,7 @@ from scipy.stats import binomtest
 
 import lapwing as lw
 from lapwing.release.request import Timing
+from tests.support.effort import one_in
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "timing.py"
 
@@ -65,6 +66,7 @@ def test_of_noise_it_guesses_half(generator: np.random.Generator) -> None:
     assert 0.42 < right(seen, within, generator) < 0.58
 
 
+@pytest.mark.long
 def test_of_trials_that_it_has_seen_it_guesses_more_even_of_noise(generator: np.random.Generator) -> None:
     """So that what is said of the half that is held out says something."""
     seen, within = generator.random((TRIALS, COLUMNS)), generator.random(TRIALS) < 0.5
@@ -89,7 +91,7 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield session.acting_for("analyst", timing=Timing(trusted=False))
 
 
-@pytest.mark.parametrize("family", [*timing.BOUNDED, timing.CONTROL], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", one_in(4, [*timing.BOUNDED, timing.CONTROL]), ids=lambda family: family.name)
 def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, family: Any) -> None:
     """And the first forms of what was found are refused before the charge."""
     asked = timing.body(family.text, 1, family.body)

@@ -128,7 +128,7 @@ BOUNDS = {
 }
 
 
-@pytest.mark.parametrize("kind", one_in(3, VALUES))
+@pytest.mark.parametrize("kind", one_in(6, VALUES))
 @pytest.mark.parametrize("source", ["visits.csv", "visits.parquet"])
 def test_what_counts_as_null_is_what_is_missing_unreadable_or_too_long(kind: str, source: str, tmp_path: Path) -> None:
     values = VALUES[kind]

@@ -204,7 +204,7 @@ CASES: list[tuple[str, pa.DataType, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), one_in(3, CASES, many=True))
+@pytest.mark.parametrize(("declared", "kind", "raw", "wanted"), one_in(6, CASES, many=True))
 def test_what_a_value_becomes(
     declared: str, kind: pa.DataType, raw: list[Any], wanted: list[Any], tmp_path: Path
 ) -> None:

@@ -75,7 +75,7 @@ def is_coded(people: Catalog, text: str) -> bool:
     return coded_rows._reads_codes(bind(text, people).question, people.tables[0])
 
 
-@pytest.mark.parametrize("text", one_in(3, CODED))
+@pytest.mark.parametrize("text", one_in(6, CODED))
 def test_questions_cannot_tell_coded_rows_from_those_that_exist(
     text: str, people: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +103,7 @@ def _turned(kept: Callable[..., object]) -> Callable[..., object]:
     return lambda *facts: ("hash(cost) % 2", kept(*facts)[1][::-1])  # type: ignore[index]
 
 
-@pytest.mark.parametrize("planted", [_of_codes, _turned])
+@pytest.mark.parametrize("planted", one_in(2, [_of_codes, _turned]))
 def test_another_order_is_found(
     planted: Callable[[Callable[..., object]], Callable[..., object]], people: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +131,7 @@ def test_a_row_that_nobody_declared_takes_its_place(people: Catalog, monkeypatch
     assert kept != coded
 
 
+@pytest.mark.long
 def test_coded_rows_come_in_passes(people: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people.tables[0]
     rows = coded_rows.CodedRows(

@@ -8,7 +8,7 @@ import pytest
 from lapwing.engines import DuckDB
 from lapwing.engines.duckdb import source_reading
 from lapwing.errors import DataFault
-from tests.support.effort import one_in
+from tests.support.effort import one_in, some
 from tests.support.engines.tables import ask, catalog, parquet
 
 COLUMNS = {
@@ -119,7 +119,7 @@ def swallowed(folder: Path, *, everywhere: bool = False) -> Iterator[str]:
     They are put before, among and after the others: in turn, or each in all places.
     """
     places = (0, 2, 5)
-    for number, line in enumerate(LINES):
+    for number, line in some(2, enumerate(LINES)):
         for place in places if everywhere else [places[number % 3]]:
             lines = ["2,ok"] * 5
             lines.insert(place, line)
@@ -146,6 +146,7 @@ def test_a_reader_that_minds_no_quotes_is_found(tmp_path: Path, monkeypatch: pyt
     assert any(swallowed(tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [900, pytest.param(3000, marks=pytest.mark.long)])
 def test_a_large_csv_file_with_line_ends_in_quotes(tmp_path: Path, rows: int) -> None:
     """Readers that split a file in the middle take the inside of a quoted field for rows."""

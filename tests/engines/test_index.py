@@ -109,7 +109,7 @@ def plainly(exact: Exact) -> list[object]:
     return [exact.cells, by_value(exact.holders), leaves]
 
 
-@pytest.mark.parametrize("text", one_in(48, GOLDEN))
+@pytest.mark.parametrize("text", one_in(96, GOLDEN))
 def test_every_golden_question_finds_the_same(
     text: str, pair: tuple[DuckDB, DuckDB], golden_catalog: Catalog, facts: PublicData
 ) -> None:
@@ -135,6 +135,7 @@ def test_rows_beyond_the_bound_are_not_in_it(
     assert ask(engine, found, "SELECT COUNT(*) FROM t") == {(): (1200,)}
 
 
+@pytest.mark.long
 def test_an_index_of_other_rows_is_found(
     found: Catalog, engine: DuckDB, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +226,7 @@ def everything(engine: DuckDB, found: Catalog, text: str) -> list[object]:
     return plainly(engine.run(question, digests(engine, question)))
 
 
-@pytest.mark.parametrize(("text", "passed_on"), one_in(3, SELECTED.items(), many=True))
+@pytest.mark.parametrize(("text", "passed_on"), one_in(6, SELECTED.items(), many=True))
 def test_words_are_texts_to_every_question(text: str, passed_on: set[str], worded: tuple[DuckDB, Catalog]) -> None:
     engine, found = worded
     assert bind(text, found).question.passed_on == passed_on
@@ -302,7 +303,7 @@ def fewer_columns(_folder: Path, found: Catalog) -> Catalog:
     return replace(found, tables=(replace(found.tables[0], columns=found.tables[0].columns[1:]),))
 
 
-@pytest.mark.parametrize("change", one_in(2, [other_data, other_bound, other_limits, fewer_columns]))
+@pytest.mark.parametrize("change", one_in(4, [other_data, other_bound, other_limits, fewer_columns]))
 def test_an_index_of_something_else_is_not_used(
     change: Callable[[Path, Catalog], Catalog], found: Catalog, stored: Path
 ) -> None:
@@ -318,6 +319,7 @@ def test_an_index_of_something_else_is_not_used(
     engine.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["FORMAT", "_engine"])
 def test_an_index_of_another_version_is_not_used(
     what: str, found: Catalog, stored: Path, monkeypatch: pytest.MonkeyPatch
@@ -353,6 +355,7 @@ def test_tables_over_one_file_have_indexes_of_their_own() -> None:
 # ---- damage and strangers --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flips", [12, pytest.param(60, marks=pytest.mark.long)])
 def test_no_flipped_bit_changes_an_answer(found: Catalog, engine: DuckDB, stored: Path, flips: int) -> None:
     expected = ask(engine, found, QUESTIONS[1])
@@ -405,7 +408,7 @@ def of_no_kind(path: Path) -> None:
     path.write_text("person,cost\n1,2\n")
 
 
-@pytest.mark.parametrize("change", one_in(3, [of_strangers, linked, with_a_log, a_folder, of_no_kind]))
+@pytest.mark.parametrize("change", one_in(6, [of_strangers, linked, with_a_log, a_folder, of_no_kind]))
 def test_a_file_that_is_no_index_of_ours_is_not_used(
     change: Callable[[Path], None], found: Catalog, stored: Path, engine: DuckDB
 ) -> None:
@@ -493,6 +496,7 @@ def test_an_index_that_is_not_finished_leaves_nothing(
     assert engine.build_index(found.tables[0])
 
 
+@pytest.mark.long
 def test_builders_and_readers_may_race(found: Catalog) -> None:
     expected, engines = cold(found, QUESTIONS[1]), [DuckDB(found, threads=1) for _ in range(3)]
     seen: list[Any] = []

@@ -212,6 +212,7 @@ def test_a_pass_that_is_left_out_is_found(found: Catalog, engine: DuckDB, monkey
     assert answers(engine, found) != expected, "of an index, all units in every pass"
 
 
+@pytest.mark.long
 def test_a_damaged_index_of_a_parent_is_not_used(found: Catalog, engine: DuckDB) -> None:
     expected = answers(engine, found)
     engine.build_index(named(found, "orders"))

@@ -46,6 +46,7 @@ def test_rows_exist_by_the_definition(data: Data) -> None:
             assert found(connection, table) == defined(connection, table, data)
 
 
+@pytest.mark.long
 @MANY
 @given(rows(unique=False))
 @example(A_LEAF)
@@ -56,6 +57,7 @@ def test_a_row_with_several_parents_exists_once_for_each(data: Data) -> None:
             assert found(connection, table) == defined(connection, table, data)
 
 
+@pytest.mark.long
 @MANY
 @given(rows(unique=True))
 def test_the_rows_of_all_passes_are_those_of_one(data: Data) -> None:
@@ -103,6 +105,7 @@ def is_wrong() -> bool:
         return any(found(connection, table) != defined(connection, table, SHOP) for table in TABLES)
 
 
+@pytest.mark.long
 def test_what_is_right_is_not_caught(connection: duckdb.DuckDBPyConnection) -> None:
     assert not is_wrong()
     assert not moved(SHOP, 1)
@@ -111,6 +114,7 @@ def test_what_is_right_is_not_caught(connection: duckdb.DuckDBPyConnection) -> N
     assert sizes == [4, 6, 8], "the bounds cut in both linked tables"
 
 
+@pytest.mark.long
 def test_an_orphan_that_is_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = linked_rows.linked
     monkeypatch.setattr(

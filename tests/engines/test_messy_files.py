@@ -93,6 +93,7 @@ def test_a_survey_with_codes(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_a_trial_as_r_writes_it(tmp_path: Path) -> None:
     chance = random.Random(2)
     lines = ['"","patient","arm","sbp","dropout"']
@@ -211,6 +212,7 @@ def test_police_reports_in_a_table_called_order(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.long
 def test_a_twin_whose_missing_values_are_not_declared_is_seen(tmp_path: Path) -> None:
     (tmp_path / "poll.csv").write_text("id,x\n" + "".join(f"{i},{-99 if i % 5 == 0 else 30}\n" for i in range(500)))
     said: dict[str, Any] = {"privacy_unit": "id", "types": {"id": "integer", "x": "integer"}, "bounds": {"x": (0, 60)}}

@@ -117,6 +117,7 @@ def test_many_units_fit_a_small_memory(tmp_path: Path) -> None:
     large.close()
 
 
+@pytest.mark.long
 def test_rows_are_kept_alike_whatever_the_threads_and_the_order(tmp_path: Path) -> None:
     found = generated(tmp_path, 20_000, 500)
     wanted = None

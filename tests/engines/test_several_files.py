@@ -271,6 +271,7 @@ def test_two_data_sets_do_not_share_a_file(visits: Path) -> None:
             require_apart(one, [other])
 
 
+@pytest.mark.long
 def test_no_answer_is_written_among_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     csv(tmp_path / "visits-0.csv", 0)
     protected(tmp_path / "visits-*.csv").close()

@@ -50,7 +50,7 @@ def believed(folder: Path, every: int = 1) -> Iterator[tuple[str, Any, object]]:
                 yield from ((declared, where, values) for where, with_them, without in pairs if with_them != without)
 
 
-@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
 def test_statistics_of_the_file_change_nothing(tmp_path: Path, every: int) -> None:
     assert list(believed(tmp_path, every)) == []
 

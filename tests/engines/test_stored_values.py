@@ -28,7 +28,7 @@ def read(column: Column, stored: pa.Array) -> list[Any]:
         return [value for (value,) in connection.execute(query).fetchall()]
 
 
-@pytest.mark.parametrize("name", one_in(2, CASES))
+@pytest.mark.parametrize("name", one_in(4, CASES))
 def test_values_are_read_as_the_catalog_says(name: str) -> None:
     case = CASES[name]
     if name == "dates with codes":  # which names a form that Python's reading here does not have
@@ -115,6 +115,7 @@ def test_a_code_for_no_answer_is_null_in_conditions(kind: pa.DataType, tmp_path:
     assert kept_by_conditions(kind, tmp_path) == [count for _, count in CODES]
 
 
+@pytest.mark.long
 def test_a_twin_whose_conditions_see_the_code_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_values, "read", lambda column, physical: cleaned.plain(column, physical, '"x"'))
     assert kept_by_conditions(pa.int64(), tmp_path) != [count for _, count in CODES]

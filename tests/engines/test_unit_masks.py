@@ -103,7 +103,7 @@ def fits(people: Catalog, text: str) -> list[bool]:
     return [unit_masks.fits(part) for part in bind(text, people).question.parts]
 
 
-@pytest.mark.parametrize("text", one_in(3, [BY_MASKS_IN_PART, *BY_MASKS]))
+@pytest.mark.parametrize("text", one_in(5, [BY_MASKS_IN_PART, *BY_MASKS]))
 def test_masks_count_what_is_counted_as_ever(
     text: str, people: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +124,7 @@ def test_other_questions_are_asked_as_ever(text: str, people: Catalog) -> None:
     assert unit_masks.answer(question) == queries.answer(question)
 
 
+@pytest.mark.long
 def test_masks_are_of_passes_and_of_an_index_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _file(tmp_path, 2000, 90, seed=1)
     engine = DuckDB(catalog(tmp_path, COLUMNS, unit="person", rows=4))

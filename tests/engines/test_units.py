@@ -47,7 +47,7 @@ def counted(folder: Path, columns: dict[str, str], **facts: Any) -> tuple[int, i
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "values", "people"), one_in(5, IDENTITIES, many=True), ids=[name for name, *_ in IDENTITIES]
+    ("name", "kind", "values", "people"), one_in(8, IDENTITIES, many=True), ids=[name for name, *_ in IDENTITIES]
 )
 def test_a_unit_that_is_not_declared_is_its_value(
     name: str, kind: pa.DataType, values: list[Any], people: int, tmp_path: Path

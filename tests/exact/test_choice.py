@@ -247,6 +247,7 @@ def test_choices_are_peeled(draws: int) -> None:
     check_order(lambda e: tuple(exponential_choices(np.array(distances), two, 2, e).tolist()), distances, two, draws)
 
 
+@pytest.mark.long
 def test_twin_choices_by_index_are_caught() -> None:
     with pytest.raises(AssertionError):
         check_order(

@@ -49,7 +49,7 @@ def fit(variance: Fraction, claimed: Fraction, draws: int) -> float:
 
 
 @AT_SIZES
-@pytest.mark.parametrize("variance", one_in(2, VARIANCES), ids=str)
+@pytest.mark.parametrize("variance", one_in(3, VARIANCES), ids=str)
 def test_draws_fit(variance: Fraction, draws: int) -> None:
     assert fit(variance, variance, draws) > LEAST_P_VALUE
 

@@ -33,7 +33,7 @@ def fit(sigma: Fraction, claimed: Fraction, draws: int) -> float:
 
 
 @AT_SIZES
-@pytest.mark.parametrize("sigma", one_in(2, SIGMAS), ids=str)
+@pytest.mark.parametrize("sigma", one_in(3, SIGMAS), ids=str)
 def test_draws_fit(sigma: Fraction, draws: int) -> None:
     assert fit(sigma, sigma, draws) > LEAST_P_VALUE
 

@@ -81,6 +81,7 @@ def test_randomized_response_attains_it(epsilon: float) -> None:
     assert posterior_gap(lw.PureDP(epsilon), 0.01) >= tanh(epsilon / 4) * (1 - 1e-15)
 
 
+@pytest.mark.long
 def test_the_expectation_is_bounded_too() -> None:
     drawing = np.random.default_rng()
     for _ in range(25):

@@ -101,6 +101,7 @@ def test_at_a_high_price_node_answers_are_the_truth(tmp_path: Path) -> None:
         assert graph.ask("mixing_matrix", epsilon=10_000, by="town", level=8).columns == ("one", "other", "edges")
 
 
+@pytest.mark.long
 def test_at_a_high_price_edge_answers_are_the_truth(tmp_path: Path) -> None:
     edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
     with lw.graphs.connect(written(tmp_path, 40, RING, graph=edges, public=True)) as graph:
@@ -220,6 +221,7 @@ def test_noise_out_of_range_at_any_level_is_refused_before_the_charge(tmp_path: 
         spoilt.numbers(levels(spoilt)[-1])
 
 
+@pytest.mark.long
 def test_what_is_of_no_use_at_a_price_is_said_before(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING)) as graph:
         for statistic in ("triangles", "wedges"):
@@ -306,7 +308,7 @@ def test_the_budget_of_people_says_what_it_covers(
 @pytest.mark.parametrize(
     ("statistic", "said", "words"),
     one_in(
-        6,
+        12,
         [
             ("diameter", {}, "no statistic 'diameter'"),
             ("degree_sequence", {}, "a node is protected"),
@@ -459,6 +461,7 @@ def test_a_table_of_edges_is_asked_for_by_its_graph_alone(tmp_path: Path) -> Non
     assert load(tmp_path / "lapwing.toml").graph("FRIENDS").name == "friends"
 
 
+@pytest.mark.long
 def test_two_tables_of_nodes(tmp_path: Path) -> None:
     path = written(tmp_path, 6, frozenset({(0, 1), (0, 2), (3, 1)}), epsilon=10**6)
     (tmp_path / "shops.csv").write_text("shop,kind\n1,food\n2,books\n9,food\n")
@@ -488,6 +491,7 @@ STAR: Pairs = RING | frozenset((0, i) for i in range(3, 30) if i % 2)
 """The ring, and a node that knows many in the south: the north has half of the nodes, the south most edges' ends."""
 
 
+@pytest.mark.long
 def test_quantiles_of_degrees(tmp_path: Path) -> None:
     edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
     with lw.graphs.connect(written(tmp_path, 40, STAR, graph=edges, public=True)) as graph:
@@ -501,6 +505,7 @@ def test_quantiles_of_degrees(tmp_path: Path) -> None:
                 graph.ask("degree_quantiles", epsilon=1, at=at)
 
 
+@pytest.mark.long
 def test_a_level_that_hardly_a_node_is_above(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=10**6)) as graph:
         answer = graph.ask("max_degree", epsilon=10_000, level=4)
@@ -549,6 +554,7 @@ def test_numbers_of_a_graph_that_is_cut_say_that_they_are_bounds(tmp_path: Path)
             assert answer.plot() is not None
 
 
+@pytest.mark.long
 def test_a_price_that_buys_noise_alone_says_so_before(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
         note = "not usable at this price"

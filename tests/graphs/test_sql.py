@@ -15,6 +15,7 @@ from lapwing.graphs.recipe import NoisyVector
 from lapwing.graphs.sql import is_function, question_of, read_function
 from lapwing.graphs.statistics import recipe_of
 from tests.graphs.test_asking import RING, TIES, both
+from tests.support.effort import one_in
 from tests.support.graphs import catalog, simple, written
 
 
@@ -95,7 +96,7 @@ JOINS = {
 }
 
 
-@pytest.mark.parametrize("text", JOINS)
+@pytest.mark.parametrize("text", one_in(3, JOINS))
 def test_a_join_counts_a_statistic(text: str) -> None:
     """Against DuckDB, which is asked of the edges in both directions, in a graph that has no two alike nodes."""
     statistic, times = JOINS[text]
@@ -237,6 +238,7 @@ def test_a_price_alone_is_asked_for_as_of_tables(tmp_path: Path, capsys: pytest.
         assert "in the budget of town" in shown
 
 
+@pytest.mark.long
 def test_every_answer_says_that_its_promise_is_the_weaker_one(tmp_path: Path) -> None:
     with lw.connect(written(tmp_path, 40, RING, graph=TIES)) as session:
         answer = session.sql("SELECT GRAPH_EDGES(friends)", epsilon=1)

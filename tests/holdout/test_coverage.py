@@ -72,6 +72,7 @@ def little_noise(trials: int) -> int:
     return covers
 
 
+@pytest.mark.long
 def test_a_transfer_term_that_is_dropped_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holds(little_noise(60), 60)
     monkeypatch.setattr("lapwing.generalisation.gaussian_answers.posterior_gap_up", lambda loss, chance: Fraction(0))
@@ -90,6 +91,7 @@ def much_noise(trials: int) -> int:
     return covers
 
 
+@pytest.mark.long
 def test_a_union_over_too_few_questions_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bug: the reach of one answer, where the transcript has 100."""
     assert holds(much_noise(20), 20)
@@ -120,6 +122,7 @@ def test_transcripts_that_are_not_counted_are_found_out(monkeypatch: pytest.Monk
     assert not holds(attacked("rounding", 30), 30)
 
 
+@pytest.mark.long
 def test_a_part_that_is_used_twice_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bug: splitting that gives every question the same people, as in a naive holdout."""
 

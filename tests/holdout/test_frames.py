@@ -76,7 +76,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_KIND)
-@pytest.mark.parametrize(("questions", "expected"), one_in(2, ASKED, many=True), ids=["aged", "plan", "share", "nulls"])
+@pytest.mark.parametrize(("questions", "expected"), one_in(4, ASKED, many=True), ids=["aged", "plan", "share", "nulls"])
 def test_the_same_people_have_the_same_values(name: str, questions: dict[str, Question], expected: Any) -> None:
     with asking(questions[kind_of(name)], FRAMES[name], PEOPLE) as values:
         np.testing.assert_array_equal(
@@ -121,6 +121,7 @@ def test_guesses_come_from_a_training_frame(name: str) -> None:
     assert checked.query(AGED[name]).source == "guess"
 
 
+@pytest.mark.long
 def test_a_series_and_what_has_no_rows_yet() -> None:
     for series in (pd.Series(COLUMNS["age"]), pl.Series(COLUMNS["age"]), pa.chunked_array([COLUMNS["age"]])):
         holdout = ReusableHoldout(series, questions=1, bounds=(0, 100))

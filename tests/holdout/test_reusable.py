@@ -110,7 +110,7 @@ def test_kinds_of_rows(data: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     one_in(
-        2,
+        3,
         [
             (7.0, 1.0),
             (-3.0, 0.0),
@@ -293,6 +293,7 @@ def test_not_even_one() -> None:
         how_many(10, 1)
 
 
+@pytest.mark.long
 def test_the_chart_has_a_line_for_each() -> None:
     specification = width_chart(10_000, most=100).to_dict()
     shown = {row["strategy"] for row in specification["data"]["values"]}

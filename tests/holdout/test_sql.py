@@ -95,7 +95,7 @@ def test_a_budget_that_was_raised_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     one_in(
-        3,
+        6,
         [
             "SUM(age)",
             "AVG(age) + AVG(age)",
@@ -147,6 +147,7 @@ def test_what_a_session_needs(tmp_path: Path) -> None:
         ReusableHoldout([1.0], questions=1).query_sql("AVG(age)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("measure", "epsilon", "strategy"), one_in(2, [("pure", 0.1, "laplace"), ("zcdp", 0.2, "gaussian")], many=True)
 )

@@ -7,6 +7,7 @@ from typing import Any
 import ibis
 import pytest
 from ibis import _
+from tests.support.effort import one_in
 from tests.support.query.ibis_world import World, same
 
 import lapwing as lw
@@ -62,7 +63,7 @@ SQL = {
 }
 
 
-@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize("kind", one_in(3, QUESTIONS))
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -516,13 +516,13 @@ def title(text: object) -> str | None:
     return text[:70] if isinstance(text, str) else None
 
 
-@pytest.mark.parametrize(("text", "build"), one_in(3, PAIRS, many=True), ids=title)
+@pytest.mark.parametrize(("text", "build"), one_in(6, PAIRS, many=True), ids=title)
 def test_same_plan(world: World, text: str, build: Build) -> None:
     question = build(world.tables)
     assert not same(world.plan(text), world.plan(question)), ibis.to_sql(question)
 
 
-@pytest.mark.parametrize(("text", "build"), one_in(3, ALIKE, many=True), ids=title)
+@pytest.mark.parametrize(("text", "build"), one_in(9, ALIKE, many=True), ids=title)
 def test_same_noise(world: World, text: str, build: Build) -> None:
     """Where Ibis writes the same in other words: as many cells, and the same noise for each number."""
     found = []

@@ -87,6 +87,7 @@ def test_groups_of_one_mind_have_the_mean_and_spread_of_all_cases() -> None:
     assert k_anonymity.of_one_mind(groups, p) == pytest.approx((mean, spread))
 
 
+@pytest.mark.long
 def test_groups_that_are_larger_than_said_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     law = k_anonymity.of_one_mind
     monkeypatch.setattr(k_anonymity, "of_one_mind", lambda groups, p: law(groups, p * 0.8))

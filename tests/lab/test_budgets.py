@@ -67,6 +67,7 @@ def test_a_ledger_that_charges_less_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert sum(not check.holds for check in found.checks) >= 9
 
 
+@pytest.mark.long
 def test_a_large_delta_lets_fewer_small_questions_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budgets, "_eighty", lambda epsilon, delta: ([{"predicted": 0.0, "observed": 0.0}], []))
     found = budgets.run(Settings(epsilon=Fraction(1, 100), delta=Fraction(1, 10), short=True))

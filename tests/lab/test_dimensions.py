@@ -58,6 +58,7 @@ def _gaussian(release: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, values, *rest: release(RoundedGaussian(sigma=self.sigma * 9 / 10), values, *rest)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mechanism", "less"), one_in(2, [(DiscreteLaplace, _laplace), (RoundedGaussian, _gaussian)], many=True)
 )

@@ -90,6 +90,7 @@ def test_ours_keeps_the_outcome_that_gives_the_published_ones_away() -> None:
     assert hits[0] <= exp(1) * hits[1] + 6 * sqrt(exp(1) * hits[1] + 1) + 6 * sqrt(hits[0] + 1)
 
 
+@pytest.mark.long
 def test_noise_of_the_right_size_in_the_wrong_ones_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the run draws with a tenth more noise than the formula that it is to expose."""
     drawn = mistakes._drawn_delta

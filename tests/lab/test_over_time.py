@@ -62,6 +62,7 @@ def test_a_small_epsilon_raises_no_false_alarm() -> None:
         assert all(check.holds for _, checks in over_time._kept(epsilon, 100) for check in checks)
 
 
+@pytest.mark.long
 def test_fresh_coins_in_the_kept_answers_place_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def anew(self: Memoised, histories: np.ndarray) -> np.ndarray:
         return np.column_stack([np.asarray(self.randomize(day)) for day in histories.T])

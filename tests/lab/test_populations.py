@@ -17,11 +17,12 @@ def _failed(checks: Any) -> str:
     return " · ".join(check.what for check in checks if not check.holds)
 
 
-@pytest.mark.parametrize("name", only((0, 2), ["overfitting", "remembering", "stability"]))
+@pytest.mark.parametrize("name", only((2,), ["overfitting", "remembering", "stability"]))
 def test_they_hold(name: str) -> None:
     assert lab.run(name, short=True).holds
 
 
+@pytest.mark.long
 def test_a_naive_holdout_says_much_more_than_a_half() -> None:
     found = lab.run("freedman", n=1_000, d=1_000)
     assert found.holds, _failed(found.checks)
@@ -60,6 +61,7 @@ def test_nineteen_questions_whatever_the_size() -> None:
     assert [overfitting.failing(n) for n in (251, 1_001, 4_001)] == [19, 19, 19]
 
 
+@pytest.mark.long
 def test_an_attack_that_finds_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bug: a law that is that of a sample of four times as many people."""
     side = overfitting.side

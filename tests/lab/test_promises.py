@@ -64,6 +64,7 @@ def test_noise_that_is_a_tenth_too_small_is_noticed(
     assert failed(experiment.run(Settings(repetitions=50_000, k=None if experiment is not collusion else 5)))
 
 
+@pytest.mark.long
 def test_draws_that_are_less_noisy_than_the_mechanism_states_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_limit, "drawn", less)
     assert any("the same" in what for what in failed(query_limit.run(Settings(repetitions=50_000, k=20))))

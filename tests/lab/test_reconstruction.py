@@ -80,6 +80,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(reconstruction, "_textbook", list)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("bits")
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = reconstruction._answers

@@ -64,6 +64,7 @@ def test_noise_for_a_sensitivity_of_one_in_the_place_of_lapwings_is_noticed(monk
     assert "bound of 4,500 told from nothing, Bob's, Lapwing" in failed
 
 
+@pytest.mark.long
 def test_bounds_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the curator's public bounds end below Bob's scholarship."""
 

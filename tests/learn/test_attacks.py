@@ -121,6 +121,7 @@ def test_a_tree_without_privacy_tells_who_is_in_it() -> None:
     assert most(false, 0.5, 0.1) < 0.8  # what the price of ours would allow
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runs", [480, pytest.param(1600, marks=pytest.mark.long)])
 def test_ours_tells_no_more_than_its_price(runs: int) -> None:
     true, false = told_apart(ours, runs)

@@ -41,7 +41,7 @@ class Shared(list[str]):
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[lw.Session]:
-    with opened(tmp_path, people(5)) as session:
+    with opened(tmp_path, people(2)) as session:
         yield session
 
 

@@ -53,6 +53,7 @@ def test_without_noise_it_is_least_squares(tmp_path: Path) -> None:
     assert predicted.tolist() == pytest.approx(peer.predict([[10, 0, 0], [60, 1, 0]]).tolist(), abs=0.5)
 
 
+@pytest.mark.long
 def test_ridge_has_its_penalty_on_scaled_features(tmp_path: Path) -> None:
     rows = people(400)
     with rich(tmp_path, rows) as session:

@@ -66,7 +66,7 @@ def runs(folder: Path, fit: Fit, **more: Any) -> tuple[Seen, Seen, list[Any]]:
     return first, second, models
 
 
-@pytest.mark.parametrize("name", one_in(3, ESTIMATORS))
+@pytest.mark.parametrize("name", one_in(6, ESTIMATORS))
 @pytest.mark.parametrize("neighbouring", one_in(2, ["replace_one", "add_remove"]))
 def test_one_person_moves_a_release_by_its_bound_at_most(tmp_path: Path, name: str, neighbouring: str) -> None:
     first, second, models = runs(tmp_path, ESTIMATORS[name], neighbouring=neighbouring)

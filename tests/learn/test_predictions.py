@@ -290,7 +290,7 @@ def drawn(count: int, seed: int = 4) -> dict[str, list[Any]]:
 
 
 def test_our_own_predict_a_row_with_the_same_bits_whoever_is_there(fitted: dict[str, Any]) -> None:
-    data, count = drawn(70), 70
+    data, count = drawn(22), 22
     for name, model in fitted.items():
         assert is_row_local(model), name
         whole = np.asarray(model.predict(data))

@@ -32,6 +32,7 @@ MUCH = 10_000
 FEATURES = ["age", "pay", "plan"]
 
 
+@pytest.mark.long
 def test_features_that_correlate_are_selected(tmp_path: Path) -> None:
     rows = people(500)
     with opened(tmp_path, rows, epsilon=10 * MUCH) as session:

@@ -13,7 +13,7 @@ import pytest
 from lapwing.local import BinaryResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding, report_formats
 from lapwing.local.frequencies import subset
 from lapwing.local.simulation.blocks import simulate_counts
-from tests.support.effort import one_in, only
+from tests.support.effort import one_in, only, some
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import StreamEntropy
 
@@ -58,7 +58,7 @@ def check_no_favourite() -> None:
     for k, size in ((5, 1), (5, 2), (5, 4), (6, 3)):
         mechanism = SubsetSelection.for_epsilon(1, k, size)
         same = tuple(range(k - 1))
-        for seed in range(12):
+        for seed in some(4, range(12)):
             for true in (0, k // 2, k - 1):
                 plain, kept = drawn(mechanism, true, seed, same)
                 for names in list(permutations(same))[:: 5 if k == 6 else 1]:

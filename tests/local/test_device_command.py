@@ -143,6 +143,7 @@ def test_tasks_over_time_that_mean_nothing_are_refused(run: Run, more: tuple[str
     assert run(*ASK, *YEAR, *more).status == 2
 
 
+@pytest.mark.long
 def test_the_shares_of_a_tree_over_its_periods(folder: Path, run: Run) -> None:
     """Of 400 devices of eight periods, seven standard errors; half-way, those of four; and none before the first."""
     task, lines = TASKS["tree"], []

@@ -257,6 +257,7 @@ def test_hostile_tasks_are_refused() -> None:
         assert isinstance(answer, dict) and answer["kind"] == "task", (task, answer)  # noqa: PT018
 
 
+@pytest.mark.long
 @needs_node
 def test_a_module_that_trusts_the_task_is_caught(tmp_path: Path) -> None:
     planted = tmp_path / "planted.mjs"
@@ -314,7 +315,7 @@ def sent_by_python(path: str, task: client.Task, answer: str, today: date, data:
 
 
 @needs_node
-@pytest.mark.parametrize("limit", one_in(3, [None, "1.5", "4", "0.3"]))
+@pytest.mark.parametrize("limit", one_in(6, [None, "1.5", "4", "0.3"]))
 def test_its_ledger_is_that_of_python(limit: str | None, tmp_path: Path) -> None:
     """The same answers on the same days, some of them before the last one, leave the same document behind."""
     path, draw = str(tmp_path / "device.json"), random.Random(f"ledger {limit}")

@@ -129,6 +129,7 @@ def reports_of(mechanism: PrefixExtending, people: dict[str, int], label: str) -
 PEOPLE = {"the": 12_000, "été": 8_000, "lapwing": 6_000, "🐦": 6_000}
 
 
+@pytest.mark.long
 def test_common_words_are_found_whatever_the_alphabet() -> None:
     """Shares from 0.19 up, and standard errors of about 0.02 in the checking groups; seven of them."""
     mechanism = PrefixExtending.for_epsilon(3, 8, step=8)

@@ -303,6 +303,7 @@ def test_the_working_set_ends_where_the_whole_lasso_does(monkeypatch: pytest.Mon
 # Many candidates
 
 
+@pytest.mark.long
 def test_the_common_texts_are_found_among_many() -> None:
     many = [f"page {i}" for i in range(5000)]
     reports = asked(Rappor.once(3), many[:40], zipf(40), 100_000, "many")
@@ -427,6 +428,7 @@ def published(mechanism: Rappor, reports: Any, candidates: list[str]) -> Any:
     return nnls(design, bits.reshape(-1))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("people", one_in(2, [5_000, 50_000]))
 def test_the_error_is_no_larger_than_that_of_the_published_decoder(people: int) -> None:
     ours, theirs = [], []

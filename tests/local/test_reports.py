@@ -38,7 +38,7 @@ def changed(of: client.Task, **change: Any) -> bytes:
     return json.dumps({**json.loads(honest(of)[0]), **change}).encode()
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", one_in(2, TASKS))
 def test_honest_reports_are_all_taken(name: str) -> None:
     task = TASKS[name]
     taken = collect(task, [*honest(task, 300), b"\n", b"  \r\n"])
@@ -148,6 +148,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", one_in(3, ["binary", "k-ary of 8", "subset of 8", "optimised unary of 5", "hashing of 8"])
 )
@@ -167,7 +168,7 @@ def test_a_fuzzer_finds_nothing_that_fails(name: str, data: st.DataObject) -> No
 VECTORS = tasks_of_vectors()
 
 
-@pytest.mark.parametrize("name", one_in(3, VECTORS))
+@pytest.mark.parametrize("name", one_in(6, VECTORS))
 @examples(20)
 @given(data=st.data())
 def test_a_fuzzer_finds_nothing_that_fails_of_any_kind(name: str, data: st.DataObject) -> None:

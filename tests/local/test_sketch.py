@@ -176,6 +176,7 @@ def words_of_different_points() -> tuple[str, ...]:
     return tuple(found.values())[: len(WORDS)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", only([0], [CountMeanSketch, HadamardSketch]))
 def test_no_bias_and_the_stated_variance_over_all_functions(kind: Any, field: Any) -> None:
     """Every choice of seeds in a field of 3; as if words met nobody, there would be a bias."""

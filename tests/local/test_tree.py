@@ -128,6 +128,7 @@ def test_devices_have_that_law_for_every_history(changes: int, monkeypatch: pyte
     check_device(DyadicTree.for_epsilon(Fraction(1, 2), 4, changes), monkeypatch)
 
 
+@pytest.mark.long
 def test_devices_have_that_law_over_eight_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = DyadicTree.for_epsilon(Fraction(1, 2), 8, 2)
     for history in ([0] * 8, [1] * 8, [0, 1] * 4, [0, 0, 1, 1, 1, 0, 1, 0]):
@@ -358,7 +359,7 @@ def check_reached(reports_until: int, every: int = 1) -> None:
 
 
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("reports_until", one_in(3, range(1, 9)))
+@pytest.mark.parametrize("reports_until", one_in(6, range(1, 9)))
 def test_the_periods_so_far_are_estimated(reports_until: int, every: int) -> None:
     check_reached(reports_until, every)
 

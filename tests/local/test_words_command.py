@@ -84,6 +84,7 @@ def test_no_words_are_no_failure(run: Run) -> None:
     assert "0 words of" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", only([0], ["sketch", "hadamard"]))
 def test_candidates_are_counted(run: Run, kind: str) -> None:
     asked = task(run, "6", "--text", "4", "--mechanism", kind)

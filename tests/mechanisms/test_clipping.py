@@ -210,6 +210,7 @@ def test_the_loss_of_a_race_covers_all_neighbours(replaced: bool) -> None:
     check_race_neighbours(lambda race: race.loss("pure").amount, replaced=replaced)
 
 
+@pytest.mark.long
 def test_twin_one_level_s_loss_for_all_is_caught() -> None:
     with pytest.raises(AssertionError):
         check_race_neighbours(lambda race: 1 / race.scale, replaced=False)

@@ -113,6 +113,7 @@ def mean_with(bought: RoundedGaussian | MergedGaussian, further: tuple[RoundedGa
     return merged(values, bought, values, *further)[1]
 
 
+@pytest.mark.long
 @examples(30, 800)
 @given(noises, sigmas)
 def test_a_sharpened_answer_keeps_the_wanted_promise(bought: RoundedGaussian | MergedGaussian, sigma: Fraction) -> None:
@@ -125,7 +126,7 @@ def test_a_sharpened_answer_keeps_the_wanted_promise(bought: RoundedGaussian | M
     assert noise.sigma <= wanted.sigma
 
 
-@examples(30, 800)
+@examples(12, 800)
 @given(noises, sigmas)
 def test_both_answers_together_cost_little_more_than_one(
     bought: RoundedGaussian | MergedGaussian, sigma: Fraction

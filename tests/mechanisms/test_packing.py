@@ -111,6 +111,7 @@ def test_a_unit_that_meets_itself_bears_the_row_once() -> None:
     assert shared([((0, 0, 1), 4), ((1, 1, 1), 1)], 3, 2).value(3) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [8, pytest.param(60, marks=pytest.mark.long)])
 def test_pairs_of_two_kinds_of_units_have_the_same_value_as_any(number: int) -> None:
     random = Random(3)
@@ -120,6 +121,7 @@ def test_pairs_of_two_kinds_of_units_have_the_same_value_as_any(number: int) -> 
             assert shared(rows, 2, 7).value(level) == int(best(rows, level, 7) + 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [10, pytest.param(30, marks=pytest.mark.long)])
 def test_the_order_of_rows_and_units_and_one_named_twice_make_no_difference(number: int) -> None:
     random = Random(5)

@@ -18,6 +18,7 @@ from lapwing.mechanisms import partitions as shared
 from lapwing.mechanisms.adaptive_degree import _novel
 from lapwing.mechanisms.adaptive_weights import BASE_BITS, FRACTION_BITS, MOST_DEGREE, SENSITIVITY
 from lapwing.privacy.measures import ApproxDP
+from tests.support.effort import one_in
 from tests.support.enumeration import law_of
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.mechanisms import partition_oracle
@@ -83,11 +84,12 @@ FEW = 100
 
 
 @pytest.mark.parametrize("count", [FEW, pytest.param(6 * FEW, marks=pytest.mark.long)])
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("rule", one_in(2, RULES), ids=str)
 def test_weights_move_by_at_most_one(rule: Rerouting, count: int) -> None:
     check_moves(rule, systems(count))
 
 
+@pytest.mark.long
 def test_twin_too_much_spread_is_caught() -> None:
     for rule in (unchecked(10, 50, Fraction(1)), unchecked(3, 6, Fraction(1))):
         with pytest.raises(AssertionError):

@@ -276,6 +276,7 @@ def test_large_noise_is_exact() -> None:
     assert -3 <= released.quantile(0.5) <= 26
 
 
+@pytest.mark.long
 def test_a_million_rows_and_points() -> None:
     rows = np.arange(10**6, dtype=np.int64)
     mechanism = QuantileTree.for_loss(GaussianDP(1), lower=0, upper=10**6)

@@ -89,6 +89,7 @@ def test_the_stated_losses_cover_neighbours() -> None:
     check_losses(lambda mechanism, kind: mechanism.loss(kind))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", one_in(2, [0, 1]))
 def test_twin_a_level_that_is_not_charged_is_caught(level: int) -> None:
     def uncharged(mechanism: Quantiles, kind: str) -> Any:
@@ -248,6 +249,7 @@ def test_the_rank_error_holds_where_it_is_large_and_a_twelfth_is_caught() -> Non
         check_rank_error(mechanism, EQUAL, error / 12)
 
 
+@pytest.mark.long
 def test_the_rank_error_holds_with_equal_rows_and_a_twin_that_forgets_them_is_caught() -> None:
     mechanism = Quantiles(quantiles=(HALF, Fraction(7, 10)), lower=0, upper=600, scale=Fraction(1, 2))
     error = mechanism.rank_error(SHARE, ties=300)

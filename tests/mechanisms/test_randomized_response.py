@@ -308,6 +308,7 @@ def test_twins_of_half_width_are_caught() -> None:
             check_half_width(twin)
 
 
+@pytest.mark.long
 def test_half_widths_of_many_rows_are_narrow() -> None:
     """At most 1.4 times the normal law's at 95 %, and they hold in a simulation."""
     coin, rows = RandomizedResponse(keep=Fraction(3, 4)), 100_000

@@ -19,6 +19,7 @@ from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import AboveThreshold, ScoreSensitivity
 from lapwing.privacy.bounded_range import interval_amount
 from lapwing.privacy.measures import GaussianDP, Loss, PureDP, ZeroConcentratedDP
+from tests.support.effort import one_in
 from tests.support.enumeration import NoEntropy
 from tests.support.fixed_entropy import LoggedEntropy, StreamEntropy
 from tests.support.mechanisms import threshold_oracle as oracle
@@ -178,7 +179,7 @@ def losses(first: Fraction, second: Fraction, cap: int) -> tuple[float, float]:
     return mu_squared**0.5, rho
 
 
-@pytest.mark.parametrize(("first", "second", "cap"), RUNS)
+@pytest.mark.parametrize(("first", "second", "cap"), one_in(3, RUNS, many=True))
 def test_no_test_of_monotonic_neighbours_loses_more(first: Fraction, second: Fraction, cap: int) -> None:
     (mu, rho), stated = most_lost(first, second, cap), losses(first, second, cap)
     assert 0.6 * stated[0] < mu <= stated[0]
@@ -197,6 +198,7 @@ def test_twin_an_interval_without_the_threshold_is_caught() -> None:
     assert mu > float(interval_amount("gdp", cap / second, cap / second)) ** 0.5
 
 
+@pytest.mark.long
 def test_twin_answers_that_move_in_both_directions_lose_more() -> None:
     """Why a price in μ asks whether all answers move in one direction."""
     (mu, _), stated = most_lost(*RUNS[0], STARTS[1:4], mixed=True), losses(*RUNS[0])

@@ -119,7 +119,7 @@ def check_limit(made: Made, allowed: Participation, window: int | None, norm: in
 
 
 @every_kind
-@pytest.mark.parametrize("restart", one_in(3, [False, True]))
+@pytest.mark.parametrize("restart", one_in(6, [False, True]))
 def test_no_unit_does_more_than_it_may(
     name: str, made: Made, allowed: Participation, window: int | None, norm: int, restart: bool
 ) -> None:
@@ -193,6 +193,7 @@ def test_places_within_groups() -> None:
     assert place_within(np.zeros(0, dtype=np.int64)).tolist() == []
 
 
+@pytest.mark.long
 def test_an_adversary_who_chooses_events_by_what_was_released_gains_nothing() -> None:
     """On every path, the squares of the shifts add up to at most what was charged for."""
     random, most = np.random.default_rng(3), 3

@@ -91,6 +91,7 @@ def test_every_death_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     check_deaths(new_city(tmp_path), monkeypatch, first, 2)
 
 
+@pytest.mark.long
 def test_twin_noise_that_is_drawn_again_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: ticks are shown before they are durable."""
     city, honest, shown = new_city(tmp_path), Run._numbers, dict[int, Any]()

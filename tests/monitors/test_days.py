@@ -49,7 +49,7 @@ def check_days(city: Path, *, restarts: bool, monitor: Monitor) -> None:
     assert [table["north"] for table in truth.told(monitor)] == [1, 2, 2, 1, 2, 2]
 
 
-@pytest.mark.parametrize("make", one_in(3, [make_city, by_days]))
+@pytest.mark.parametrize("make", one_in(6, [make_city, by_days]))
 @pytest.mark.parametrize("restarts", [False, True])
 def test_each_horizon_begins_with_nothing(tmp_path: Path, make: Any, restarts: bool) -> None:
     city = make(tmp_path)
@@ -57,6 +57,7 @@ def test_each_horizon_begins_with_nothing(tmp_path: Path, make: Any, restarts: b
         check_days(city, restarts=restarts, monitor=monitor)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restarts", [False, True])
 def test_twin_limits_that_go_on_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarts: bool) -> None:
     monkeypatch.setattr("lapwing.monitors.schedule.Schedule.within_horizon", lambda _self, tick: tick)

@@ -243,6 +243,7 @@ def test_days_as_units_do_not_double(tmp_path: Path) -> None:
         made(by_days(tmp_path), clauses="EVERY '8 hours' FOR '1 day' DOUBLING STARTING '2026-03-02'")
 
 
+@pytest.mark.long
 def test_it_is_made_and_shown_from_the_command_line(tmp_path: Path, run: Command) -> None:
     city = a_city(tmp_path, epsilon=10)
     place = ("--catalog", str(city))

@@ -60,7 +60,7 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("loss", one_in(3, LOSSES))
+@pytest.mark.parametrize("loss", one_in(6, LOSSES))
 def test_what_is_lost_stops_it(tmp_path: Path, loss: str) -> None:
     city = half_way(tmp_path)
     tell(city, loss)
@@ -71,6 +71,7 @@ def test_what_is_lost_stops_it(tmp_path: Path, loss: str) -> None:
         assert [released.hash for released in monitor._store.ticks()] == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", one_in(3, QUESTIONS))
 def test_nothing_is_lost_where_nothing_is(tmp_path: Path, kind: str) -> None:
     city = half_way(tmp_path, kind)

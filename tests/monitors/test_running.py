@@ -14,7 +14,7 @@ from lapwing.mechanisms import BandedToeplitz, ContinualGaussian, HonakerTree
 from lapwing.monitors import Monitor, create_monitor, list_monitors, open_monitor
 from lapwing.monitors.exporting import export_ticks
 from lapwing.monitors.tick import TickNoise
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.monitors import truth
 from tests.support.monitors.city import CELLS, EVERY, TICKS, Event, events_of, make_city, microseconds, write_events
 
@@ -39,8 +39,8 @@ def with_small_halves(monitor: Monitor) -> Monitor:
 
 @pytest.mark.parametrize(
     ("question", "clauses", "expected"),
-    one_in(
-        4,
+    only(
+        [4],
         [
             ("COUNT(*)", "", lambda events: truth.counts(events)),
             ("COUNT(*)", "OVER '30 minutes'", lambda events: truth.counts(events, 3)),
@@ -235,6 +235,7 @@ def test_each_late_event_counts_once_whatever_restarts(city: Path) -> None:
         check_each_event_counts_once(city, monitor)
 
 
+@pytest.mark.long
 def test_twin_events_that_are_not_used_up_are_noticed(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lapwing.monitors.store import Store
 
@@ -402,6 +403,7 @@ def test_a_stopped_monitor_releases_nothing_more(city: Path) -> None:
         assert len(list(monitor.follow())) == 2
 
 
+@pytest.mark.long
 def test_rows_may_be_units(tmp_path: Path) -> None:
     city = make_city(tmp_path, unit="row", most=1)
     write_events(tmp_path, "a", events_of())

@@ -71,6 +71,7 @@ def test_a_table_in_postgresql_is_read_as_files_are(tmp_path: Path, table: str) 
     check_rows_count_as_in_files(tmp_path, table)
 
 
+@pytest.mark.long
 def test_twin_rows_that_are_read_again_are_noticed(tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Place, "from_text", classmethod(lambda cls, _text: cls()))
     with pytest.raises(AssertionError):
@@ -105,6 +106,7 @@ def test_conditions_of_the_table_are_kept_to(
     assert (truth.off_by(told, truth.counts(kept)) <= 2) != harm
 
 
+@pytest.mark.long
 def test_conditions_of_the_table_choose_its_events(tmp_path: Path, table: str) -> None:
     events = events_of(number=60)
     insert(table, events)
@@ -316,6 +318,7 @@ def _in_python(condition: str) -> str:
     return condition.replace("AND", "and").replace("NOT", "not")
 
 
+@pytest.mark.long
 def test_many_rows_are_read_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lapwing.monitors.table_source.MOST_ROWS", 7)
     events = events_of(number=50)

@@ -62,7 +62,7 @@ def test_arrays_are_above_the_list_and_near_it(name: str, direction: Direction) 
 @pytest.mark.parametrize(
     ("name", "fault"),
     one_in(
-        2,
+        3,
         [
             ("LossArrays", lambda f: lambda losses, *of: f(losses - 0.02, *of)),
             ("float_up", lambda f: lambda x: 0.99 * f(x)),

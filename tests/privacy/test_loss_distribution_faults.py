@@ -79,6 +79,7 @@ def check_truth_told() -> None:
     check_delta(loss.to_delta(4), exact.kov_delta(TENTH, MILLIONTH, 50, Fraction(4)))
 
 
+@pytest.mark.long
 def test_checks_pass_without_bugs() -> None:
     check_truth_told()
     check_hundred()
@@ -126,6 +127,7 @@ def test_twin_copies_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
         check_hundred()
 
 
+@pytest.mark.long
 def test_twin_truncation_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """With far too few nodes the bounds stay true, as long as what is left out is charged."""
     honest = windows.Cumulants.window

@@ -171,6 +171,7 @@ def excess(half_width: mpf, x: mpf) -> mpf:
     return below - max(mpf(0), 1 - x)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("half_width", only([1], [0.02, 0.25]))
 def test_the_wider_kernel_has_twice_the_excess(half_width: float) -> None:
     """The inequality that makes 2·D_a − D_b a lower bound; a ratio of 1.3 in place of 2.5 would not do."""
@@ -229,6 +230,7 @@ def check_order(lower: AtomLaw, outcomes: list[tuple[mpf, mpf]], upper: AtomLaw)
     assert curve(atoms(lower), mpf(0)) <= curve(outcomes, mpf(0)) <= curve(atoms(upper), mpf(0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [4, pytest.param(20, marks=pytest.mark.long)])
 def test_spread_is_above_and_merge_below(number: int) -> None:
     source = Random("pieces")

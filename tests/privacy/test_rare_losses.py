@@ -67,7 +67,7 @@ def twice(epsilon: Fraction, rate: Fraction) -> mpf:
 
 
 @pytest.mark.parametrize(
-    "epsilons", [("1/40",), pytest.param(("1/200", "1/5"), marks=pytest.mark.long)], ids=" and ".join
+    "epsilons", [(), pytest.param(("1/40", "1/200", "1/5"), marks=pytest.mark.long)], ids=["epsilon", "and deltas"]
 )
 def test_two_uses_by_quadrature(epsilons: tuple[str, ...]) -> None:
     rate = Fraction(1, 1000)

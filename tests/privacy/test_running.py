@@ -67,6 +67,7 @@ def test_exact_laws_after_every_charge() -> None:
     check_gaussians()
 
 
+@pytest.mark.long
 def test_a_window_is_kept_for_many_charges(monkeypatch: pytest.MonkeyPatch) -> None:
     honest, anew = running._anew, []
 
@@ -104,6 +105,7 @@ def test_they_meet_the_intervals_of_the_whole_list(name: str, delta: Fraction) -
             assert loss.epsilon.upper - loss.epsilon.lower <= 1e-3 or loss.epsilon == (lower, upper)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("charges", [10, pytest.param(30, marks=pytest.mark.long)])
 def test_pairs_that_are_cut_into_cells(charges: int) -> None:
     pair = SubsampledPair(GaussianPair(Fraction(1)), Fraction(1, 100))

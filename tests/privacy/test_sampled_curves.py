@@ -202,6 +202,7 @@ def test_gaussian_noise_on_a_subset() -> None:
     check_gaussian_on_a_subset()
 
 
+@pytest.mark.long
 def test_twin_replacement_as_poisson(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Poisson sample's curve, which is for a unit added or removed, is smaller."""
     from lapwing.privacy import renyi
@@ -211,6 +212,7 @@ def test_twin_replacement_as_poisson(monkeypatch: pytest.MonkeyPatch) -> None:
         check_gaussian_on_a_subset()
 
 
+@pytest.mark.long
 def test_the_large_orders_of_noise_on_a_subset() -> None:
     """By both directions of a Poisson sample, not much above one of them; rising with the order and with the subset."""
     small, large = (RenyiDP.gaussian(sigma=1, size=size, population=1000) for size in (10, 20))

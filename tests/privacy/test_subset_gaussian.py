@@ -62,7 +62,7 @@ def test_moments_at_a_large_tilt() -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     one_in(
-        2,
+        4,
         [
             ("losses_at", lambda f: lambda m, rate, x: f(m, rate * Fraction(999, 1000), x)),
             ("losses_at", lambda f: lambda m, rate, x: f(m, 1 - rate, x)),

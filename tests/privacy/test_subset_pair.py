@@ -16,6 +16,7 @@ from lapwing.privacy.loss_points import distribution_of
 from lapwing.privacy.pairs import ApproximatePair, GaussianPair, LaplacePair, Pair, RandomizedResponsePair
 from lapwing.privacy.statements import statements_of
 from lapwing.privacy.subset_pair import SubsetPair
+from tests.support.effort import one_in
 from tests.support.privacy import exact_composition as exact
 from tests.support.privacy import oracle
 from tests.support.privacy.intervals import check_delta, check_epsilon, forget
@@ -72,12 +73,16 @@ def test_many_uses() -> None:
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [
-        ("_in_subset", lambda f: lambda law, rate, *, up: f(law, rate * 9 / 10, up=up)),
-        ("_in_subset", lambda f: lambda law, rate, *, up: f(law, 1 - rate, up=up)),
-        ("discretisation", lambda f: SimpleNamespace(spread=f.merge, merge=f.merge, law_of_masses=f.law_of_masses)),
-        ("pieces_of", lambda f: lambda pair, cells: f(pair, cells)[1:]),
-    ],
+    one_in(
+        2,
+        [
+            ("_in_subset", lambda f: lambda law, rate, *, up: f(law, rate * 9 / 10, up=up)),
+            ("_in_subset", lambda f: lambda law, rate, *, up: f(law, 1 - rate, up=up)),
+            ("discretisation", lambda f: SimpleNamespace(spread=f.merge, merge=f.merge, law_of_masses=f.law_of_masses)),
+            ("pieces_of", lambda f: lambda pair, cells: f(pair, cells)[1:]),
+        ],
+        many=True,
+    ),
     ids=["a smaller subset", "1 − rate", "rounding inwards", "a truncated tail"],
 )
 def test_twins(monkeypatch: pytest.MonkeyPatch, name: str, fault: Callable[..., object]) -> None:
@@ -121,6 +126,7 @@ def test_no_mechanism_loses_more() -> None:
     assert normal(mpf(0)) == mpf(1) / 2
 
 
+@pytest.mark.long
 def test_a_subset_is_no_poisson_sample() -> None:
     """Its neighbours differ by a unit that is replaced: for the same distance it loses more, in many uses."""
     pair: Pair = GaussianPair(Fraction(1))
@@ -132,6 +138,7 @@ def test_a_subset_is_no_poisson_sample() -> None:
     assert abs(whole.upper - gaussian.upper) < 2e-2
 
 
+@pytest.mark.long
 def test_training_on_batches_of_a_fixed_size() -> None:
     """As a list: every method that is valid, the most exact the least; a lower end is claimed by none."""
     steps = [listed("gaussian", 1000, sigma=2, size=100, population=10_000)]

@@ -142,7 +142,7 @@ def example(name: str) -> tuple[LossDistribution, Chance]:
     return (LATTICES | SMOOTH)[name]()
 
 
-@pytest.mark.parametrize("name", only([0, 1, 5, 7], LATTICES))
+@pytest.mark.parametrize("name", only([0, 5], LATTICES))
 def test_atoms(name: str) -> None:
     law, chance = example(name)
     random = Random(name)
@@ -158,7 +158,7 @@ def test_atoms(name: str) -> None:
 
 
 @pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", only([0, 2, 3], SMOOTH))
+@pytest.mark.parametrize("name", only([0, 3], SMOOTH))
 def test_densities(name: str, every: int) -> None:
     law, chance = example(name)
     spread = Fraction(math.sqrt(float(sum(pair.mu_squared for pair, _ in law.parts if isinstance(pair, GaussianPair)))))
@@ -169,6 +169,7 @@ def test_densities(name: str, every: int) -> None:
         assert interval.upper - interval.lower <= 0.1 * interval.upper or abs(loss) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", only([1], ["remove", "add"]))
 def test_both_directions_of_a_sample(direction: Direction) -> None:
     mu, rate = Fraction(1), TENTH
@@ -225,6 +226,7 @@ def wrong_axis(first: Fraction, second: Fraction, h: Fraction) -> Enclosure:
     return Enclosure((first - second) / (1 - q), (first - second) / (1 - q))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["30 responses", "gaussian"])
 @pytest.mark.parametrize("bug", [slope_forgotten, wrong_axis])
 def test_a_ramp_that_is_wrong_is_caught(
@@ -237,7 +239,7 @@ def test_a_ramp_that_is_wrong_is_caught(
         check(law.survival(losses), losses, chance)
 
 
-@pytest.mark.parametrize("name", ["mixed", "gaussian"])
+@pytest.mark.parametrize("name", only([0], ["mixed", "gaussian"]))
 def test_bounds_on_the_wrong_side_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With δ taken from above where it must be from below, and the other way round."""
     law, chance = example(name)
@@ -255,6 +257,7 @@ def test_bounds_on_the_wrong_side_are_caught(name: str, monkeypatch: pytest.Monk
         check(law.survival(losses), losses, chance)
 
 
+@pytest.mark.long
 def test_a_list_has_a_law_in_each_direction() -> None:
     points = losses_of([listed("gaussian", mu=1, rate=0.1)], [0, 0.1], width=0.01)
     assert [(point.direction, point.loss) for point in points] == [

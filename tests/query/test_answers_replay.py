@@ -64,6 +64,7 @@ def test_neighbours_look_the_same(
     assert compare(catalog, rows, neighbour(rows, others, neighbouring, seed), texts, PRICE) == []
 
 
+@pytest.mark.long
 @examples(1, 250)
 @given(rows=tables, others=newcomers, seed=st.integers(0, 10**9), measure=st.sampled_from(["gdp", "zcdp"]))
 def test_neighbours_look_the_same_where_keys_are_selected(
@@ -158,6 +159,7 @@ JOINED = (
 )
 
 
+@pytest.mark.long
 def test_public_rows_that_are_of_people_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, JOINED) == []
 
@@ -183,6 +185,7 @@ def test_rows_that_a_computed_column_joins_uncounted_are_found(folders: Path, mo
     assert compare(described(folders), rows, rows[2:], COMPUTED, PRICE)
 
 
+@pytest.mark.long
 def test_cells_of_a_batch_that_depend_on_rows_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     by = ("plan", "member", "plan, member")
     batch = Batch(tuple(f"SELECT {keys}, COUNT(*) AS n FROM visits GROUP BY {keys}" for keys in by))

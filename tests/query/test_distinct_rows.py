@@ -69,7 +69,7 @@ def test_they_are_those_of_sql(session: lw.Session, rows: str) -> None:
         assert session.sql(text, epsilon=10**6).rows() == [{"n": plain.execute(text).fetchall()[0][0]}]
 
 
-@pytest.mark.parametrize("rows", REFUSED)
+@pytest.mark.parametrize("rows", one_in(2, REFUSED))
 def test_what_is_no_set_of_rows_is_refused(session: lw.Session, rows: str) -> None:
     with session, pytest.raises(lw.QueryRefused):
         session.sql(f"SELECT COUNT(*) FROM ({rows})", epsilon=1)
@@ -198,7 +198,7 @@ def wrong(neighbouring: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("neighbouring", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("neighbouring", one_in(2, ["add_remove", "replace_one"]))
 def test_claims_are_valid_and_attained(neighbouring: str) -> None:
     assert wrong(neighbouring) == []
 
@@ -206,6 +206,7 @@ def test_claims_are_valid_and_attained(neighbouring: str) -> None:
 moved = set_stability.moved
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("bug", "neighbouring"),
     one_in(

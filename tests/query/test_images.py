@@ -19,6 +19,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.measures import Key
 from lapwing.query.relations import images
+from tests.support.effort import one_in
 
 TOML = """
 [dataset]
@@ -90,7 +91,7 @@ def _computed(key: Key, connection: duckdb.DuckDBPyConnection) -> set[object]:
     return {Fraction(value) * kind.step if isinstance(kind, Fixed) else value for (value,) in found}
 
 
-@pytest.mark.parametrize("text", KEYS)
+@pytest.mark.parametrize("text", one_in(2, KEYS))
 def test_they_are_all_and_no_more(text: str, catalog: Catalog, every: duckdb.DuckDBPyConnection) -> None:
     key = _key(text, catalog)
     assert key.values is not None

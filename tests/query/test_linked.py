@@ -304,6 +304,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.long
 def test_pairs_of_a_crowded_unit(tmp_path: Path) -> None:
     check_neighbours(tmp_path, crowded(), PAIRS, units=3)
 
@@ -380,6 +381,7 @@ def test_long_lists_of_tables_are_refused_at_once(tmp_path: Path) -> None:
                 world.plan(f"SELECT COUNT(*) FROM {text}")
 
 
+@pytest.mark.long
 def test_twin_an_identity_that_is_lost_in_a_join_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Joined on nothing but what the text says, rows meet those of others."""
     _losing(r'ON ours\.unit IS NOT DISTINCT FROM theirs\."?holder"?', "ON TRUE", monkeypatch)

@@ -131,7 +131,7 @@ def crowded(folder: Path, *questions: str, orphans: bool) -> list[str]:
     return compare(described(folder, 0), data(rows), data(other), questions, PRICE)
 
 
-@pytest.mark.parametrize("orphans", [False, True])
+@pytest.mark.parametrize("orphans", one_in(2, [False, True]))
 def test_neighbours_look_the_same_to_the_questions_that_show_bugs(folders: Path, orphans: bool) -> None:
     questions = dict.fromkeys(question for bug, question in FOUND_BY.items() if ("orphans" in bug) == orphans)
     assert crowded(folders, *questions, orphans=orphans) == []
@@ -168,6 +168,7 @@ def sociable(folder: Path, *questions: str) -> list[str]:
     return compare(described(folder, 0), data(SOCIABLE), data(other), questions, PRICE)
 
 
+@pytest.mark.long
 def test_neighbours_look_the_same_to_the_questions_that_show_bugs_of_meetings(folders: Path) -> None:
     assert sociable(folders, *dict.fromkeys(MET_BY.values())) == []
 
@@ -178,6 +179,7 @@ def test_planted_bugs_of_meetings_are_found(bug: str, folders: Path, monkeypatch
     assert any("moved by" in violation for violation in sociable(folders, MET_BY[bug]))
 
 
+@pytest.mark.long
 def test_scores_of_a_choice_that_move_too_far_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A level is chosen by sums over all groups: planted, what a unit adds to several is not added up."""
     question = MET.replace("(0, 2)", "AUTO")

@@ -74,6 +74,7 @@ def test_no_time_between_two_strays_beyond_their_bounds() -> None:
     assert strays() == []
 
 
+@pytest.mark.long
 def test_bounds_that_keep_the_time_of_day_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     later = days.later
     monkeypatch.setattr(days, "later", lambda us, months: (later(us, months)[0] + us % days.DAY,) * 2)

@@ -89,7 +89,7 @@ def key(condition: str, catalog: Catalog) -> str:
     return key_of(bind(QUESTION.format(condition), catalog).question)
 
 
-@pytest.mark.parametrize(("one", "other"), one_in(2, SAME, many=True))
+@pytest.mark.parametrize(("one", "other"), one_in(4, SAME, many=True))
 def test_what_means_the_same_is_one_question(
     one: str, other: str, catalog: Catalog, engine: duckdb.DuckDBPyConnection
 ) -> None:
@@ -177,6 +177,7 @@ def reworded(tree: exp.Expr, chance: random.Random) -> exp.Expr:
     return tree.transform(change)
 
 
+@pytest.mark.long
 @examples(12, 600)
 @given(text=strategies.conditions, seed=st.integers(0, 2**32))
 def test_a_reworded_question_is_the_same_question(catalog: Catalog, text: str, seed: int) -> None:

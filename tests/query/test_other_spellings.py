@@ -226,7 +226,7 @@ def title(text: object) -> str:
     return str(text)[:70]
 
 
-@pytest.mark.parametrize(("text", "known"), PAIRS, ids=title)
+@pytest.mark.parametrize(("text", "known"), one_in(2, PAIRS, many=True), ids=title)
 def test_it_is_the_plan_of_the_known_words(world: World, text: str, known: str) -> None:
     assert not same(world.plan(text), world.plan(known))
 
@@ -303,6 +303,7 @@ def test_an_argument_that_is_not_understood_is_refused(
     assert let_through(world, monkeypatch, part) <= READ_OVER
 
 
+@pytest.mark.long
 def test_an_argument_that_is_read_over_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (other_spellings, listed_values, clause_spellings, report_fields):
         monkeypatch.setattr(module, "has_only", lambda *_: True)

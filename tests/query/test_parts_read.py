@@ -263,9 +263,9 @@ def check_read(wards: Catalog, facts: PublicData, texts: Sequence[str]) -> None:
         assert read is None or changed, f"{text}: the data are to show that something is read"
 
 
-@pytest.mark.parametrize("part", only([0], range(6)))
+@pytest.mark.parametrize("part", only([0], range(12)))
 def test_answers_depend_on_the_parts_that_are_read_alone(wards: Catalog, facts: PublicData, part: int) -> None:
-    check_read(wards, facts, list(QUESTIONS)[part::6])
+    check_read(wards, facts, list(QUESTIONS)[part::12])
 
 
 def test_twin_an_or_that_confines_by_one_side_is_caught(
@@ -277,6 +277,7 @@ def test_twin_an_or_that_confines_by_one_side_is_caught(
             check_read(wards, facts, [text])
 
 
+@pytest.mark.long
 def test_twin_a_column_of_the_same_name_is_caught(
     wards: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,7 +99,7 @@ def answered(session: lw.Session, over: str) -> list[tuple[object, ...]]:
     return [tuple(map(plain, row.values())) for row in answer.rows()]
 
 
-@pytest.mark.parametrize("over", one_in(3, OVER))
+@pytest.mark.parametrize("over", one_in(6, OVER))
 def test_it_is_what_sql_makes_of_released_and_public_rows(over: str, session: lw.Session) -> None:
     expected = of_sql(session, over)
     assert len(expected) > 1

@@ -221,7 +221,7 @@ def test_quantiles_ascend_and_lie_in_their_intervals(noise: Mechanism) -> None:
         found = released(noise, cell, f"ascend {number}")
         for kind in KINDS[:2]:
             before = np.full(RELEASES, -np.inf)
-            for q in SHARES[: 41 : 2 if is_long() else 5]:
+            for q in SHARES[: 41 : 2 if is_long() else 10]:
                 asked = statistic(MEASURE, q, kind)
                 values = floats(found.values(asked))
                 assert not (values < before - 2**-15).any()
@@ -253,6 +253,7 @@ def check_coverage(noise: Mechanism, chance: Fraction) -> None:
                     assert not too_many(misses(found, cell, q, kind, chance), chance), (number, q, kind)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("chance", "noise"), only([3], product([Fraction(1, 20), Fraction(1, 2)], NOISES), many=True))
 def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
     check_coverage(noise, chance)

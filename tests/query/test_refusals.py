@@ -102,7 +102,7 @@ def test_a_huge_question_is_refused(name: str, catalog: Catalog) -> None:
     assert reason in str(refusal(text, catalog))
 
 
-@pytest.mark.parametrize("name", one_in(3, DEEPER))
+@pytest.mark.parametrize("name", one_in(6, DEEPER))
 def test_a_deep_question_is_refused(name: str, catalog: Catalog) -> None:
     assert str(refusal(DEEPER[name], catalog))
 
@@ -141,7 +141,7 @@ def with_frames(depth: int, action: Callable[[], object]) -> object:
     return action() if depth == 0 else with_frames(depth - 1, action)
 
 
-@pytest.mark.parametrize("name", only((0, 3, 5, 7, 10), WITHIN))
+@pytest.mark.parametrize("name", only((0, 5, 10), WITHIN))
 def test_what_is_just_within_the_limits_is_answered(name: str, catalog: Catalog) -> None:
     """Also by a caller who is many calls deep: nothing may fail once it is paid."""
     source = Location(
@@ -232,7 +232,7 @@ GROWING = {
 }
 
 
-@pytest.mark.parametrize("name", only((0, 6, 8, 10), GROWING))
+@pytest.mark.parametrize("name", only((0, 8), GROWING))
 def test_what_grows_in_subqueries_is_refused(name: str, catalog: Catalog) -> None:
     assert str(refusal(GROWING[name], catalog))
 
@@ -253,7 +253,7 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("name", only((0, 4, 6), NESTED))
+@pytest.mark.parametrize("name", only((0, 6), NESTED))
 def test_subqueries_just_within_the_limits_are_answered(name: str, catalog: Catalog) -> None:
     def answered() -> object:
         question = bind(NESTED[name], catalog).question
@@ -349,7 +349,7 @@ def test_any_words_are_answered_or_refused(catalog: Catalog, texts: int) -> None
 REFUSED = [entry for file in golden.files(refused=True) for entry in golden.read(file)]
 
 
-@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
 def test_refusals_leave_ledger_and_data_alone(session: Session, caplog: pytest.LogCaptureFixture, every: int) -> None:
     folder: Path = session.catalog.folder
     before = session._ledger.state()

@@ -410,7 +410,7 @@ SOME = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 @pytest.mark.parametrize(
     "window",
     one_in(
-        5,
+        15,
         [
             *("ROW_NUMBER()", "LAG(age)", "LEAD(age, 1, 99)", "NTILE(2)", "FIRST_VALUE(age)"),
             *(f"{name}|{SOME}" for name in ("SUM(age)", "AVG(age)", "MAX(age)")),
@@ -450,6 +450,7 @@ def test_the_rows_are_numbered_where_several_windows_count_them(
     assert sql.count('"place"') == numbered
 
 
+@pytest.mark.long
 def test_several_windows_break_ties_in_one_way(
     small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_join_with_rows_of_other_units_is_found(folders: Path, monkeypatch: py
     assert found(folders, rows, PAIRED)
 
 
+@pytest.mark.long
 def test_a_frame_that_reaches_into_other_units_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(1, age=50), *(row(p, age=a) for p in range(2, 12) for a in (100, 110))]
     assert found(folders, rows, FRAMED) == []
@@ -236,6 +237,7 @@ def test_a_bound_that_is_not_applied_is_found(folders: Path, monkeypatch: pytest
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits")
 
 
+@pytest.mark.long
 def test_one_row_too_many_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = cleaned.kept
     monkeypatch.setattr(cleaned, "kept", lambda *facts: kept(*facts).replace("<= 2", "<= 3"))
@@ -252,6 +254,7 @@ def test_rows_kept_by_position_are_found(folders: Path, monkeypatch: pytest.Monk
     assert found(folders, SHARED, question, neighbour)
 
 
+@pytest.mark.long
 def test_ties_broken_by_position_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hash of some columns only leaves ties, and whichever comes first wins."""
     question = "SELECT SUM(age) AS s FROM visits"
@@ -278,6 +281,7 @@ def test_a_date_beyond_its_bounds_is_found(folders: Path, monkeypatch: pytest.Mo
     assert found(folders, DAYS, DATED)
 
 
+@pytest.mark.long
 def test_days_counted_as_if_a_unit_had_one_row_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, DAYS, DATED) == []
     tree = stability._tree
@@ -291,6 +295,7 @@ POLLED = [row(1, age=110), *(row(p, age=p) for p in range(2, 9))]
 ANOTHER = [row(1, age=0), *POLLED[1:]]
 
 
+@pytest.mark.long
 def test_a_mean_that_moves_as_if_people_came_and_went_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Around the middle of the bounds, one who is replaced moves a sum by twice what one who comes does."""
     question = "SELECT AVG(age) AS m FROM visits"
@@ -323,6 +328,7 @@ def test_a_number_of_people_that_is_counted_is_found(folders: Path, monkeypatch:
 RANKED = "SELECT plan FROM visits GROUP BY plan ORDER BY COUNT(*) DESC LIMIT 1"
 
 
+@pytest.mark.long
 def test_a_choice_as_if_replacing_moved_all_one_way_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"neighbouring": "replace_one", "measure": "pure"}
     rows, neighbour = ([row(1, plan=plan), row(2)] for plan in "ba")
@@ -337,6 +343,7 @@ FIRST = (
 )
 
 
+@pytest.mark.long
 def test_thresholds_as_if_replacing_moved_all_one_way_are_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"neighbouring": "replace_one", "measure": "pure"}
     rows, neighbour = ([row(1, plan=plan), row(2)] for plan in "ba")
@@ -426,6 +433,7 @@ def test_an_unlisted_key_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch
     assert found(folders, rows, GROUPED)
 
 
+@pytest.mark.long
 def test_a_float_sum_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Doubles absorb small terms in the order in which they come; integers do not.
 
@@ -481,6 +489,7 @@ CROSSING = [*CROSSED, *(row(1, age=a + 54, score=a + 4) for a in range(8))]
 """Whatever person 1 has on one side others have on the other: every row of it moves WITHIN by two."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "bug", one_in(3, ["the rows of one side", "a side that is not bounded", "sides that are not bounded"])
 )
@@ -523,6 +532,7 @@ def test_a_refusal_that_depends_on_data_is_found(folders: Path, monkeypatch: pyt
     assert found(folders, rows, question)
 
 
+@pytest.mark.long
 def test_a_limit_before_the_noise_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = render.answer
 

@@ -324,6 +324,7 @@ def test_nothing_raises_and_nothing_strays(
     assert evaluated > tries * 0.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tries", "seed"), TRIED)
 def test_dates_and_texts_stay_inside_their_bounds(
     catalog: Catalog, engine: duckdb.DuckDBPyConnection, tries: int, seed: int

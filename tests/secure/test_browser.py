@@ -120,6 +120,7 @@ def test_tasks_that_lie_are_refused(each: list[Task]) -> None:
     assert "no key for sealed parts" in found["text"]
 
 
+@pytest.mark.long
 @needs_node
 @pytest.mark.parametrize("epsilon", only([1], ["0.1", "1", "8"]))
 @pytest.mark.parametrize("delta", one_in(3, ["0.01", "0.000001", "0.000000000001"]))
@@ -136,6 +137,7 @@ def test_gaussian_noise_is_checked(each: list[Task], epsilon: str, delta: str) -
     assert [found.get("kind") for found in node("tasks", wrong)] == ["task"] * len(wrong)
 
 
+@pytest.mark.long
 @needs_node
 def test_the_delta_of_a_joint_noise_is_checked(each: list[Task]) -> None:
     good = [replace(task, joint=True, delta=joint_delta(task.asked)) for task in each]

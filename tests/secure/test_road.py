@@ -175,6 +175,7 @@ def test_three_liars_are_dropped_and_counted(
         assert "dropped 4, whose parts were those of no answer; another such stays with a probability below" in shown
 
 
+@pytest.mark.long
 def test_unchecked_liars_move_a_count_by_thousands(
     tmp_path: Path, made: tuple[Task, str], running: dict[str, ExitStack]
 ) -> None:

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lapwing.errors import InvalidParameter
-from lapwing.exact.bounds import Ball, fixed_points, normal_cdf_ball
+from lapwing.exact.bounds import Ball, fixed_point, normal_cdf_ball
 from lapwing.privacy.additive import GaussianDP
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, probability
@@ -92,7 +92,7 @@ def is_above(points: Sequence[_Point], delta: Fraction, mu_squared: Fraction) ->
     """Tell whether (μ, δ) is certainly above all curves that are convex in e^ε and at most these at these points."""
     rows = [(*left, *right, mu_squared, delta) for left, right in pairwise(points)]
     try:
-        return all(bracket.lower >= 0 for bracket in fixed_points(_room, rows, bits=_BITS))
+        return all(fixed_point(_room, *row, bits=_BITS).lower >= 0 for row in rows)  # up to the first that is not
     except ArithmeticError:  # numbers too large to say
         return False
 

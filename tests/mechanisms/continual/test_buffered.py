@@ -29,7 +29,7 @@ def some_matrix(ticks: int, window: int | None = None) -> BufferedToeplitz:
     return fitted(ticks, window, Events(1), 2)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("window", one_in(2, WINDOWS))
 def test_the_two_factors_make_the_counts(window: int | None) -> None:
     n = 40
     matrix = some_matrix(n, window)
@@ -66,6 +66,7 @@ def test_no_stays_do_more_than_stated(most: int, window: int | None) -> None:
     check_stays(matrix, Stays(most), float(matrix.sensitivity_squared(Stays(most))))
 
 
+@pytest.mark.long
 def test_one_stay_does_what_is_stated() -> None:
     matrix = some_matrix(9)
     c = toeplitz([float(entry) for entry in column(matrix)])
@@ -132,6 +133,7 @@ def test_the_error_in_a_window_does_not_grow_with_the_horizon(window: int) -> No
     assert long <= fitted(window, None, Events(1), 3).error(Events(1)) * 1.35
 
 
+@pytest.mark.long
 def test_the_error_of_all_ticks_is_their_root_mean_square() -> None:
     events, n = Events(4, 1, 10), 40
     matrix = fitted(n, None, events, 2, of_all=True)

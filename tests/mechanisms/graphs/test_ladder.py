@@ -84,6 +84,7 @@ def test_numbers_are_drawn_by_the_law() -> None:
         assert abs(found[x] / draws - expected) <= 8 * (expected / draws) ** 0.5 + 1e-9, x
 
 
+@pytest.mark.long
 def test_losses_and_half_widths() -> None:
     law = Ladder.for_loss(PureDP(Fraction(1, 2)))
     assert law.loss("pure") == PureDP(Fraction(1, 2))

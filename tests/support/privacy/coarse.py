@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.privacy import dominating_gaussian
 
-CELLS: Final = 48
+CELLS: Final = 24
 
 
 @pytest.fixture

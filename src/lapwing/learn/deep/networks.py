@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, cast, final
 
 import jax
@@ -48,10 +49,8 @@ def dense(hidden: Sequence[int] = (32,)) -> Network:
 
     def start(key: Array, features: int, classes: int) -> Weights:
         widths = [features, *sizes, classes]
-        keys = jax.random.split(key, len(widths))
-        return [
-            _layer(one, (before, after), before) for one, before, after in zip(keys, widths, widths[1:], strict=False)
-        ]
+        chance = _chance(key)
+        return [_layer(chance, (before, after), before) for before, after in pairwise(widths)]
 
     return Network(start=start, scores=_connected)
 
@@ -79,12 +78,9 @@ def convolutional(height: int, width: int, channels: Sequence[int] = (16, 32), *
                 f"There are {features} features; an image of {height} × {width} has {height * width}. Nothing was "
                 "charged."
             )
-        keys = jax.random.split(key, len(filters) + 1)
-        layers = [
-            _layer(one, (3, 3, before, after), 9 * before)
-            for one, before, after in zip(keys, filters, filters[1:], strict=False)
-        ]
-        return layers, [_layer(keys[-2], (left, hidden), left), _layer(keys[-1], (hidden, classes), hidden)]
+        chance = _chance(key)
+        layers = [_layer(chance, (3, 3, before, after), 9 * before) for before, after in pairwise(filters)]
+        return layers, [_layer(chance, (left, hidden), left), _layer(chance, (hidden, classes), hidden)]
 
     def scores(weights: Weights, row: Array) -> Array:
         layers, connected = weights
@@ -113,10 +109,15 @@ def _halved(image: Array) -> Array:
     return even.reshape(1, height // 2, 2, width // 2, 2, channels).mean(axis=(2, 4))
 
 
-def _layer(key: Array, shape: tuple[int, ...], inputs: int) -> tuple[Array, Array]:
+def _chance(key: Array) -> np.random.Generator:
+    """Return a generator for public weights: JAX would compile its own for each shape, which takes half a second."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def _layer(chance: np.random.Generator, shape: tuple[int, ...], inputs: int) -> tuple[Array, Array]:
     """Return weights of a size that keeps sums of so many inputs about as large as these, and biases of 0."""
-    spread = math.sqrt(1 / inputs)
-    return spread * jax.random.normal(key, shape, dtype=jnp.float32), jnp.zeros(shape[-1], dtype=jnp.float32)
+    drawn = math.sqrt(1 / inputs) * chance.standard_normal(shape)
+    return jnp.asarray(drawn, dtype=jnp.float32), jnp.asarray(np.zeros(shape[-1]), dtype=jnp.float32)
 
 
 def begun(network: Network, key: Array, features: int, classes: int) -> Weights:

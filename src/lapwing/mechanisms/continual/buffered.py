@@ -77,8 +77,14 @@ class BufferedToeplitz:
     @cached_property
     def omegas(self) -> tuple[Fraction, ...]:
         """ω_i = Π_j (θ_i − θ̂_j)/Π_{j≠i} (θ_i − θ_j), rounded down to the multiples of 2^−BITS that C has."""
-        exact = _weights(self.decays[::2], self.decays[1::2])
-        return tuple(Fraction(weight * (1 << BITS) // 1, 1 << BITS) for weight in exact)
+        exact = _weights(*self._units)
+        return tuple(Fraction(above // below, 1 << BITS) for above, below in exact)
+
+    @cached_property
+    def _units(self) -> tuple[list[int], list[int]]:
+        """1 − θ_i and 1 − θ̂_i in units of 2^−BITS: whole numbers, whose quotients Python rounds correctly."""
+        units = [number.numerator * ((1 << BITS) // number.denominator) for number in self.decays]
+        return units[::2], units[1::2]
 
     @cached_property
     def behind(self) -> Mixture:
@@ -88,10 +94,10 @@ class BufferedToeplitz:
     @cached_property
     def estimating(self) -> Mixture:
         """b_k, k ≥ 0: α_0 = Π(1 − θ_j)/Π(1 − θ̂_j), α_i = Π_j (θ_j − θ̂_i)/((1 − θ̂_i)·Π_{j≠i} (θ̂_j − θ̂_i))."""
-        poles, zeros = self.decays[::2], self.decays[1::2]
-        first = prod(poles, start=Fraction(1)) / prod(zeros, start=Fraction(1))
-        others = (weight / -zero for weight, zero in zip(_weights(zeros, poles), zeros, strict=True))
-        return Mixture(_floats((first, *others)), _floats((Fraction(0), *zeros)))
+        poles, zeros = self._units
+        exact = zip(_weights(zeros, poles), zeros, strict=True)
+        others = (above / (below * -zero) for (above, below), zero in exact)
+        return Mixture(np.array([prod(poles) / prod(zeros), *others]), _floats((Fraction(0), *self.decays[1::2])))
 
     @property
     def is_plain(self) -> bool:
@@ -172,12 +178,10 @@ class BufferedToeplitz:
         return weights @ kept, kept
 
 
-def _weights(poles: Sequence[Fraction], zeros: Sequence[Fraction]) -> list[Fraction]:
-    """Return Π_j (zero_j − pole_i)/Π_{j≠i} (pole_j − pole_i) for each i, of decays."""
+def _weights(poles: Sequence[int], zeros: Sequence[int]) -> list[tuple[int, int]]:
+    """Return Π_j (zero_j − pole_i) and Π_{j≠i} (pole_j − pole_i) for each i, of decays."""
     return [
-        prod((zero - pole for zero in zeros), start=Fraction(1))
-        / prod((other - pole for other in poles if other != pole), start=Fraction(1))
-        for pole in poles
+        (prod(zero - pole for zero in zeros), prod(other - pole for other in poles if other != pole)) for pole in poles
     ]
 
 
