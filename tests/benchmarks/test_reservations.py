@@ -35,6 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeUpService]
         yield made
 
 
+@pytest.mark.long
 def test_every_function_is_among_them(service: MadeUpService) -> None:
     functions, chance = set[str](), random.Random(1)
     conditions = {"N": "{} > 1", "T": "{} = 'q'", "D": "{} > DATE '2010-01-01'", "S": "{} > TIMESTAMP '2010-01-01'"}

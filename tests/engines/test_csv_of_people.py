@@ -39,7 +39,7 @@ PROTECTED: dict[str, Any] = {"privacy_unit": "row", "epsilon": 10_000, "types": 
 VALUES = ["x", "y", "z", "x\ny", "p\r\nq", "x\ry", "é"]
 
 
-@pytest.mark.parametrize("name", one_in(3, READ))
+@pytest.mark.parametrize("name", one_in(6, READ))
 def test_what_can_mean_one_thing_is_read(name: str, tmp_path: Path) -> None:
     content, values = READ[name]
     (tmp_path / "x.csv").write_bytes(content)

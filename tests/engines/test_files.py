@@ -55,7 +55,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(3, READ))
+@pytest.mark.parametrize("name", one_in(6, READ))
 def test_a_csv_file_is_read(name: str, tmp_path: Path) -> None:
     content, rows, numbers, total, notes = READ[name]
     assert cells(tmp_path, content) == {"n": rows, "notes": notes, "x": numbers, "s": total}

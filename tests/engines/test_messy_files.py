@@ -126,6 +126,7 @@ def test_a_trial_as_r_writes_it(tmp_path: Path) -> None:
         assert [column.name for column in session.tables["trial"].columns] == ["patient", "arm", "sbp", "dropout"]
 
 
+@pytest.mark.long
 def test_salaries_with_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     chance, text = random.Random(3), "person;pay;since;team\r\n"
     for person in range(500):

@@ -40,7 +40,7 @@ def test_values_are_read_as_the_catalog_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", one_in(4, [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
+    "name", one_in(8, [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
 )
 def test_every_text_has_an_outcome(name: str) -> None:
     texts = awkward_texts(300)

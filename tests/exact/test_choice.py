@@ -189,7 +189,7 @@ def drawing(case: Case) -> Callable[[StreamEntropy], int]:
     return lambda entropy: exponential_choice(case.distances, case.scale, entropy, multiplicities=case.multiplicities)
 
 
-@pytest.mark.parametrize("draws", [FEW, MORE])
+@pytest.mark.parametrize("draws", one_in(2, [FEW, MORE]))
 @pytest.mark.parametrize("name", one_in(3, CASES))
 def test_draws_fit(name: str, draws: int) -> None:
     check_fit(CASES[name], drawing(CASES[name]), name, draws)
@@ -217,6 +217,7 @@ def test_twin_accepting_everything_is_caught(monkeypatch: pytest.MonkeyPatch) ->
         check_fit(INFLATED, drawing(INFLATED), "inflated", FEW)
 
 
+@pytest.mark.long
 def test_chunks_fit() -> None:
     """Candidates spread over several chunks, by the remainder of their index."""
     case = Case(np.tile(np.array([0, 3, 50, 4]), CHUNK), Fraction(4))

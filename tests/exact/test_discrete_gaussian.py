@@ -55,7 +55,7 @@ def test_draws_fit(variance: Fraction, draws: int) -> None:
 
 
 @AT_SIZES
-@pytest.mark.parametrize("variance", one_in(4, VARIANCES), ids=str)
+@pytest.mark.parametrize("variance", one_in(12, VARIANCES), ids=str)
 def test_twin_nine_tenths_of_sigma_do_not_fit(variance: Fraction, draws: int) -> None:
     assert fit(variance * Fraction(81, 100), variance, draws) < LEAST_P_VALUE
 

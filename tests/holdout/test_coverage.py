@@ -45,6 +45,7 @@ def run(trials: int, people: int, questions: int) -> dict[str, int]:
     return covers
 
 
+@pytest.mark.long
 def test_a_hundred_analysts() -> None:
     assert all(holds(covers, 100 // len(STRATEGIES)) for covers in run(100, 500, 12).values())
 

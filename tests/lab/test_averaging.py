@@ -50,7 +50,7 @@ def test_shares_of_sure_posteriors_are_those_of_another_computation(epsilon: flo
     assert found == pytest.approx(beyond_by_inversion(epsilon, repeats, averaging.LEVEL), abs=1e-3)
 
 
-@pytest.mark.parametrize(("epsilon", "repeats"), list(FIGURES.items()))
+@pytest.mark.parametrize(("epsilon", "repeats"), one_in(3, list(FIGURES.items()), many=True))
 def test_repeats_are_the_least_that_suffice(epsilon: Fraction, repeats: tuple[int, int]) -> None:
     for level, wanted, least in ((0.0, 0.95, repeats[0]), (averaging.LEVEL, 0.5, repeats[1])):
         assert guesses.least_repeats(float(epsilon), level, wanted) == least

@@ -79,6 +79,7 @@ def test_noise_that_hides_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     assert "yes of members, Lapwing's noise" in _failed(remembering.run(Settings(short=True)).checks)
 
 
+@pytest.mark.long
 def test_a_choice_that_is_less_stable_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bugs: a tenth of the scale; a person whose score may move by two."""
     with monkeypatch.context() as patch:

@@ -84,6 +84,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not posterior.run(Settings(short=True)).holds
 
 
+@pytest.mark.long
 def test_beliefs_that_are_true_more_often_than_they_say_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: draws with a tenth less noise than the mechanism states, which only the drawn worlds can show."""
 

@@ -31,6 +31,7 @@ def test_every_day_is_written(run: Run) -> None:
     assert document["days"][20]["reports"] == 42
 
 
+@pytest.mark.long
 def test_a_table_has_some_days_and_the_last(run: Run) -> None:
     outcome = run("local", "cost", "--epsilon", "1", "--days", "101", "--format", "table")
     cells = [line.split() for line in outcome.out.splitlines()[2:]]

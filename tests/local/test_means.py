@@ -396,6 +396,7 @@ EVERY_PAIR = pytest.mark.parametrize(("mechanism", "seed"), one_in(10, product(C
 """In the short run two mechanisms, each with a population."""
 
 
+@pytest.mark.long
 @EVERY_PAIR
 def test_intervals_for_a_population_cover(mechanism: Any, seed: int) -> None:
     check_coverage(lambda found, whom: found.interval(whom=whom), "population", mechanism, seed)

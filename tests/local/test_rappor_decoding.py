@@ -440,6 +440,7 @@ def test_the_error_is_no_larger_than_that_of_the_published_decoder(people: int) 
     assert np.mean(ours) <= 1.02 * np.mean(theirs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hashes", only([1], [1, 2, 4]))
 def test_the_error_is_the_stated_one(hashes: int) -> None:
     mechanism, texts = Rappor.once(1, hashes=hashes, cohorts=64), [f"text {i}" for i in range(40)]

@@ -199,6 +199,7 @@ def fuzz(batches: int) -> Counter[str]:
     return total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lines", [4_000, pytest.param(LINES, marks=pytest.mark.long)])
 def test_random_lines(lines: int) -> None:
     total = fuzz(max(1, lines // BATCH))

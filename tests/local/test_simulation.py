@@ -92,7 +92,7 @@ def spread_over_all(totals: Any, keep: float, generator: np.random.Generator) ->
 
 @pytest.mark.parametrize(
     ("name", "twin", "mechanism"),
-    [("_sets", sets_by_their_size, MECHANISMS[2]), ("_spread", spread_over_all, MECHANISMS[0])],
+    one_in(2, [("_sets", sets_by_their_size, MECHANISMS[2]), ("_spread", spread_over_all, MECHANISMS[0])], many=True),
 )
 def test_twins_of_the_law_are_caught(
     monkeypatch: pytest.MonkeyPatch, name: str, twin: Callable[..., Any], mechanism: Any
@@ -187,6 +187,7 @@ def test_every_road_at_epsilon_1(repeats: int) -> None:
     check_all_roads(simulate(DATA, epsilons=[1], repeats=repeats), repeats)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "people"), only([0], [(Fraction(1, 2), 1000), (Fraction(2), 3000)], many=True))
 def test_shuffled_reports_keep_what_is_asked(epsilon: Fraction, people: int) -> None:
     delta = Fraction(1, 10**5)

@@ -62,7 +62,7 @@ def check_alike(one: Any, other: Any) -> None:
         assert (np.abs(shares - others) < 4.5 * spread).all()
 
 
-@pytest.mark.parametrize("name", one_in(6, TASKS))
+@pytest.mark.parametrize("name", one_in(12, TASKS))
 def test_simulated_reports_are_those_of_devices(name: str) -> None:
     task = client.task_of(TASKS[name])
     devices = of_devices(task, answers_to(task, DEVICES), name)

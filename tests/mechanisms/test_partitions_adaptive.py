@@ -122,6 +122,7 @@ def test_weights_are_those_of_real_arithmetic(number: int) -> None:
             assert np.allclose(np.array(found) / 2**FRACTION_BITS, wanted, rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_adaptive_weights_are_no_less_than_plain_ones() -> None:
     """Key by key, adaptive weights are at least the smaller of the plain ones and the level."""
     for units, _, keys in systems(300):

@@ -170,6 +170,7 @@ def errors(times: int) -> tuple[ResidualMarginals, list[np.ndarray[Any, Any]]]:
     ]
 
 
+@pytest.mark.long
 def test_errors_are_as_large_as_is_said() -> None:
     mechanism, erring = errors(1_500)
     for whole, one in zip(mechanism.marginals, erring, strict=True):

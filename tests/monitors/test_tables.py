@@ -86,7 +86,7 @@ def test_the_source_of_the_catalogs_table_is_read_if_it_grows(tmp_path: Path, ta
     assert truth.off_by(told, truth.counts([event for event in events if event.cell in CELLS])) <= 2
 
 
-@pytest.mark.parametrize("harm", [False, True])
+@pytest.mark.parametrize("harm", one_in(2, [False, True]))
 def test_conditions_of_the_table_are_kept_to(
     harm: bool, tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,6 +197,7 @@ def test_more_never_loses_less(parts: Parts) -> None:
     assert whole.upper <= compose([*parts, (LaplacePair(TENTH), 5)], width=WIDTH).to_epsilon(MILLIONTH).upper + 0.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "texts",
     [

@@ -222,7 +222,8 @@ def test_mixtures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variance", "sensitivity"), [(7, 2), (Fraction(1, 4), 2), (Fraction(1, 5), 4), (Fraction(1, 20), 1), (0.01, 1)]
+    ("variance", "sensitivity"),
+    one_in(2, [(7, 2), (Fraction(1, 4), 2), (Fraction(1, 5), 4), (Fraction(1, 20), 1), (0.01, 1)], many=True),
 )
 def test_discrete_gaussian_noise(variance: Fraction, sensitivity: int) -> None:
     """Its δ from its probabilities."""
@@ -269,7 +270,7 @@ def test_a_million_randomized_responses() -> None:
     assert found.upper - found.lower <= 1e-4
 
 
-@pytest.mark.parametrize("delta", ["1e-15", "1e-9", "1e-3", "0.5"])
+@pytest.mark.parametrize("delta", one_in(2, ["1e-15", "1e-9", "1e-3", "0.5"]))
 def test_extremes_stay_ordered(delta: str) -> None:
     rows: list[tuple[Pair, int]] = [
         (LaplacePair(MILLIONTH), 10**6),

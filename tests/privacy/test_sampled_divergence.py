@@ -120,7 +120,7 @@ def test_an_exact_accountant_states_less() -> None:
 @pytest.mark.parametrize(
     ("pair", "whole"),
     one_in(
-        3,
+        6,
         [
             (LaplacePair(Fraction(1, 2)), RenyiDP.laplace(scale=2)),
             (BoundedRangePair(Fraction(1, 2)), RenyiDP.bounded_range(Fraction(1, 2))),

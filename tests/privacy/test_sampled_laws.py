@@ -191,6 +191,7 @@ PAIRS: dict[str, tuple[Pair, int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", only([2], PAIRS))
 def test_both_ways_to_a_curve_agree(name: str) -> None:
     """By quadrature, and by pieces: intervals of the same number."""

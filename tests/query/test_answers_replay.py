@@ -201,6 +201,7 @@ def test_cells_of_a_batch_that_depend_on_rows_are_found(folders: Path, monkeypat
 SELECTED = "SELECT note, SUM(age) AS s FROM visits GROUP BY note"
 
 
+@pytest.mark.long
 def test_a_sum_of_selected_keys_without_its_bound_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = selecting(folders, "gdp")
     many = [*CROWDED, *(row(person, note=f"n{a}") for person in range(4, 200) for a in (0, 1))]

@@ -56,7 +56,7 @@ QUESTIONS = {
 """Questions, and the same with the numbers written out."""
 
 
-@pytest.mark.parametrize("text", one_in(6, QUESTIONS))
+@pytest.mark.parametrize("text", one_in(12, QUESTIONS))
 def test_the_released_number_stands_in_the_condition(text: str, session: lw.Session) -> None:
     answer = session.sql(text, epsilon=3)
     whole = session.sql(MEAN, epsilon=0.1)

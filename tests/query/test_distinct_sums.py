@@ -106,7 +106,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize(
     "text",
     one_in(
-        3,
+        6,
         [
             "SELECT SUM(DISTINCT age) AS s, SUM(age) AS t, COUNT(DISTINCT age) AS c FROM visits",
             "SELECT plan, SUM(DISTINCT age - 40) AS s FROM visits GROUP BY plan ORDER BY plan",

@@ -253,7 +253,7 @@ def differences(text: str, catalog: Catalog, engine: duckdb.DuckDBPyConnection) 
     return wrong
 
 
-@pytest.mark.parametrize("text", one_in(4, [*SAME, *OWN]))
+@pytest.mark.parametrize("text", one_in(8, [*SAME, *OWN]))
 def test_the_engine_computes_what_the_text_means(
     text: str, catalog: Catalog, engine: duckdb.DuckDBPyConnection
 ) -> None:

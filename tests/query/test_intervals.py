@@ -224,7 +224,7 @@ def test_units_begin_one_after_the_other(unit: str) -> None:
             assert days.INDEX[unit](start - 1) == days.INDEX[unit](at) - 1
 
 
-@pytest.mark.parametrize("months", one_in(3, [0, 1, -1, 12, 13, -25, 12_000]))
+@pytest.mark.parametrize("months", one_in(6, [0, 1, -1, 12, 13, -25, 12_000]))
 def test_months_move_every_time_inside_their_bounds(months: int) -> None:
     query = "SELECT epoch_us(make_timestamp(?::BIGINT) + to_months(?))"
     with duckdb.connect() as connection:

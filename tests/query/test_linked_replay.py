@@ -173,6 +173,7 @@ def test_neighbours_look_the_same_to_the_questions_that_show_bugs_of_meetings(fo
     assert sociable(folders, *dict.fromkeys(MET_BY.values())) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", one_in(3, MET_BY))
 def test_planted_bugs_of_meetings_are_found(bug: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MEETING[bug])

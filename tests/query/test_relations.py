@@ -336,7 +336,7 @@ ALONE = [row(1, age=1), row(1, age=2), *(row(p, age=p) for p in range(2, 9))]
 @pytest.mark.parametrize(
     "text",
     one_in(
-        4,
+        8,
         [
             "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.person = b.person",
             "SELECT COUNT(*) FROM visits AS a LEFT JOIN visits AS b ON a.person = b.person AND a.age <= b.age",

@@ -107,7 +107,7 @@ def test_removing_a_row_where_rows_are_the_unit(folders: Path, rows: list[Row], 
     assert compare(catalog, rows, shuffled(rows[1:], seed), question, PRICE) == []
 
 
-@examples(3, 200)
+@examples(2, 200)
 @given(
     rows=tables,
     others=newcomers,
@@ -510,6 +510,7 @@ def test_a_set_operation_across_units_that_moves_further_than_is_said_is_found(
     assert found(folders, CROSSING, WITHIN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbouring", one_in(2, ["add_remove", "replace_one"]))
 def test_a_difference_moves_in_two_directions(
     folders: Path, neighbouring: str, monkeypatch: pytest.MonkeyPatch

@@ -214,7 +214,7 @@ def test_no_unit_has_more_rows_than_is_said(every: int) -> None:
     assert list(too_few(every)) == []
 
 
-@pytest.mark.parametrize("where", one_in(3, SPELLED | TRIED))
+@pytest.mark.parametrize("where", one_in(6, SPELLED | TRIED))
 def test_a_limit_is_found_in_every_spelling_and_after_every_step(where: str) -> None:
     limit = (SPELLED | TRIED)[where]
     for source in SOURCES:
