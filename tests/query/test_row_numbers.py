@@ -279,7 +279,7 @@ def violations(count: int, seed: int) -> tuple[list[str], int]:
 
 @pytest.mark.parametrize("seed", numbers(1, 30))
 def test_no_random_condition_lets_more_rows_through_than_is_said(seed: int) -> None:
-    count = 150 if is_long() else 40
+    count = 150 if is_long() else 60
     found, limited = violations(count, seed)
     assert found == []
     assert limited > count // 5
