@@ -147,6 +147,7 @@ def read(text: str, described: Catalog, monkeypatch: pytest.MonkeyPatch) -> tupl
     return sum("visits.parquet" in text for text in texts), tables
 
 
+@pytest.mark.long
 def test_rows_are_read_once(described: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [*QUESTIONS[:2], *PAIRS]
     assert [read(text, described, monkeypatch) for text in texts] == [(1, 0)] * len(texts)

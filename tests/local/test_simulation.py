@@ -150,6 +150,7 @@ def test_two_values(repeats: int) -> None:
     assert "binary" in {one.mechanism for one in found if one.road == "local"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "twin", "repeats"),
     only(

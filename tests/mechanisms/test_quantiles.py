@@ -241,6 +241,7 @@ def test_the_rank_error_holds(rows: Any, ties: int) -> None:
     check_rank_error(mechanism, rows, mechanism.rank_error(SHARE, ties=ties))
 
 
+@pytest.mark.long
 def test_the_rank_error_holds_where_it_is_large_and_a_twelfth_is_caught() -> None:
     mechanism = Quantiles(quantiles=DECILES, lower=0, upper=2**40, scale=Fraction(2))
     error = mechanism.rank_error(SHARE, ties=50)

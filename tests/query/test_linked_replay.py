@@ -131,6 +131,7 @@ def crowded(folder: Path, *questions: str, orphans: bool) -> list[str]:
     return compare(described(folder, 0), data(rows), data(other), questions, PRICE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("orphans", one_in(2, [False, True]))
 def test_neighbours_look_the_same_to_the_questions_that_show_bugs(folders: Path, orphans: bool) -> None:
     questions = dict.fromkeys(question for bug, question in FOUND_BY.items() if ("orphans" in bug) == orphans)

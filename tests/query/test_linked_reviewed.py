@@ -237,6 +237,7 @@ def differing(
         return other + [text for text, question in plans.items() if found_in(kept.exact(question)) != plain[text]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("indexed", "every"),
     one_in(

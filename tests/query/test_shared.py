@@ -360,6 +360,7 @@ def crowded() -> Tables:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [SELF, pytest.param(OWNED, marks=pytest.mark.long)])
 def test_crowded_units_move_nothing_further(tmp_path: Path, text: str) -> None:
     check_neighbours(tmp_path, crowded(), at_all_levels([text]))
