@@ -3,6 +3,8 @@
 How far a unit moves what is measured is found by running neighbours; losses are written down anew.
 """
 
+import json
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+import lapwing as lw
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
@@ -33,7 +36,7 @@ from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.measured import notes_on_vector
 from lapwing.release.notes import MEASURED_TOGETHER, code_of
 from lapwing.release.refinement import Refinement
-from tests.support.effort import is_long, one_in
+from tests.support.effort import is_long, one_in, only
 from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
 
 THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
@@ -500,6 +503,33 @@ def test_what_is_measured_is_named(tmp_path: Path) -> None:
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan as before there were vectors."""
     monkeypatch.setattr(measured_vectors, "with_vector", lambda priced, *_: priced)
+
+
+EARLIER = Path(__file__).parents[1] / "fixtures" / "stored_numbers.tar.xz"
+"""Written by the version of commit 8ef8aea5: questions of numbers that are measured as vectors now, in five ledgers."""
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("earlier")
+    with tarfile.open(EARLIER) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize("name", only([0, 1, 3], ["gdp", "pure", "zcdp", "replaced", "replaced_pure"]))
+def test_what_an_earlier_version_sold_stays_free(name: str, earlier: Path) -> None:
+    asked_then = [json.loads(line) for line in (earlier / name / "questions.jsonl").read_text().splitlines()]
+    assert len(asked_then) > 10
+    head = json.loads((earlier / name / "head.json").read_text())
+    with lw.connect(earlier / name / "lapwing.toml") as session:
+        for entry in asked_then:
+            price: Any = {kind: Fraction(value) for kind, value in entry["price"].items()}
+            answer = session.sql(entry["text"], **price)
+            assert answer.stored, entry["text"]
+            assert [{column: str(value) for column, value in one.items()} for one in answer.rows()] == entry["rows"]
+        newest = list(session.ledger_entries())[-1]
+    assert (newest.sequence, newest.hash) == (head["sequence"], head["hash"])
 
 
 @pytest.mark.parametrize("kind", ["gdp", pytest.param("pure", marks=pytest.mark.long)])

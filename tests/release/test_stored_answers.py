@@ -133,8 +133,9 @@ def limits_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def margins_apart_as_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mean's interval was made of two margins then, each at its worst, and was wider: the numbers are the same."""
+    """Intervals of means and formulas had a margin for each number then, and were wider: the numbers are the same."""
     monkeypatch.setattr(interval_ends, "joint_margins", lambda *_: None)
+    monkeypatch.setattr(interval_ends, "joint_numbers", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)
