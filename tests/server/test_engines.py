@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing import Pipe
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from lapwing.engines import Exact
 from lapwing.release.request import Timing
 from lapwing.server.deadline import engines as engines_module
-from lapwing.server.deadline.engines import Engines, InPlace
+from lapwing.server.deadline.engines import Engines, InPlace, wait_for_end
 from lapwing.server.deadline.pace import AskedEngine
 from lapwing.session import Session
 from tests.support.server.world import data_set
@@ -145,3 +146,17 @@ def test_a_process_ends_with_whoever_began_it() -> None:
     process._line.close()
     process._process.join(60)
     assert process._process.exitcode == 0
+
+
+def test_the_end_of_a_line_is_heard_and_no_question() -> None:
+    ours, theirs = Pipe()
+    thread = threading.Thread(target=wait_for_end, args=(theirs,), daemon=True)
+    thread.start()
+    for number in range(3):
+        ours.send(number)
+        assert theirs.recv() == number
+    thread.join(0.05)
+    assert thread.is_alive()
+    ours.close()
+    thread.join(60)
+    assert not thread.is_alive()

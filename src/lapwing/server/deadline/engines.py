@@ -14,15 +14,15 @@ An engine that asks where the data are (`engines.spark`) has processes of its ow
 
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
 from typing import Final, Literal, Protocol, final
 
 from lapwing.catalog.model import Catalog
@@ -308,20 +308,29 @@ def serve(line: Connection) -> None:
     """Run what comes over a line, until it ends."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    requests: SimpleQueue[_Request] = SimpleQueue()
-    threading.Thread(target=_receive, args=(line, requests.put), name="line", daemon=True).start()
+    threading.Thread(target=_end_with, args=(line,), name="line", daemon=True).start()
     opened = _Opened()
     while True:
-        line.send(opened.answer(*requests.get()))
+        try:
+            request: _Request = line.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        found = opened.answer(*request)
+        with suppress(OSError):  # nobody hears it, and the line ends
+            line.send(found)
 
 
-def _receive(line: Connection, put: Callable[[_Request], None]) -> None:
-    """Hear the line while a question runs, too, so that the process ends with whoever began it."""
-    try:
-        while True:
-            put(line.recv())
-    except (EOFError, OSError):
-        os._exit(0)
+def _end_with(line: Connection) -> None:
+    """End this process when whoever began it does, while a question runs, too."""
+    wait_for_end(line)
+    os._exit(0)
+
+
+def wait_for_end(line: Connection) -> None:
+    """Return when nobody holds the other end of a line any more; what comes over it wakes nobody here."""
+    ended = select.poll()
+    ended.register(line.fileno(), 0)  # the end is told whatever is waited for
+    ended.poll()
 
 
 @final

@@ -93,7 +93,10 @@ class Turns:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._runs = threading.Condition(lock)  # who watches waits for this alone, and is not woken by each change
+        self._watched = False
         self._open: list[Ticket] = []  # in the order of admission
         self._holder: Ticket | None = None
         self._running: Stoppable | None = None
@@ -119,6 +122,8 @@ class Turns:
                 ticket.waiting = False
             self._holder, self._running, self._begun = ticket, running, self._clock()
             self._changed.notify_all()
+            if not self._watched:  # else it looks again soon anyway
+                self._runs.notify()
             return not ticket.given_up
 
     def rest(self, ticket: Ticket) -> None:
@@ -163,7 +168,8 @@ class Turns:
                 ending = holder is not None and self._clock() >= holder.last - 2 * LOOK
                 if ending and holder is not None and running is not None and running.used() > holder.allowed:
                     self._stop()
-                self._changed.wait(None if self._running is None else LOOK)
+                self._watched = self._running is not None
+                self._runs.wait(LOOK if self._watched else None)
 
     def _may_begin(self, ticket: Ticket) -> bool:
         now = self._clock()
