@@ -24,7 +24,7 @@ import duckdb
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError, QueryRefused
 from lapwing.query.expressions.expression import Operation, walk
-from lapwing.query.plan.plan import Plan
+from lapwing.query.plan.plan import LONGEST_TEXT, Plan
 from lapwing.query.plan.traversal import expressions_of
 from lapwing.query.plan.work import work_of
 from lapwing.server.deadline.cost import Speed, cost_of
@@ -265,7 +265,7 @@ def measured(service: MadeUpService, text: str, number: int, speed: Speed) -> tu
     plans = service.plans(text, delta)
     if any(work_of(plan).excessive for plan in plans):
         raise QueryRefused("One unit could cause too much work")
-    reserved, times = cost_of(plans, speed, indexed=True).seconds, list[float]()
+    reserved, times = cost_of(plans, speed, indexed=True, handed=len(text) <= LONGEST_TEXT).seconds, list[float]()
     for turn in range(3):
         times.append(service.seconds(text.replace(f"'k{number}'", f"'k{number}.{turn}'"), delta))
         if times[-1] <= reserved:

@@ -14,7 +14,7 @@ from lapwing.server.deadline.cost import Speed, cost_of
 from lapwing.server.deadline.process import Opened
 from lapwing.server.deadline.speed import Calibration, Found, _Times, least, published
 
-FAST = Speed(question=0.004, nanosecond=2e-10, row=5e-7, number=4e-6, part=5e-5)
+FAST = Speed(question=0.004, nanosecond=2e-10, row=5e-7, number=4e-6, part=5e-5, plan=1e-3)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def runs(busy: float) -> Found:
         _Times(engine=0.001 * busy * n, beside=0.002 * busy * n, nanoseconds=1e7, numbers=1000, parts=50 * n)
         for n in range(1, 6)
     ]
-    return Found(each=0.005 * busy, times=tuple(times))
+    return Found(each=0.005 * busy, times=tuple(times), plan=0.001 * busy)
 
 
 def test_of_two_runs_the_least_counts_time_by_time() -> None:
@@ -73,6 +73,8 @@ def test_what_is_measured_is_charged_and_kept_anew(calibration: Calibration) -> 
     (plan,) = calibration._service.plans("SELECT COUNT(*) FROM plain WHERE amount < 500")
     small = calibration._service.seconds("SELECT COUNT(*) FROM plain WHERE amount < 500")
     assert cost_of([plan], calibration.speed, indexed=True).seconds > small / 4
+    handed = cost_of([plan], calibration.speed, indexed=True, handed=True).seconds
+    assert cost_of([plan], calibration.speed, indexed=True).seconds == handed + calibration.speed.plan
 
 
 def test_a_run_ends_where_somebody_comes(calibration: Calibration) -> None:

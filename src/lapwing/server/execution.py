@@ -56,6 +56,7 @@ from lapwing.server.bodies import BatchBody, PricedBody, QueryBody, body_of, num
 from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import Admission
 from lapwing.server.deadline.cost import Cost, cost_of
+from lapwing.server.deadline.handed_plan import HandedPlan, hand_over
 from lapwing.server.deadline.pace import NotStored, Pace, StoredOnly, TooBusy
 from lapwing.server.deadline.process import Wanted
 from lapwing.server.deadline.rehearsal import Rehearsals
@@ -212,16 +213,15 @@ class QuestionExecutor:
         if admission is None:
             return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
         found = await self._run(caller, lambda: self._at_once(admission, caller, served, body, key), gone)
-        if not isinstance(found, Cost):
+        if not isinstance(found, Wanted):
             return found
-        if found.deadline > self._patience:
+        if found.cost.deadline > self._patience:
             raise errors.QueryRefused(
-                f"The answer would leave after {found.deadline:,g} seconds, and this service lets a request wait for "
-                f"{self._patience:g} at most",
+                f"The answer would leave after {found.cost.deadline:,g} seconds, and this service lets a request wait "
+                f"for {self._patience:g} at most",
                 remedy="Let the question wait in the queue, and look for its answer later.",
             )
-        wanted = Wanted(caller=caller, dataset=served.name, body=body, key=key, job=None, cost=found)
-        return await self._wait(admission.put(wanted), gone)
+        return await self._wait(admission.put(found), gone)
 
     @contextmanager
     def _one_more(self, person: str) -> Iterator[None]:
@@ -269,8 +269,7 @@ class QuestionExecutor:
         admission = self._admission
         if admission is None or served.trusts_with_time(caller, self._policies):
             return None
-        cost = self._cost(admission, caller, served, body)
-        return admission.put(Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost))
+        return admission.put(self._wanted(admission, caller, served, body, key, job))
 
     def deadline_of(self, caller: Caller, served: ServedDataset, body: PricedBody) -> float | None:
         """Return after how many seconds an answer would leave; None where none is held until a deadline.
@@ -282,7 +281,7 @@ class QuestionExecutor:
             return None
         query = QueryBody.model_validate(body.model_dump())
         try:
-            return self._cost(admission, caller, served, query, preview=True).deadline
+            return self._cost(admission, caller, served, query, preview=True)[0].deadline
         except errors.QueryRefused:  # nothing bounds it: then it is refused when it is asked, and says so
             return None
 
@@ -360,10 +359,10 @@ class QuestionExecutor:
 
     def _at_once(
         self, admission: Admission, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None
-    ) -> tuple[AnswerRecord, ...] | Cost:
+    ) -> tuple[AnswerRecord, ...] | Wanted:
         """Return what may be told at once: to those who are trusted with time all, else what was bought before.
 
-        Otherwise return what the question may cost.
+        Otherwise return the question with what it may cost.
         """
         if served.trusts_with_time(caller, self._policies):
             return self.answered(caller, served, body, key)
@@ -372,7 +371,19 @@ class QuestionExecutor:
                 body.bought(served.for_caller(caller, self._policies, StoredOnly()))  # or the key would begin in vain
             return self.answered(caller, served, body, key, pace=StoredOnly())
         except NotStored:
-            return self._cost(admission, caller, served, body)
+            return self._wanted(admission, caller, served, body, key)
+
+    def _wanted(
+        self,
+        admission: Admission,
+        caller: Caller,
+        served: ServedDataset,
+        body: QueryBody | BatchBody,
+        key: str | None,
+        job: str | None = None,
+    ) -> Wanted:
+        cost, plan = self._cost(admission, caller, served, body)
+        return Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost, plan=plan)
 
     def _cost(
         self,
@@ -382,14 +393,17 @@ class QuestionExecutor:
         body: QueryBody | BatchBody,
         *,
         preview: bool = False,
-    ) -> Cost:
+    ) -> tuple[Cost, HandedPlan | None]:
+        """Return what a question may cost, and the plan that is handed over for it."""
         plans, rehearsed = body.plans(served.for_caller(caller, self._policies, StoredOnly())), 0.0
         if self._rehearsals is not None:
             rehearsed = self._rehearsals.seconds(caller.name, served, plans, remembered=preview)
         process = admission.process
         indexed, share = process.is_indexed(served.name), process.share.number
-        cost = cost_of(plans, process.speed, indexed=indexed, share=share, rehearsed=rehearsed)
-        return admission.cost_now(served.name, cost)
+        plan = hand_over(served.session, caller.name, body)
+        handed = plan is not None
+        cost = cost_of(plans, process.speed, indexed=indexed, share=share, rehearsed=rehearsed, handed=handed)
+        return admission.cost_now(served.name, cost), plan
 
     # ---- in a thread -------------------------------------------------------------------------------------------------
 

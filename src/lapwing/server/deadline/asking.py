@@ -21,6 +21,7 @@ from lapwing.server.datasets import ServedDataset
 from lapwing.server.deadline.admission import SLOTS
 from lapwing.server.deadline.cost import require_counted
 from lapwing.server.deadline.engines import Engines
+from lapwing.server.deadline.handed_plan import take_over
 from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketPace, TooBusy
 from lapwing.server.deadline.process import Bug, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
 from lapwing.server.deadline.speed import Calibration, make_indexes
@@ -260,10 +261,14 @@ def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
     caller, body, key = wanted.caller, wanted.body, wanted.key
     try:
         if wanted.job is not None and isinstance(body, QueryBody):
+            if wanted.plan is not None and (known := service.datasets.known(caller, wanted.dataset)) is not None:
+                take_over(wanted.plan, known.session, caller.name, body)
             # What comes of it is in the store, where its asker looks.
             charged = service.job_runner.run_at(pace, wanted.job, caller, wanted.dataset, body, key)
             return Outcome(number=order.number, at_once=charged is False)
         served = service.datasets.visible(caller, wanted.dataset)
+        if wanted.plan is not None:
+            take_over(wanted.plan, served.session, caller.name, body)
         records = service.executor.answered(caller, served, body, key, pace=pace)
     except RepeatedProblem as known:
         return Outcome(number=order.number, error=known, at_once=True)

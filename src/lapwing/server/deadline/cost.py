@@ -39,6 +39,7 @@ class Speed:
         row: To read and bound a row of a file that has no index.
         number: Each number of an answer, from noise to document.
         part: Each part of a plan (`parts`), to bind, print and plan it.
+        plan: To plan a question without any of these parts, where its plan is not handed over.
     """
 
     question: float
@@ -46,6 +47,7 @@ class Speed:
     row: float
     number: float
     part: float = 0.0
+    plan: float = 0.0
 
 
 @final
@@ -87,7 +89,9 @@ def on_grid(figure: float) -> float:
     return 2.0 ** (ceil(STEPS * log2(figure)) / STEPS) if figure else 0.0
 
 
-def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1, rehearsed: float = 0.0) -> Cost:
+def cost_of(
+    plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 1, rehearsed: float = 0.0, handed: bool = False
+) -> Cost:
     """Return what questions at one price may take, whatever the data are.
 
     Each unit can take what `query.work` says of one that has all the rows it may have. What a unit takes grows faster
@@ -98,6 +102,7 @@ def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 
         share: How many question processes share a processor.
         rehearsed: Seconds that the engine takes by a rehearsal (`deadline.rehearsal`), which raises what the model
             says.
+        handed: Whether plans are handed over to where questions are asked (`deadline.handed_plan`).
 
     Raises:
         QueryRefused: If the deadline would be later than `LONGEST`.
@@ -105,7 +110,7 @@ def cost_of(plans: Sequence[Plan], speed: Speed, *, indexed: bool, share: int = 
     leaves = [leaf for plan in plans for leaf in plans_asked(plan)]
     questions = [question for plan in leaves for question in (*(one.question for one in plan.searches), plan.question)]
     seconds = (
-        speed.question * len(questions)
+        (speed.question + (0.0 if handed else speed.plan)) * len(questions)
         + speed.part * sum(map(parts, questions))
         + max(speed.nanosecond * sum(map(nanoseconds, questions)), on_grid(rehearsed))
         + (0.0 if indexed else speed.row * sum(map(rows, questions)))

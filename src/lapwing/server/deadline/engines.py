@@ -327,7 +327,7 @@ def _end_with(line: Connection) -> None:
 
 
 def wait_for_end(line: Connection) -> None:
-    """Return when nobody holds the other end of a line any more; what comes over it wakes nobody here."""
+    """Return once nobody holds the other end of a line; messages wake nobody here."""
     ended = select.poll()
     ended.register(line.fileno(), 0)  # the end is told whatever is waited for
     ended.poll()

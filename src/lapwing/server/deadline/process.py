@@ -17,6 +17,7 @@ from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import BatchBody, QueryBody
 from lapwing.server.deadline.cost import Cost, Speed
 from lapwing.server.deadline.engines import Lost
+from lapwing.server.deadline.handed_plan import HandedPlan
 from lapwing.server.deadline.pace import Reached, Said
 from lapwing.server.deadline.turns import Ticket
 from lapwing.server.log import log
@@ -35,7 +36,12 @@ class Bug(Exception):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A question that is to be asked. `job`: the queued question that it is; None for one that somebody waits for."""
+    """A question that is to be asked.
+
+    Args:
+        job: The queued question that it is; None for one that somebody waits for.
+        plan: That was made to know the cost; None if it is to be planned where it is asked.
+    """
 
     caller: Caller
     dataset: str
@@ -43,6 +49,7 @@ class Wanted:
     key: str | None
     job: str | None
     cost: Cost
+    plan: HandedPlan | None = None
 
 
 @final

@@ -143,15 +143,20 @@ class Calibration:
             times.append(self._timed(session, text))
         if not go_on():
             return None
-        return Found(each=max(self._together(1), self._together(AT_ONCE)), times=tuple(times))
+        (alone, plan), (together, _) = self._together(1), self._together(AT_ONCE)
+        return Found(each=max(alone, together), times=tuple(times), plan=plan)
 
-    def _together(self, threads: int) -> float:
-        """Return what a small question takes with all that belongs to it, while several are asked at once."""
-        texts = [SMALL.format(next(self._numbers)) for _ in range(max(TIMES, threads))]
+    def _together(self, threads: int) -> tuple[float, float]:
+        """Return what a small question takes with all that belongs to it, many at once, and beside that its plan.
+
+        The plan is handed over, as it is by a front.
+        """
+        begun = time.process_time()
+        questions = [self._service.planned(SMALL.format(next(self._numbers))) for _ in range(max(TIMES, threads))]
+        planned = time.process_time()
         with ThreadPoolExecutor(threads) as pool:
-            begun = time.process_time()
-            list(pool.map(self._service.ask, texts))
-            return (time.process_time() - begun) / len(texts)
+            list(pool.map(lambda ask: ask(), questions))
+            return (time.process_time() - planned) / len(questions), (planned - begun) / len(questions)
 
     def _timed(self, session: Session, text: str) -> _Times:
         """Ask a question several times, each with another constant, so that it is charged and answered anew."""
@@ -181,6 +186,7 @@ class Found:
 
     each: float
     times: tuple[_Times, ...]
+    plan: float = 0.0
 
     def speed(self, row: float) -> Speed:
         """Return the figures that follow.
@@ -199,6 +205,7 @@ class Found:
             row=row,
             number=MORE * max(LEAST_NUMBER, (large.beside - small.beside) / large.numbers),
             part=STEEPER * part,
+            plan=MORE * max(LEAST_PART, self.plan),
         )
 
 
@@ -206,7 +213,7 @@ def least(one: Found, other: Found) -> Found:
     """Return the least of two runs, time by time: figures that are differences of times come of these together."""
     pairs = zip(one.times, other.times, strict=True)
     times = (replace(a, engine=min(a.engine, b.engine), beside=min(a.beside, b.beside)) for a, b in pairs)
-    return Found(each=min(one.each, other.each), times=tuple(times))
+    return Found(each=min(one.each, other.each), times=tuple(times), plan=min(one.plan, other.plan))
 
 
 def published(speed: Speed) -> Speed:
