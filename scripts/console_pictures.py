@@ -139,7 +139,7 @@ def main(folder: Path) -> None:
             taken(page, world, ask, folder / "ask.png", "document.querySelector('.cm-editor')")
             taken(page, world, f"/console/answers/{adults}", folder / "answer.png")
             taken(page, world, f"/console/answers/{both}/rearranged?chosen=1&k0=1", folder / "rearranged.png")
-            live = "document.getElementById('live').textContent == 'Kept up to date.'"
+            live = "document.getElementById('live').textContent == 'This page updates automatically.'"
             taken(page, world, f"/console/dashboards/{board}", folder / "dashboard.png", live)
             curator = chromium_of(chromium, world)
             taken(curator, world, "/console/data/rand_hie/budget", folder / "budget.png")

@@ -84,7 +84,7 @@ def test_fill_look_and_send(browser: Browser, served: Any) -> None:
     page.press("Tab", 9)
     assert page.run("return document.activeElement.id") == "send"
     page.press("Enter", 13, "\r")
-    page.wait("document.body.innerText.includes('Sent, and kept')")
+    page.wait("document.body.innerText.includes('Sent and stored')")
     assert count(served, COIN) == before + 1
     check_clean(page, served[0])
 
@@ -105,7 +105,7 @@ def test_offline_it_waits_and_is_sent_once(browser: Browser, served: Any) -> Non
     page.wait("document.body.innerText.includes('There is no connection')")
     assert count(served, COIN) == before
     page.offline(False)
-    page.wait("document.body.innerText.includes('Sent, and kept')")
+    page.wait("document.body.innerText.includes('Sent and stored')")
     assert count(served, COIN) == before + 1
 
 
@@ -118,9 +118,9 @@ def test_what_was_acknowledged_to_nobody_is_sent_again_and_counts_once(browser: 
     opened(browser, served, COIN, page)
     page.wait("document.querySelector('#send')")
     assert page.run("return document.querySelector('pre').textContent") == line
-    assert "drawn and not sent yet" in page.run("return document.body.innerText")
+    assert "Report not sent yet" in page.run("return document.body.innerText")
     page.run("document.querySelector('#send').click()")
-    page.wait("document.body.innerText.includes('Sent, and kept')")
+    page.wait("document.body.innerText.includes('Sent and stored')")
     assert count(served, COIN) == before + 1
     opened(browser, served, COIN, page)
     page.wait("document.querySelector('#toss')")
@@ -130,10 +130,10 @@ def test_a_budget_that_is_used_up(browser: Browser, served: Any) -> None:
     page, before = opened(browser, served, COIN), count(served, COIN)
     page.wait("document.querySelector('#limit')")
     page.run("document.querySelector('#limit').value = '1.5'; document.querySelector('#limit').form.requestSubmit()")
-    page.wait("document.body.innerText.includes('of 1.5 that you allow')")
+    page.wait("document.body.innerText.includes('Your limit is 1.5')")
     answer(page, YES)
     page.run("document.querySelector('#send').click()")
-    page.wait("document.body.innerText.includes('Sent, and kept')")
+    page.wait("document.body.innerText.includes('Sent and stored')")
     opened(browser, served, COIN, page)
     page.wait("document.querySelector('#toss')")
     page.run(YES + "; document.querySelector('#toss').click()")
@@ -158,7 +158,7 @@ def test_a_number_and_several_questions(browser: Browser, served: Any) -> None:
         page.wait("document.querySelector('[role=alert]').textContent == 'Please answer first.'")
         answer(page, script)
         page.run("document.querySelector('#send').click()")
-        page.wait("document.body.innerText.includes('Sent, and kept')")
+        page.wait("document.body.innerText.includes('Sent and stored')")
         assert count(served, task) == before + 1
         check_clean(page, served[0])
 
@@ -194,7 +194,7 @@ def hostile(browser: Browser, tmp_path: Path, document: dict[str, Any]) -> tuple
 def test_a_task_that_lies_is_refused_before_anything_is_asked(browser: Browser, tmp_path: Path) -> None:
     page, collector = hostile(browser, tmp_path, {**COIN.document, "epsilon": "0.1"})
     text = page.run("return document.body.innerText")
-    assert "This question is refused" in text
+    assert "Your device refused this question" in text
     assert "states epsilon 0.1, but its thresholds have epsilon 1" in text
     assert not page.run("return document.querySelector('input, button, form')")
     collector.close()

@@ -327,8 +327,8 @@ def test_the_page_asks_says_who_could_see_and_sends(tmp_path: Path, browser: Bro
             assert (found["violations"], found["unsure"]) == ([], [])
             assert page.run("return document.documentElement.scrollWidth <= innerWidth")
         text = page.run("return document.body.innerText")
-        assert "all of north, south and west put together" in text
-        assert "one of them for 73.2 % likely at most: that is the meaning of ε = 1" in text  # 1/(1 + e^-1), rounded up
+        assert "all of north, south and west would have to combine their parts" in text
+        assert "at most 73.2 % sure of one. This is the meaning of ε = 1" in text  # 1/(1 + e^-1), rounded up
         page.run("document.querySelector('#send').click()")
         page.wait("document.querySelector('[role=alert]').textContent == 'Please answer first.'")
         assert relay.progress()["north"] == 0
@@ -354,7 +354,7 @@ def test_a_task_that_lies_is_refused_on_the_page(tmp_path: Path, browser: Browse
     with patch.object(Task, "to_text", lambda self: lie), relaying(relay) as address:
         page = browser.page()
         page.go(f"{address}/secure/{task.digest}/")
-        page.wait("document.body.innerText.includes('This question is refused')")
+        page.wait("document.body.innerText.includes('Your device refused this question')")
         assert not page.run("return document.querySelector('input, button, form')")
     relay.close()
 

@@ -33,7 +33,7 @@ def test_a_first_question(alice: Visitor) -> None:
     world = alice.world
     start = alice.go("/console")
     assert "open" in start.text
-    assert "closed" not in start.text.replace("closed for ever", "")
+    assert "closed" not in start.text.replace("closed permanently", "")
     tables = alice.go("/console/data/open")
     assert "0 to 8, in steps of 0.5" in tables.text
     assert "one of a, b" in tables.text
@@ -41,13 +41,13 @@ def test_a_first_question(alice: Visitor) -> None:
     assert parse_qs(urlsplit(link).query)["sql"] == ["SELECT COUNT(*) AS n FROM visits"]
 
     price = priced(alice, label="by plan")
-    assert "Price: ε = 0.5" in price.text
+    assert "Cost: ε = 0.5" in price.text
     assert "±20" in price.text
     assert world.charges() == 0
 
     answer = alice.submit(price, "/ask/answer")
     assert answer.status == 200
-    assert "Bought for ε = 0.5. It can be opened again for nothing." in answer.text
+    assert "Charged ε = 0.5. Opening this result again is free." in answer.text
     assert "by plan" in answer.text
     assert answer.content.count(b'class="bar-1"') == 2
     assert answer.text.count("±20") == 2
@@ -74,7 +74,7 @@ def test_what_was_priced_is_what_is_bought_and_once(alice: Visitor) -> None:
     assert first.path == again.path
     assert alice.world.charges() == 1
     later = priced(alice)
-    assert "It was bought before" in later.text
+    assert "You already bought this result" in later.text
     assert "nothing was charged" in alice.submit(later, "/ask/answer").text
     assert alice.world.charges() == 1
 
@@ -173,7 +173,7 @@ def test_an_answer_can_be_looked_at_in_other_ways_for_nothing(reader: Visitor) -
     wider, narrower = (reader.go(f"{answer}?confidence={level}").text for level in ("0.99", "0.8"))
     assert "intervals of 99 %" in wider
     assert wider != narrower
-    assert "These numbers can be true together" in reader.go(f"{answer}?view=consistent").text
+    assert "Lapwing adjusted these numbers" in reader.go(f"{answer}?view=consistent").text
     falling = reader.go(f"{answer}?sort=plan&order=falling").text
     assert falling.index("b ") < falling.index("a ") or "↓" in falling
     assert "Chart of cost" in reader.go(f"{answer}?chart=cost").content.decode()
@@ -202,7 +202,7 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     alice.world.query("carol")
     budget = alice.go("/console/data/open/budget")
     assert "carol" not in budget.text
-    assert "Nothing was charged." in budget.text
+    assert "No charges yet." in budget.text
     assert "100 % left for you" in alice.go("/console").text
     alice.submit(priced(alice, "SELECT SUM(cost) AS s FROM visits"), "/ask/answer")
     assert "At your rate of the last two weeks" in alice.go("/console/data/open/budget").text

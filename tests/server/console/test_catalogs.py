@@ -27,7 +27,7 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
 
     looked = carol.submit(page, CATALOG, catalog=narrower)
     for said in (
-        "It can take the place of this one",
+        "You can save this catalog",
         "tables.visits.columns.cost.upper",
         "# narrower",
         "other questions",
@@ -40,13 +40,13 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     assert file.read_text() == text or file.read_text().strip() == text.strip()
 
     checked = carol.post(f"{CATALOG}/check", looked.form(CATALOG).fields)
-    assert "private: for you alone" in checked.text
+    assert "private: only for you" in checked.text
     assert checked.headers["cache-control"] == "no-store"
     held = checked.form(f"{CATALOG}/save").fields
     assert set(held) == {"catalog", "was", "form_secret"}  # and none of the figures
 
     saved = carol.post(f"{CATALOG}/save", held)
-    assert "It is in force" in saved.text
+    assert "Catalog saved." in saved.text
     assert "upper = 4" in file.read_text()
     twice = carol.post(f"{CATALOG}/save", held)  # the same form again
     assert (twice.status, "somebody has changed it meanwhile" in twice.text) == (409, True)
@@ -56,7 +56,7 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
     second = carol.go("/console/data/open/versions/2")
     assert "# narrower" in second.text
     back = carol.go(f"{CATALOG}?from=1")
-    assert "It can take the place of this one" in back.text
+    assert "You can save this catalog" in back.text
     assert carol.post(f"{CATALOG}/save", back.form(f"{CATALOG}/save").fields).status == 200
     assert "upper = 8" in file.read_text()
     alice = visitor(place, "alice")
@@ -70,7 +70,7 @@ def test_what_no_ledger_lets_change_is_told_and_has_no_button(settled: World) ->
     page = carol.go(CATALOG)
     text = page.form(CATALOG).fields["catalog"]
     told = carol.submit(page, CATALOG, catalog=text.replace('privacy_unit = "person"', 'privacy_unit = "code"'))
-    assert "Not under this ledger" in told.text
+    assert "The ledger does not allow this change" in told.text
     assert "it says whose rows these are" in told.text
     assert f'action="{CATALOG}/save"' not in told.content.decode()
     forced = carol.post(f"{CATALOG}/save", {**page.form(CATALOG).fields, "was": "0" * 64})
@@ -91,7 +91,7 @@ def test_what_is_no_catalog_is_told_with_its_line(settled: World, name: str) -> 
     page = carol.go(CATALOG)
     text = page.form(CATALOG).fields["catalog"].replace(before, after, 1)
     told = carol.submit(page, CATALOG, catalog=text)
-    assert "This cannot be read" in told.text
+    assert "Lapwing cannot read this catalog" in told.text
     assert 'data-line="' in told.content.decode()
     assert told.form(CATALOG).fields["catalog"].strip() == text.strip()
 
@@ -117,10 +117,10 @@ def test_new_data_are_looked_at_and_accepted(place: World, file: Path) -> None:
     carol = visitor(place, "carol")
     page = carol.go("/console/data/open/versions")
     same = carol.submit(page, "/versions/next")
-    assert "there is nothing to accept" in same.text
+    assert "There is nothing to accept" in same.text
     (file.parent / "visits.parquet").write_bytes((file.parent.parent / "closed" / "visits.parquet").read_bytes()[:-1])
-    assert "would not be accepted" in carol.submit(page, "/versions/next").text
-    assert "Accept them" not in carol.submit(page, "/versions/next").text
+    assert "would not accept" in carol.submit(page, "/versions/next").text
+    assert "Accept data" not in carol.submit(page, "/versions/next").text
 
 
 @pytest.mark.long

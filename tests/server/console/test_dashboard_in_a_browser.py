@@ -37,7 +37,7 @@ def test_a_dashboard_follows_a_monitor(place: World, monitor: Monitor, monkeypat
         page = browser.page()
         sign_in(page, place, "alice")
         page.go(f"{place.address}/console/dashboards/{made['id']}")
-        page.wait(f"{dots} == 2 && document.getElementById('live').textContent == 'Kept up to date.'")
+        page.wait(f"{dots} == 2 && document.getElementById('live').textContent == 'This page updates automatically.'")
         next(released)
         page.wait(f"{dots} == 3")
         assert page.run("return document.querySelectorAll('#tile-1 .bar-1').length") == 2

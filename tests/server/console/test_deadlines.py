@@ -54,16 +54,16 @@ def test_the_bar_goes_to_a_deadline_that_says_nothing_of_the_data(tmp_path: Path
             with padded(tmp_path / name, rows) as address:
                 bob = Person(browser.page(), address)
                 bob.signs_in("bob", PASSWORD)
-                bob.presses("Ask")
+                bob.presses("Query")
                 bob.writes("SELECT COUNT(*) AS n FROM visits WHERE cost < 77")
-                bob.reads("the answer leaves")
+                bob.reads("s after the query starts")
                 told = bob.page.run("return document.querySelector('#preview').innerText")
                 deadline = float(bob.page.run("return document.querySelector('[data-buy]').dataset.deadline"))
                 assert deadline == bob.page.run("return document.querySelector('[data-buy] progress').max")
                 bob.page.run(WATCHED)
                 begun = time.monotonic()
-                bob.presses("Spend ε = 0.1 and ask")
-                bob.reads("Bought for ε = 0.1")
+                bob.presses("Run query · ε = 0.1")
+                bob.reads("Charged ε = 0.1")
                 assert time.monotonic() - begun >= deadline
                 assert 0.5 * deadline <= float(bob.page.run("return sessionStorage.bar")) <= deadline
                 shown.append((deadline, re.sub(r"\s+", " ", told)))

@@ -52,7 +52,7 @@ def bought(alice: Visitor, **typed: str) -> str:
 def test_a_question_is_saved_and_shared(place: World) -> None:
     alice, bob = nurses(place)
     saved = alice.submit(priced(alice), "/saved", title="by plan")
-    assert "Saved." in saved.text
+    assert "Query saved." in saved.text
     assert "by plan" not in bob.go("/console/data/open/saved").text
     shared = alice.post(saved.form("/change").action, {FIELD: alice.secret(), "what": "share"})
     assert "shared with nurses" in shared.text
@@ -62,7 +62,7 @@ def test_a_question_is_saved_and_shared(place: World) -> None:
     assert opened.form("/ask").fields["epsilon"] == "0.5"
     assert alice.world.charges() == 0
     gone = alice.post(action, {FIELD: alice.secret(), "what": "remove"})
-    assert "Removed." in gone.text
+    assert "Query removed." in gone.text
     assert bob.go(action.removesuffix("/change")).status == 404
 
 
@@ -80,7 +80,7 @@ def test_an_answer_is_passed_on_within_a_team(team: tuple[Visitor, Visitor]) -> 
     charges = alice.world.charges()
     path = bought(alice, sql="SELECT COUNT(*) AS n FROM visits WHERE age = 1", label="for all of us")
     assert bob.go(path).status == 404
-    assert "may open this page by its address" in alice.submit(alice.go(path), "/share", what="share").text
+    assert "can open this page by its address" in alice.submit(alice.go(path), "/share", what="share").text
     seen = bob.go(path)
     assert "Bought by alice." in seen.text
     assert [form for form in seen.page.forms if form.action.endswith("/share")] == []
@@ -116,13 +116,13 @@ def test_a_dashboard_is_made_looked_at_and_taken_apart(team: tuple[Visitor, Visi
     assert "shared with nurses" in change(alice, here, what="share").text
     seen = bob.go(here)
     assert seen.content.count(b'class="bar-1"') == 2  # its answers are shared with it
-    assert "Take it away" not in seen.text
+    assert "Remove" not in seen.text
     assert change(bob, here, what="name", name="Ours").status in (403, 404)
     assert len(change(alice, here, place="0", what="take").page.text) < len(board.page.text)
     assert "Ward" in change(alice, here, what="name", name="Ward").text
     assert "Ward" in alice.go("/console/data/open/dashboards").text
     removed = alice.post(f"/console/saved/{here.rpartition('/')[2]}/change", {FIELD: alice.secret(), "what": "remove"})
-    assert "Removed." in removed.text
+    assert "Dashboard removed." in removed.text
     assert alice.go(path).status == 200
     assert alice.world.charges() == charges
 
@@ -166,7 +166,7 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     sql = SQL.replace("COUNT(*)", "SUM(cost)")
     text = f"{sql}; -- and; so on\nSELECT COUNT(*) AS \"a;b\" FROM visits WHERE plan = 'a;b';"
     price = alice.submit(form, "/batch", sql=text, epsilon="0.5", label="both")
-    assert "Price: ε = 0.5 for 2 questions" in price.text
+    assert "Cost: ε = 0.5 for 2 queries" in price.text
     assert alice.world.charges() == charges
     answers = alice.submit(price, "/batch/answers")
     again = alice.submit(price, "/batch/answers")  # the same form once more, as a double click sends it
@@ -177,12 +177,12 @@ def test_several_questions_are_bought_at_one_price(alice: Visitor) -> None:
     assert alice.world.charges() == charges + 2
     shown = alice.go(links[1])
     assert "a;b" in shown.text
-    assert "All were bought before" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
+    assert "You already bought all these results" in alice.submit(form, "/batch", sql=text, epsilon="0.5").text
     wrong = alice.submit(form, "/batch", sql=f"{sql}; SELECT COUNT(plam) AS n FROM visits", epsilon="0.5")
-    assert "Question 2 of 2: There is no column 'plam'" in wrong.text
+    assert "Query 2 of 2: There is no column 'plam'" in wrong.text
     (better,) = [one for one in wrong.page.forms if "COUNT(plan)" in one.fields.get("sql", "")]
-    assert "Price: ε = 0.5 for 2 questions" in alice.post(better.action, better.fields).text
-    assert "would be refused" in alice.submit(form, "/batch", sql=SQL, epsilon="1000000").text
+    assert "Cost: ε = 0.5 for 2 queries" in alice.post(better.action, better.fields).text
+    assert "Lapwing would refuse" in alice.submit(form, "/batch", sql=SQL, epsilon="1000000").text
     assert alice.world.charges() == charges + 2
 
 

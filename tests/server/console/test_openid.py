@@ -201,7 +201,7 @@ def test_codes_are_worth_nothing_without_the_verifier(place: World, issuer: Issu
     left = refused.go(START, follow=False)
     state = parse_qs(urlsplit(left.path).query)["state"][0]
     told = refused.go(f"{START}/callback?error=access_denied&error_description=%3Cscript%3E&state={state}")
-    assert (told.status, "did not let you in" in told.text, "<script>" in told.content.decode()) == (401, True, False)
+    assert (told.status, "refused the sign-in" in told.text, "<script>" in told.content.decode()) == (401, True, False)
 
 
 @pytest.mark.long

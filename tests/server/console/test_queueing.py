@@ -27,17 +27,17 @@ def queued(alice: Visitor, epsilon: str = "0.5") -> Shown:
 def test_a_question_is_followed_to_its_answer(alice: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuestionExecutor, "deadline_of", lambda *_: 0.25)
     price = priced(alice)
-    assert "the answer leaves 0.25 s after its turn" in price.text
+    assert "0.25 s after the query starts" in price.text
     assert b'<progress class="gauge" max="0.25" value="0"' in price.content
     with held(monkeypatch) as (came, go_on):
         running, waiting = queued(alice, "0.25"), queued(alice)
         came.acquire()
         shown = alice.go(running.path)
-        assert "It is under way, and charged." in shown.text
+        assert "This query is running" in shown.text
         assert b'<meta http-equiv="refresh" content="2">' in shown.content
-        assert "leaves 0.25 s after its turn" in shown.text
-        assert b'<progress class="gauge" aria-label="Under way">' in shown.content  # how far it is, it does not say
-        assert "It waits for its turn" in alice.go(waiting.path).text
+        assert "0.25 s after the query starts" in shown.text
+        assert b'<progress class="gauge" aria-label="Running">' in shown.content  # how far it is, it does not say
+        assert "This query is waiting" in alice.go(waiting.path).text
         go_on.set()
         until(lambda: alice.go(waiting.path).path.startswith("/console/answers/"))
     assert alice.go("/console/questions").text.count("done") == 2
@@ -50,12 +50,12 @@ def test_a_question_that_waits_is_cancelled_uncharged(alice: Visitor, monkeypatc
         running, waiting = queued(alice, "0.25"), queued(alice)
         came.acquire()
         shown = alice.submit(alice.go(waiting.path), "/cancel")
-        assert "It was cancelled. If it had not begun, nothing was charged." in shown.text
+        assert "This query was cancelled. If the query had not started, nothing was charged." in shown.text
         assert b"http-equiv" not in shown.content
         bob, audrey = visitor(alice.world, "bob"), visitor(alice.world, "audrey")
         assert bob.go("/console/questions?everybody=1").status == 403
         assert waiting.path.rpartition("/")[2] not in bob.go("/console/questions").content.decode()
-        assert "No question was put into the queue." in audrey.go("/console/questions").text
+        assert "The queue is empty." in audrey.go("/console/questions").text
         assert "alice" in audrey.go("/console/questions?everybody=1").text
         go_on.set()
         until(lambda: alice.go(running.path).path.startswith("/console/answers/"))

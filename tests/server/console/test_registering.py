@@ -42,7 +42,7 @@ def test_register_check_and_ask(registry: World) -> None:
     files = carol.go("/console/register")
     (link,) = [link for link in files.page.links if link.endswith("file=trips.csv")]
     columns = carol.go(link)
-    assert "Say only what is public" in columns.text
+    assert "Enter only public facts" in columns.text
     fields = columns.form("/register/file").fields
     plan, cost = (column(fields, name) for name in ("plan", "cost"))
     typed = {
@@ -58,8 +58,8 @@ def test_register_check_and_ask(registry: World) -> None:
     form = drafted.form("/console/register")
     assert 'privacy_unit = "person"' in form.fields["catalog"]
     checked = carol.post("/console/register/check", form.fields)
-    assert "private: for you alone" in checked.text
-    assert "these data would be accepted" in checked.text
+    assert "private: only for you" in checked.text
+    assert "This data would be accepted" in checked.text
     assert "97,753,136" in checked.text  # the last person, who is nobody's to know
     again = checked.form("/console/register").fields
     assert again == form.fields  # what the check says is sent on in no field
@@ -72,7 +72,7 @@ def test_register_check_and_ask(registry: World) -> None:
         carol.go("/console/data/trips/ask"), "/ask", sql="SELECT COUNT(*) AS n FROM trips", epsilon="0.2"
     )
     bought = carol.submit(asked, "/ask/answer")
-    assert "Bought for ε = 0.2." in bought.text
+    assert "Charged ε = 0.2." in bought.text
     alice = visitor(registry, "alice")
     assert alice.go("/console/data/trips").status == 404  # until it is granted
     carol.submit(carol.go("/console/data/trips/access"), "/access/grant", name="alice")
@@ -112,7 +112,7 @@ def test_how_columns_are_stored_is_said_in_the_form(registry: World, data: Path)
     assert read["pay"] == Reading(decimal_mark=",", thousands_mark=".", currency="€")
     assert read["day"] == Reading(format="%m/%d/%Y")
     checked = carol.post("/console/register/check", form)
-    assert "these data would be accepted" in checked.text
+    assert "This data would be accepted" in checked.text
 
 
 @pytest.mark.long
@@ -159,13 +159,13 @@ def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> No
     before = place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]
     assert carol.submit(page, "/cap", epsilon="1").status == 422  # smaller
     seen = carol.submit(page, "/cap", epsilon="120")
-    assert "Whatever made you raise it" in seen.text
+    assert "Raise for any reason" in seen.text
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"] == before
     unlike = carol.submit(seen, "/cap/raise", again="102")
-    assert "What was typed is not the new ε" in unlike.text
+    assert "The text that you typed is not the new ε" in unlike.text
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"] == before
     done = carol.submit(seen, "/cap/raise", again="120")
-    assert "The budget is larger from now on" in done.text
+    assert "Budget raised." in done.text
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]["epsilon"] == "120"
     again = carol.submit(seen, "/cap/raise", again="120")  # the same form, sent twice
     assert place.ask("GET", "/v1/datasets/open/budget", "carol").document["guarantee"]["epsilon"] == "120"
@@ -176,9 +176,9 @@ def test_a_budget_is_raised_after_its_two_figures_were_shown(place: World) -> No
 def test_a_data_set_is_closed_by_its_name(place: World) -> None:
     carol = visitor(place, "carol")
     page = carol.go("/console/data/open/cap")
-    assert "What was typed is not the name" in carol.submit(page, "/cap/close", name="opne").text
+    assert "The text that you typed is not the name" in carol.submit(page, "/cap/close", name="opne").text
     assert place.query("alice").status == 200
     closed = carol.submit(page, "/cap/close", name="open")
-    assert "Closed for ever" in closed.text
+    assert "Budget closed permanently" in closed.text
     assert not re.search(r'action="[^"]*/cap', closed.content.decode())
     assert place.query("alice", {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": 0.1}).status == 409

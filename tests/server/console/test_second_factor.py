@@ -53,12 +53,12 @@ def switched_on(who: Visitor, clock: Clock) -> tuple[str, list[str]]:
 @on_both
 def test_a_second_factor_is_switched_on_asked_for_and_switched_off(place: World, clock: Clock) -> None:
     alice = visitor(place, "alice")
-    assert "Your password alone lets you in." in alice.go("/console/account").text
+    assert "You sign in with only your password." in alice.go("/console/account").text
     assert alice.submit(alice.go(HERE), HERE, password="not the password").status == 403
     secret, codes = switched_on(alice, clock)
     assert len(codes) == 10
     again = alice.go(HERE)
-    assert "10 of them are left" in again.text
+    assert "You have 10 left" in again.text
     assert not any(hidden in again.content.decode() for hidden in (secret, *codes))
 
     asked = Visitor(place).go("/console/data/open/history", follow=False).path
@@ -76,7 +76,7 @@ def test_a_second_factor_is_switched_on_asked_for_and_switched_off(place: World,
     other = Visitor(place)
     let_in = other.submit(other.sign_in("alice"), CODE, code=codes[0])
     assert "alice" in let_in.text
-    assert "9 of them are left" in other.go(HERE).text
+    assert "You have 9 left" in other.go(HERE).text
     renewed = other.submit(other.go(HERE), "/recovery-codes", password=PASSWORD, code=shown(secret, clock))
     assert len(re.findall(r"(?:[a-z2-7]{4}-){3}[a-z2-7]{4}", renewed.text)) == 10
     assert other.submit(other.go(HERE), "/remove", password=PASSWORD, code="000000").status == 403
@@ -172,7 +172,7 @@ def test_a_curator_sees_and_resets_it(place: World, clock: Clock) -> None:
     carol = visitor(place, "carol")
     assert "second factor" in carol.go("/console/people").text
     done = carol.submit(carol.go("/console/people/alice"), "/second-factor")
-    assert "The second factor is off." in done.text
+    assert "Second factor turned off." in done.text
     assert visitor(place, "alice").go("/console").status == 200
 
 

@@ -22,7 +22,7 @@ def test_one_is_led_to_the_sign_in_and_from_there_to_the_page(place: World) -> N
     assert (asked.status, asked.path) == (303, f"{SIGN_IN}?next=%2Fconsole%2Fdata%2Fopen%2Fhistory%3Fafter%3D")
     shown = somebody.sign_in("alice", path=asked.path)
     assert shown.path == "/console/data/open/history?after="
-    assert "Your answers" in shown.text
+    assert "Your results" in shown.text
 
 
 @pytest.mark.parametrize(

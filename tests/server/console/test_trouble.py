@@ -23,10 +23,10 @@ def test_what_is_spent_is_told_and_what_was_bought_stays_free(alice: Visitor, pl
     first = alice.submit(priced(alice, epsilon="1"), "/ask/answer")
     assert first.status == 200
     dear = priced(alice, "SELECT COUNT(*) AS n FROM visits", epsilon="9")
-    assert "would be refused" in dear.text
+    assert "Lapwing would refuse" in dear.text
     assert "/ask/answer" not in [form.action[-11:] for form in dear.page.forms]
     again = priced(alice, epsilon="1")
-    assert "It was bought before" in again.text
+    assert "You already bought this result" in again.text
     assert alice.submit(again, "/ask/answer").status == 200
     board = alice.submit(alice.go(first.path.partition("?")[0]), "/dashboards/add")
     assert board.content.count(b'class="bar-1"') == 2
@@ -70,6 +70,6 @@ def test_a_stopped_data_set_shows_what_was_bought_and_sells_nothing(alice: Visit
     assert alice.go(board).content.count(b'class="bar-1"') == 3
     assert alice.go(f"{answer}/rearranged").status == 200
     told = alice.submit(alice.go("/console/data/open/batch"), "/batch", sql="SELECT COUNT(*) AS n FROM visits")
-    assert "would be refused" in told.text
+    assert "Lapwing would refuse" in told.text
     assert place.charges() == charges
     carol.post("/console/data/open/access/stop", {FIELD: carol.secret(), "stopped": "no"})

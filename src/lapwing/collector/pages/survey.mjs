@@ -37,7 +37,7 @@ function field(question, asked, document_) {
     input = make("select", { id: name, required: true }, make("option", { value: "" }, "Please choose"), ...values.map((value) => make("option", { value }, value)));
   } else if (document_.number) {
     const { lower, upper } = document_.number;
-    hint = `A number such as ${lower}; below ${lower} counts as ${lower}, above ${upper} as ${upper}.`;
+    hint = `A number from ${lower} to ${upper}. Other numbers count as the nearer limit.`;
     input = make("input", { id: name, type: "text", inputMode: "decimal", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   } else {
     hint = `A text of at most ${document_.text.most_bytes} bytes.`;
@@ -63,16 +63,16 @@ function chances(task) { // of each answer, how often each value leaves; null if
 function explained(task) {
   const values = task.document.values, table = chances(task), parts = [];
   if (table) {
-    parts.push(paragraph("Your device throws dice before anything leaves it. What leaves is not your answer, but this:"));
+    parts.push(paragraph("Your device draws random noise before it sends anything. It sends this instead of your answer:"));
     parts.push(make("ul", {}, ...table.map((row, x) => make("li", {}, `If your answer is “${values[x]}”: `,
-      row.map((chance, y) => `“${values[y]}” leaves with ${percent(chance)}`).join(", ") + "."))));
-    if (values.length == 2) parts.push(paragraph(`So of 100 people who would answer “${values[0]}”, about ${Math.round(100 * table[0][1])} send “${values[1]}” all the same. Whoever sees that you sent “${values[1]}” cannot tell whether you are one of them.`));
+      row.map((chance, y) => `“${values[y]}” is sent with ${percent(chance)}`).join(", ") + "."))));
+    if (values.length == 2) parts.push(paragraph(`So of 100 people who would answer “${values[0]}”, about ${Math.round(100 * table[0][1])} still send “${values[1]}”. Someone who sees that you sent “${values[1]}” cannot tell whether you are one of them.`));
   } else {
-    parts.push(paragraph("Your device throws dice before anything leaves it. What leaves is a noisy form of your answer, and any answer could have led to it."));
+    parts.push(paragraph("Your device draws random noise before it sends anything. It sends a noisy form of your answer. Any answer could have led to this form."));
   }
-  parts.push(paragraph(`Whoever held two answers for equally likely can, after seeing what leaves, hold one of them for ${task.sure} % likely at most. That is so whoever gets it, and whatever they know or do; it is the meaning of ε = ${task.document.epsilon}.`));
-  if (task.parameters.cohorts && task.remembers) parts.push(paragraph("Every report names this device's group, always the same one.", "quiet"));
-  parts.push(paragraph("From the reports of many people together, the shares of the answers can be estimated. Of one person, nothing more can be learned than stated here."));
+  parts.push(paragraph(`Someone who thought two answers equally likely can become at most ${task.sure} % sure of one. This is true for anyone, with any other knowledge. It is the meaning of ε = ${task.document.epsilon}.`));
+  if (task.parameters.cohorts && task.remembers) parts.push(paragraph("Every report names the group of this device. The group never changes.", "quiet"));
+  parts.push(paragraph("The reports of many people together show the shares of the answers. Nobody can learn more about one person than stated here."));
   return parts;
 }
 
@@ -83,9 +83,9 @@ function shown(task, line) {
   const word = task.mechanism == "binary" || task.mechanism == "k-ary" || task.mechanism == "memoised" ? values[r]
     : task.mechanism == "subset" ? `one of: ${r.map((x) => values[x]).join(", ")}` : null;
   return [
-    word === null ? paragraph("This leaves your device:") : make("p", { className: "leaves" }, `“${word}”`),
-    make("details", { open: word === null }, make("summary", {}, "Exactly what is sent"), make("pre", {}, line),
-      paragraph("The number after “id” is random, so that a report that is sent twice counts once. No address and no time are kept with it.", "quiet")),
+    word === null ? paragraph("Your device sends this:") : make("p", { className: "leaves" }, `“${word}”`),
+    make("details", { open: word === null }, make("summary", {}, "Exact report"), make("pre", {}, line),
+      paragraph("The number after “id” is random. With this number, a report that arrives twice counts once. The collector stores no address and no time with the report.", "quiet")),
   ];
 }
 
@@ -103,14 +103,14 @@ function chart(rows, label) {
   const x = (value) => (value - low) / (high - low) * 1000;
   const still = { "vector-effect": "non-scaling-stroke" };
   return make("div", { role: "img", "aria-label": label }, ...rows.map((row) => make("div", { className: "row" },
-    make("p", {}, `${row.value}: ${percent(row.share)}${row.seen === false ? " (cannot be told from 0)" : ""}`),
+    make("p", {}, `${row.value}: ${percent(row.share)}${row.seen === false ? " (may be 0)" : ""}`),
     draw("svg", { viewBox: "-4 0 1008 20", preserveAspectRatio: "none", "aria-hidden": "true" },
       draw("rect", { class: "bar", x: Math.min(x(0), x(row.share)), y: 2, width: Math.max(1, Math.abs(x(row.share) - x(0))), height: 16, opacity: row.seen === false ? 0.4 : 1 }),
       draw("path", { class: "axis", d: `M${x(0)} 0V20`, ...still }),
       ...(row.low == null ? [] : [draw("path", { class: "interval", d: `M${x(row.low)} 10H${x(row.high)}M${x(row.low)} 5v10M${x(row.high)} 5v10`, ...still })])))));
 }
 function result({ reports, confidence, estimates }, task) {
-  if (!estimates.length) return [make("h2", {}, "Result"), paragraph("There are not enough reports for a result.")];
+  if (!estimates.length) return [make("h2", {}, "Result"), paragraph("There are too few reports for a result.")];
   const groups = Map.groupBy ? Map.groupBy(estimates, (row) => row.question ?? task.document.question)
     : estimates.reduce((all, row) => all.set(row.question ?? task.document.question, [...(all.get(row.question ?? task.document.question) ?? []), row]), new Map());
   const parts = [make("h2", {}, "Result")];
@@ -123,13 +123,13 @@ function result({ reports, confidence, estimates }, task) {
       make("thead", {}, make("tr", {}, ...["answer", "estimate", "from", "to"].map((name, i) => make("th", { scope: "col", className: i ? "number" : "" }, name)))),
       make("tbody", {}, ...rows.map(of).map((row) => make("tr", {}, make("th", { scope: "row" }, row.name), ...[row.value, row.low, row.high].map((text) => make("td", { className: "number" }, text)))))));
   }
-  parts.push(paragraph(`From ${reports.toLocaleString("en")} noisy reports. Each interval holds with ${percent(confidence, 0)}, if those who answered are a random sample; shares below 0 are noise.`, "quiet"));
+  parts.push(paragraph(`From ${reports.toLocaleString("en")} noisy reports. Each interval holds with ${percent(confidence, 0)} confidence if the respondents are a random sample. Shares below 0 are noise.`, "quiet"));
   return parts;
 }
 
 // The page, step by step.
 
-const STORAGE = "What this device has revealed is counted in this browser's storage. Clearing the storage, a private window or another browser begins anew: what was said stays said, and answers that are kept noisy are drawn again, which reveals more.";
+const STORAGE = "This browser stores the count of ε that this device has revealed. A cleared storage, a private window or another browser starts a new count. Your old reports remain, and your device then draws new noise, which reveals more.";
 
 async function main() {
   const text = await (await fetch(address("task"), { cache: "no-store" })).text();
@@ -138,8 +138,8 @@ async function main() {
     task = readTask(text);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    page.replaceChildren(make("h1", {}, "This question is refused"), make("section", { role: "alert" },
-      paragraph("Your device checked what this page promises, and it is not true. Nothing was asked, and nothing was sent.", "warning"), paragraph(error.message)));
+    page.replaceChildren(make("h1", {}, "Your device refused this question"), make("section", { role: "alert" },
+      paragraph("Your device checked the promise of this page, and the promise is false. Nothing was sent.", "warning"), paragraph(error.message)));
     return;
   }
   const { document: asked } = task;
@@ -151,17 +151,17 @@ async function main() {
 
   async function showCost() {
     const now = await device.revealed(), chance = await device.revealedDelta(), { limit } = await device.document(), next = await device.revealed({ task });
-    const said = (epsilon) => (epsilon === null ? "without any bound" : `ε = ${epsilon}`) + (chance === "0" ? "" : ` and δ = ${Number(chance)}`); // δ of secure sums: reports have none
+    const said = (epsilon) => (epsilon === null ? "an unlimited ε" : `ε = ${epsilon}`) + (chance === "0" ? "" : ` and δ = ${Number(chance)}`); // δ of secure sums: reports have none
     const field = make("input", { id: "limit", type: "text", inputMode: "decimal", value: limit ?? "", autocomplete: "off" });
     const wrong = make("p", { role: "alert", className: "warning" });
-    cost.replaceChildren(make("h2", {}, "What it costs"),
-      paragraph(`This device has revealed ${now === "0" && chance === "0" ? "nothing" : said(now)} so far, on all questions of this site together. With one more report here it is ${said(next)}${limit === null ? "" : `, of ${limit} that you allow`}.`),
-      paragraph("A smaller ε tells less. Below 1 is little; above 5, a report says your answer nearly outright.", "quiet"),
+    cost.replaceChildren(make("h2", {}, "Privacy cost"),
+      paragraph(`This device has revealed ${now === "0" && chance === "0" ? "nothing" : said(now)} so far on all questions of this site. With one more report here, the total is ${said(next)}.${limit === null ? "" : ` Your limit is ${limit}.`}`),
+      paragraph("A smaller ε reveals less. Below 1, a report reveals little. Above 5, a report almost reveals your answer.", "quiet"),
       make("details", {}, make("summary", {}, "Set a limit"), make("form", { onsubmit: async (event) => {
         event.preventDefault();
         try { await device.setLimit(field.value.trim() || null); await showCost() } catch (error) { wrong.textContent = error.message }
-      } }, make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "limit" }, "The most that this device may reveal (ε); empty for no limit")), field), wrong, make("button", { className: "second" }, "Keep this limit"))),
-      make("details", {}, make("summary", {}, "Where this is counted"), paragraph(STORAGE)));
+      } }, make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "limit" }, "Maximum ε for this device (empty: no limit)")), field), wrong, make("button", { className: "second" }, "Save limit"))),
+      make("details", {}, make("summary", {}, "Storage of the count"), paragraph(STORAGE)));
   }
 
   async function send(button) {
@@ -169,32 +169,32 @@ async function main() {
     if (button) button.disabled = true;
     const results = await device.send(url);
     if (results.some(({ status }) => status >= 400 && status < 500 && status != 408 && status != 429)) {
-      news.textContent = "The collector did not take it: " + (JSON.parse(results.at(-1).text || "{}").detail ?? "it gave no reason") + " It is not sent again.";
+      news.textContent = "The collector rejected your report: " + (JSON.parse(results.at(-1).text || "{}").detail ?? "no reason given.") + " This page will not send the report again.";
     } else if ((await waiting()).length) {
-      news.textContent = "There is no connection to the collector. Your report stays on this device and is sent when there is one: keep this page open, or come back to it.";
+      news.textContent = "There is no connection to the collector. Your report stays on this device. This page sends it later: keep the page open, or come back.";
       if (button) button.disabled = false;
       return;
     } else {
-      news.textContent = "Sent, and kept by the collector. Thank you.";
+      news.textContent = "Sent and stored by the collector. Thank you.";
     }
     action.replaceChildren(make("section", {}, news));
   }
   addEventListener("online", () => { if (agreed) send() });
 
   function showReport(line, again = false) {
-    const button = make("button", { id: "send", onclick: () => send(button) }, "Send this");
-    const heading = make("h2", { tabIndex: -1 }, again ? "This was drawn and not sent yet" : "Here is what leaves");
+    const button = make("button", { id: "send", onclick: () => send(button) }, "Send report");
+    const heading = make("h2", { tabIndex: -1 }, again ? "Report not sent yet" : "Your noisy report");
     action.replaceChildren(make("section", {}, heading,
-      paragraph(again ? "Your device made this noisy report before, and has counted it." : "The dice are thrown. Nothing was sent yet; your true answer stays here, and this page has forgotten it."),
+      paragraph(again ? "Your device made this noisy report before and counted its ε." : "Your device drew the noise. Nothing was sent yet. Your true answer stays on this device, and this page has forgotten it."),
       ...shown(task, line),
-      paragraph("It is counted as revealed even if you do not send it. There is no second throw: whoever picks among several reveals more.", "quiet"), button, news));
+      paragraph("This report counts as revealed even if you do not send it. You cannot draw again, because a choice among reports would reveal more.", "quiet"), button, news));
     heading.focus();
   }
 
   function ask() {
     const each = asked.attributes ? asked.attributes.map((one) => field(one.question, task, one)) : [field(asked.question, task, asked)];
     const wrong = make("p", { role: "alert", className: "warning" });
-    const button = make("button", { id: "toss" }, "Throw the dice");
+    const button = make("button", { id: "toss" }, "Add noise");
     action.replaceChildren(make("form", { noValidate: true, onsubmit: async (event) => {
       event.preventDefault();
       wrong.textContent = "";
@@ -205,7 +205,7 @@ async function main() {
       try {
         const line = await device.answer(task, answer, url);
         if (line) showReport(line);
-        else action.replaceChildren(make("section", {}, paragraph("Kept on this device. Nothing is due today: what is sent later does not show this day's answer by itself.")));
+        else action.replaceChildren(make("section", {}, paragraph("Stored on this device. No report is due today. A later report does not show today's answer by itself.")));
       } catch (error) {
         wrong.textContent = error.message;
         button.disabled = false;
@@ -215,14 +215,14 @@ async function main() {
   }
 
   const isOpen = !status.closed && new Date().toISOString().slice(0, 10) >= asked.opens;
-  const intro = !asked.attributes ? null : paragraph(task.mechanism == "one-attribute" ? "One of these questions is drawn at random, and only that answer is made noisy and sent."
-    : "Each of your answers is made noisy with dice of its own, and all are sent together, so that tables of two questions can be made. ε counts all of them together.");
-  page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph("Nobody gets your true answer: your device adds noise to it before anything leaves.") : null, isOpen ? intro : null,
-    action, isOpen ? make("section", {}, make("h2", {}, "What can be learned about you"), ...explained(task)) : null, isOpen ? cost : null,
-    make("p", { className: "quiet" }, `Open from ${asked.opens} to ${asked.closes}. Hidden: ${asked.unit}. Reports are kept until ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
+  const intro = !asked.attributes ? null : paragraph(task.mechanism == "one-attribute" ? "Your device picks one of these questions at random. It adds noise to that answer and sends only that one."
+    : "Your device adds separate noise to each answer and sends all of them together. The collector can then make tables of two questions. ε covers all your answers together.");
+  page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph("Nobody gets your true answer. Your device adds noise before it sends anything.") : null, isOpen ? intro : null,
+    action, isOpen ? make("section", {}, make("h2", {}, "Privacy"), ...explained(task)) : null, isOpen ? cost : null,
+    make("p", { className: "quiet" }, `Open from ${asked.opens} to ${asked.closes}. Protected: ${asked.unit}. The collector deletes reports ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
   if (status.closed) {
     const response = await fetch(address("estimate"));
-    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` Its reports were deleted on ${status.deleted}; this is what they added up to.` : "")),
+    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` The collector deleted its reports on ${status.deleted}. Their total follows.` : "")),
       ...(response.ok ? result(await response.json(), task) : [paragraph((await response.json()).detail)])));
   } else if (!isOpen) {
     action.replaceChildren(make("section", {}, paragraph(`This question opens on ${asked.opens}.`)));
@@ -235,5 +235,5 @@ async function main() {
 }
 
 main().catch((error) => {
-  page.replaceChildren(make("h1", {}, "This page cannot be used now"), make("section", { role: "alert" }, paragraph(`${error instanceof Refused ? error.message : "The collector or this browser's storage cannot be reached. Nothing was sent."}`, "warning")));
+  page.replaceChildren(make("h1", {}, "This page does not work at the moment"), make("section", { role: "alert" }, paragraph(`${error instanceof Refused ? error.message : "This page cannot reach the collector or the storage of this browser. Nothing was sent."}`, "warning")));
 }).finally(() => page.removeAttribute("aria-busy"));

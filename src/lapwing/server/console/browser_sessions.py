@@ -64,7 +64,7 @@ class BrowserSessions:
             NotAuthorised: If who asks may not do this.
         """
         if not self._people.is_somebody(name):
-            raise NotAuthorised("A service account has tokens, and signs in nowhere.")
+            raise NotAuthorised("A service account cannot sign in. It uses API tokens.")
         rights = self._people.named(name).rights
         _, token = self._people.issue(name, label=LABEL, scopes=rights, seconds=LONGEST, by=name, proven=proven)
         secret, form, now = credentials.new_token(), credentials.new_token(), self._clock()

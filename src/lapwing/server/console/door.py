@@ -121,7 +121,7 @@ class Console:
         return route
 
     async def _nowhere(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        document = problem("not_found", 404, "There is no such page.")
+        document = problem("not_found", 404, "This page does not exist.")
         response = self._problem(Request(scope, receive), document)
         response.headers.update(HEADERS)
         await response(scope, receive, send)
@@ -143,7 +143,7 @@ class Console:
     async def _static(self, request: Request) -> Response:
         name = request.path_params["file"]
         if name not in self._templates.digests:
-            raise Refusal(problem("not_found", 404, "There is no such file."))
+            raise Refusal(problem("not_found", 404, "This file does not exist."))
         file = STATIC / name
         headers = {"Vary": "Accept-Encoding"}
         if request.query_params.get("v") == self._templates.digests[name]:

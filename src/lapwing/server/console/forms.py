@@ -15,8 +15,8 @@ MOST_FIELDS: Final = 5000
 FIELD: Final = "form_secret"
 """By which a form shows that it is one of a page of the session."""
 FOREIGN: Final = (
-    "The form was not sent from a page of this sign-in. Nothing was changed or charged. Go back, load the page again, "
-    "and send it from there."
+    "This form belongs to another sign-in. Nothing was changed or charged. Go back, reload the page "
+    "and submit the form again."
 )
 
 
@@ -30,13 +30,19 @@ async def form_of(request: Request) -> Mapping[str, str]:
     if not body:
         return {}
     if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
-        raise Refusal(problem("invalid_request", 415, "A page takes forms alone. Programs find theirs below /v1."))
+        raise Refusal(
+            problem("invalid_request", 415, "This address accepts only forms. Programs can use the API at /v1.")
+        )
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except ValueError:
-        raise Refusal(problem("invalid_request", 422, "The form cannot be read.")) from None
+        raise Refusal(
+            problem("invalid_request", 422, "Lapwing cannot read this form. Reload the page and try again.")
+        ) from None
     if len(dict(fields)) != len(fields):
-        raise Refusal(problem("invalid_request", 422, "The form has a field twice."))
+        raise Refusal(
+            problem("invalid_request", 422, "The form has the same field twice. Reload the page and try again.")
+        )
     return {name: value.replace("\r\n", "\n") for name, value in fields}
 
 

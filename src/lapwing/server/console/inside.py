@@ -89,7 +89,7 @@ class Api:
             Refusal: What the service refused, as it says it.
         """
         if any("/" in part or part in ("", ".", "..") for part in path):
-            raise Refusal(problem("not_found", 404, "There is nothing at this address."))
+            raise Refusal(problem("not_found", 404, "This address does not exist."))
         return await self._sent("/".join(("", "v1", *path)), method, body=body, query=query, headers=headers)
 
     async def metrics(self) -> str:
@@ -155,5 +155,5 @@ class Api:
         if status >= 400:
             raise Refusal(reply.document)
         if not status:
-            raise RuntimeError("The service answered nothing.")
+            raise RuntimeError("The service sent no response.")
         return reply

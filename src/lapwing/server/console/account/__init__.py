@@ -25,7 +25,9 @@ async def show(visit: Visit, refused: Problem | None = None) -> Response:
 async def change_password(visit: Visit) -> Response:
     """Change the password, which ends all sessions."""
     if visit.form.get("new_password", "") != visit.form.get("again", ""):
-        return await show(visit, problem("invalid_parameter", 422, "The new password was not typed twice alike."))
+        return await show(
+            visit, problem("invalid_parameter", 422, "The two new passwords differ. Type the same password twice.")
+        )
     body = {"password": visit.form.get("password", ""), "new_password": visit.form.get("new_password", "")}
     change = visit.api.send("POST", "me", "password", body=body)
     return await act(visit, change, "/console/sign-in?out=1", show)

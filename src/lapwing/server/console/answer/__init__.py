@@ -88,7 +88,7 @@ async def export(visit: Visit) -> Response:
             return _file(content, "application/x-ipynb+json", name)
     chart = chart_of(document, visit.asked("chart") or None) if form in ("svg", "png") else None
     if chart is None:
-        raise Refusal(problem("not_found", 404, "There is no such file of this answer."))
+        raise Refusal(problem("not_found", 404, "This result has no such file."))
     drawn = visit.render("charts/chart.svg.html", chart=chart, alone=True)
     if form == "svg":
         return _file(drawn.encode(), "image/svg+xml", name)

@@ -47,7 +47,7 @@ def picture_of(drawn: str) -> bytes:
         Refusal: What the service refused, as it says it.
     """
     if find_spec("vl_convert") is None:
-        raise Refusal(problem("not_found", 404, "PNG needs the extra lapwing-dp[plots] on the server; take SVG."))
+        raise Refusal(problem("not_found", 404, "This server cannot make PNG files. Download the chart as SVG."))
     import vl_convert  # the optional extra
 
     return bytes(vl_convert.svg_to_png(drawn, scale=2))
@@ -57,8 +57,8 @@ def notebook_of(address: str, dataset: str, request: Mapping[str, Any]) -> bytes
     """Return a notebook that asks the same again, which is free, and draws it."""
     python, *_ = (text for name, text in snippets(address, dataset, request) if name == "Python")
     asked, _, _ = python.rpartition("\n")
-    title = request.get("label") or "A question"
-    told = "The same question again is free. It needs a token, in `LAPWING_TOKEN`; `lapwing login` gives one."
+    title = request.get("label") or "Query"
+    told = "Running the same query again is free. Set `LAPWING_TOKEN` to your token. `lapwing login` gives you one."
     cells = [_cell("markdown", f"# {title}\n\n{told}")]
     cells += [_cell("code", text) for text in (asked, "answer", "answer.plot()", "answer.interval(0.95)")]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

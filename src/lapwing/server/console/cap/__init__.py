@@ -11,7 +11,7 @@ from lapwing.server.console.visits import Page, Visit, go
 from lapwing.server.problems import Problem, problem
 
 HERE: Final = "/console/data/{dataset}/cap"
-UNLIKE: Final = "What was typed is not {}. Nothing was changed."
+UNLIKE: Final = "The text that you typed is not {}. Type it exactly as shown. Nothing was changed."
 
 
 async def show(visit: Visit, refused: Problem | None = None, seen: Any = None) -> Response:

@@ -40,7 +40,7 @@ def differences(before: str, after: str) -> list[Line]:
     for line in _lines(before.split("\n"), after.split("\n")):
         lines.append(line)
         if len(lines) == MOST_LINES:
-            return [*lines, Line(kind="gap", number=None, text="more lines are otherwise")]
+            return [*lines, Line(kind="gap", number=None, text="more lines differ")]
     return lines
 
 

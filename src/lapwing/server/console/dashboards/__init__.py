@@ -69,7 +69,13 @@ async def events(visit: Visit) -> Response:
     """Send the tiles that change, as they do."""
     item = await _dashboard(visit)
     if _open[0] >= STREAMS:
-        raise Refusal(problem("too_many_requests", 429, f"{STREAMS} dashboards are brought up to date already."))
+        raise Refusal(
+            problem(
+                "too_many_requests",
+                429,
+                f"{STREAMS} dashboards already update for you. Close one and reload this page.",
+            )
+        )
     headers = {"Content-Type": EVENTS, "X-Accel-Buffering": "no"}
     return StreamingResponse(_changes(visit, item), headers=headers)
 
@@ -148,7 +154,7 @@ async def _changed(visit: Visit, item: dict[str, Any], tiles: list[Any]) -> Resp
 async def _dashboard(visit: Visit) -> dict[str, Any]:
     item: dict[str, Any] = await visit.api.get("saved", visit.part("dashboard"))
     if "tiles" not in item:
-        raise Refusal(problem("not_found", 404, "There is no such dashboard, or none that you may see."))
+        raise Refusal(problem("not_found", 404, "This dashboard does not exist, or you have no access to it."))
     return item
 
 

@@ -47,7 +47,7 @@ async def tile_of(visit: Visit, dataset: str, place: int, tile: Mapping[str, Any
             return await _answer(visit, place, tile)
         return await _monitor(visit, dataset, place, tile)
     except Refusal as refusal:
-        title = tile.get("title") or tile.get("monitor") or "Answer"
+        title = tile.get("title") or tile.get("monitor") or "Result"
         return TileShown(
             place=place,
             title=title,
@@ -76,13 +76,13 @@ async def _answer(visit: Visit, place: int, tile: Mapping[str, Any]) -> TileShow
     column = tile.get("column")
     return TileShown(
         place=place,
-        title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Answer").split()),
+        title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
-        about=f"Bought {document['created'][:16].replace('T', ' ')} UTC; ± at {100 * document['confidence']:g} %",
+        about=f"Charged {document['created'][:16].replace('T', ' ')} UTC; ± at {100 * document['confidence']:g} %",
         newest=0,
         chart=chart_of(document, column),
         figures=_figures(document),
-        problem="" if document["rows"] else "No row is in this answer.",
+        problem="" if document["rows"] else "This result has no rows.",
     )
 
 
@@ -102,7 +102,7 @@ async def _monitor(visit: Visit, dataset: str, place: int, tile: Mapping[str, An
         newest=monitor["released"],
         chart=None if document is None else chart_of(document, tile.get("column")),
         figures=() if document is None or document["keys"] else _figures(document),
-        problem="" if ticks else "It has released nothing yet.",
+        problem="" if ticks else "This monitor has released no result yet.",
     )
 
 

@@ -79,7 +79,9 @@ def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: boo
         written=written(table["name"]),
         protected=table["protected"],
         columns=columns,
-        facts=_facts(table) if table["protected"] else ["Public: nothing of it is protected, and it costs nothing."],
+        facts=_facts(table)
+        if table["protected"]
+        else ["Public: Lapwing does not protect this table. Queries of only public tables are free."],
         text="",
     )
 
@@ -87,7 +89,7 @@ def _table(table: Mapping[str, Any], relation: Mapping[str, Any], *, chosen: boo
 def _view(name: str, text: str, relation: Mapping[str, Any]) -> TableText:
     types = relation.get("types") or {}
     columns = [_column(column, types.get(column, {}), relation.get("unit")) for column in relation.get("columns", ())]
-    facts = ["A view: asked like a table."] if relation else ["A view that no question can begin with."]
+    facts = ["View: query it like a table."] if relation else ["View: no query can start with it."]
     return TableText(name=name, written=written(name), protected=True, columns=columns, facts=facts, text=text)
 
 
@@ -95,22 +97,22 @@ def _facts(table: Mapping[str, Any]) -> list[str]:
     facts = []
     if table["link"] is not None:
         pairs = ", ".join(f"{column} = {other}" for column, other in table["link"]["on"].items())
-        facts.append(f"Its rows belong to those of {clip(table['link']['table'], 60)} ({clip(pairs)}).")
+        facts.append(f"Each row belongs to a row of {clip(table['link']['table'], 60)} ({clip(pairs)}).")
     elif table["privacy_unit"] is not None:
         facts.append(f"Protects each {clip(table['unit_name'], 160)}, with all its rows.")
     else:
         facts.append("Protects each row.")
     if table["max_rows_per_unit"] is not None:
-        facts.append(f"At most {table['max_rows_per_unit']:,} rows of each count.")
+        facts.append(f"At most {table['max_rows_per_unit']:,} rows per person.")
     if table["rows_at_most"] is not None:
-        facts.append(f"It has at most {table['rows_at_most']:,} rows.")
+        facts.append(f"At most {table['rows_at_most']:,} rows.")
     if table["people"] is not None:
-        facts.append(f"About {table['people']:,} people are in it.")
+        facts.append(f"About {table['people']:,} people.")
     for other, on in table["references"].items():
         pairs = ", ".join(f"{column} = {there}" for column, there in on.items())
         facts.append(f"Joins {clip(other, 60)} on {clip(pairs)}.")
     if table["part"] is not None:
-        facts.append(f"Its budget is kept for each {clip(table['part'], 60)} apart.")
+        facts.append(f"Each {clip(table['part'], 60)} has its own budget.")
     return facts
 
 

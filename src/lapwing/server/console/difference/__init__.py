@@ -27,7 +27,7 @@ async def show(visit: Visit) -> Response:
     """Show by how much the numbers of two answers differ."""
     ids = visit.part("answer"), visit.asked("other")
     if not ids[1]:
-        raise Refusal(problem("invalid_request", 422, "Say with which answer to compare it."))
+        raise Refusal(problem("invalid_request", 422, "Choose a result to compare with."))
     requests = [single((await visit.api.get("answers", id_, "request"))["request"]) for id_ in ids]
     (one, other), confidence = await _opened(visit, ids)
     shown = subtracted(one, other)
@@ -78,7 +78,7 @@ def subtracted(one: Document, other: Document) -> dict[str, Any]:
             problem(
                 "invalid_parameter",
                 422,
-                "Answers are compared by the same keys, and by noisy numbers of the same name in both.",
+                "Lapwing can compare only results with the same keys and a noisy number of the same name.",
             )
         )
     there = {tuple(row[key] for key in keys): place for place, row in enumerate(other["rows"])}

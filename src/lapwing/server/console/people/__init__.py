@@ -84,7 +84,7 @@ async def _person(visit: Visit, name: str) -> Any:
             if person["name"] == name:
                 return person
         if not reply.following:
-            raise Refusal(problem("not_found", 404, "There is nobody of this name."))
+            raise Refusal(problem("not_found", 404, "No person has this name."))
         after = reply.document[-1]["name"]
 
 

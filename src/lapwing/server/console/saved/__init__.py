@@ -68,7 +68,7 @@ async def share(visit: Visit) -> Response:
     """Let one's team open an answer, or no longer."""
     id_, what = visit.part("answer"), visit.form.get("what")
     if what not in ("share", "keep"):
-        raise Refusal(problem("invalid_request", 422, "Say whether it is shared."))
+        raise Refusal(problem("invalid_request", 422, "Choose whether to share the result."))
     await visit.api.send("PUT", "answers", id_, "team", body={"shared": what == "share"})
     return go(f"/console/answers/{segment(id_)}")
 

@@ -25,8 +25,8 @@ from lapwing.server.service import Service
 
 LEFT: Final = "provider"
 """The kind of a step: the browser was sent to the provider."""
-LOST: Final = "This sign-in was not begun in this browser, or too long ago. Nobody was signed in. Begin again."
-REFUSED: Final = "The identity provider did not let you in. Nobody was signed in."
+LOST: Final = "This sign-in started in another browser or expired. You are not signed in. Start again."
+REFUSED: Final = "The identity provider refused the sign-in. You are not signed in."
 
 
 @final

@@ -16,8 +16,8 @@ SAID: Final[Mapping[str, str]] = {
     "second factor removed": "second factor off",
     "recovery code used": "recovery code used",
     "recovery codes made": "new recovery codes",
-    "identity bound": "first sign-in by the identity provider",
-    "token revoked": "token or session ended",
+    "identity bound": "first sign-in with the identity provider",
+    "token revoked": "token or session revoked",
 }
 """Acts of the audit log, as the page calls them."""
 BAD: Final = frozenset({"login failed", "second factor removed", "recovery code used"})
@@ -51,7 +51,7 @@ def is_sign_in(line: Mapping[str, Any]) -> bool:
 def _line(line: Mapping[str, Any]) -> dict[str, Any]:
     details = line["details"]
     label = details.get("label", "")
-    made = "signed in: console" if label == "console" else f"token for programs: {label or 'without a label'}"
+    made = "signed in: console" if label == "console" else f"API token: {label or 'no label'}"
     more = details.get("more")
     return {
         "sequence": line["sequence"],
@@ -60,7 +60,7 @@ def _line(line: Mapping[str, Any]) -> dict[str, Any]:
         "what": SAID.get(line["act"], made),
         "bad": line["act"] in BAD,
         "address": details.get("address", ""),
-        "more": f"and {more:,} before it that have no line" if isinstance(more, int) else "",
+        "more": f"and {more:,} earlier attempts without a line" if isinstance(more, int) else "",
         "by": line["actor"] if line["actor"] not in (line["subject"], "(nobody)") else "",
     }
 

@@ -17,7 +17,7 @@ document.addEventListener("click", async (event) => {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Select it, and copy it by hand";
+      button.textContent = "Select the text and copy it";
     }
   }
 });
@@ -47,13 +47,13 @@ window.addEventListener("pageshow", () => {
 // ---- Keys ----
 
 const KEYS = [
-  ["?", "shows these keys"], ["g then h", "data sets"], ["g then q", "queue"], ["g then a", "ask, of this data set"],
-  ["g then t", "tables"], ["g then s", "saved questions"], ["g then d", "dashboards"], ["g then y", "history"],
-  ["g then b", "budget"], ["Ctrl or ⌘, Enter", "in a question: to the button that asks; in several: their price"],
-  ["Ctrl, Space", "in a question: names and words"],
+  ["?", "show these shortcuts"], ["g then h", "data sets"], ["g then q", "queue"], ["g then a", "query this data set"],
+  ["g then t", "tables"], ["g then s", "saved queries"], ["g then d", "dashboards"], ["g then y", "history"],
+  ["g then b", "budget"], ["Ctrl or ⌘, Enter", "in a query: move to the Run button; in several queries: show the cost"],
+  ["Ctrl, Space", "in a query: complete names and keywords"],
 ];
 const PLACES = {
-  h: "Data sets", q: "Queue", a: "Ask", t: "Tables", s: "Saved", d: "Dashboards", y: "History", b: "Budget",
+  h: "Data sets", q: "Queue", a: "Query", t: "Tables", s: "Saved", d: "Dashboards", y: "History", b: "Budget",
 };
 let going = 0;
 const showKeys = () => {
@@ -62,7 +62,7 @@ const showKeys = () => {
     dialog = document.createElement("dialog");
     dialog.id = "all-keys";
     const title = document.createElement("h2"), list = document.createElement("dl"), close = document.createElement("button");
-    title.textContent = "Keys";
+    title.textContent = "Keyboard shortcuts";
     title.id = "all-keys-title";
     dialog.setAttribute("aria-labelledby", title.id);
     list.className = "facts";
@@ -103,8 +103,8 @@ if (board) {
   let seen = Date.now(), source = null;
   const follow = () => {
     source = new EventSource(board.dataset.events);
-    source.addEventListener("open", () => { state.textContent = "Kept up to date."; });
-    source.addEventListener("error", () => { state.textContent = "The service cannot be reached at present; it is tried again."; });
+    source.addEventListener("open", () => { state.textContent = "This page updates automatically."; });
+    source.addEventListener("error", () => { state.textContent = "The service does not respond. This page will try again."; });
     source.addEventListener("reload", () => location.reload());
     source.addEventListener("tile", (event) => {
       const { place, html } = JSON.parse(event.data);
@@ -121,7 +121,7 @@ if (board) {
     if (source && Date.now() - seen > IDLE) {
       source.close();
       source = null;
-      state.textContent = "Not brought up to date while nobody looks.";
+      state.textContent = "Updates paused. Move the pointer to resume.";
     }
   }, 30e3);
   addEventListener("pagehide", () => { source?.close(); source = null; });
@@ -148,14 +148,14 @@ if (form) {
       const response = await fetch(form.dataset.preview, { method: "POST", body, signal: underWay.signal, redirect: "manual" });
       const text = await response.text();
       if (number !== newest) return;
-      if (response.type === "opaqueredirect") return tell("You are signed out. Copy your question, and sign in again.");
+      if (response.type === "opaqueredirect") return tell("You are signed out. Copy your query and sign in again.");
       if (response.status === 429) return later(1500);
       if (!response.ok) return;
       const parsed = new DOMParser().parseFromString(text, "text/html");
       preview.replaceChildren(...parsed.body.childNodes);
       link();
     } catch (failure) {
-      if (failure.name !== "AbortError" && number === newest) tell("The service cannot be reached at present.");
+      if (failure.name !== "AbortError" && number === newest) tell("The service does not respond. Check your connection and try again.");
     }
   };
   const tell = (text) => {
@@ -209,7 +209,7 @@ if (form) {
   for (const name of all("[data-insert]")) {
     name.tabIndex = 0;
     name.role = "button";
-    name.title = "Put it into the question";
+    name.title = "Insert into the query";
     const put = () => {
       if (window.lapwingEditor) return window.lapwingEditor.insert(name.dataset.insert);
       sql.setRangeText(name.dataset.insert, sql.selectionStart, sql.selectionEnd, "end");
