@@ -416,7 +416,7 @@ def test_the_page_asks_whether_a_large_delta_is_accepted(tmp_path: Path, browser
         page = browser.page()
         page.go(f"{address}/secure/{task.digest}/")
         page.wait("document.querySelector('#accept')")
-        assert "δ = 0.001: my exact answer may become known" in page.run("return document.body.innerText")
+        assert "I accept the chance δ = 0.001 that ε fails." in page.run("return document.body.innerText")
         assert not page.run("return document.querySelector('#accept').checked")
         page.run("document.querySelector('input[value=bus]').click(); document.querySelector('#send').click()")
         page.wait("document.querySelector('[role=alert]').textContent.includes('accept δ')")

@@ -46,7 +46,7 @@ def test_somebody_is_let_in_granted_asks_and_is_shut_out(carol: Visitor, place: 
 
     person = carol.go("/console/people/dora")
     (form,) = [form for form in person.page.forms if form.fields.get("active") == "no"]
-    assert "shut out" in carol.post(form.action, form.fields).text
+    assert "disabled" in carol.post(form.action, form.fields).text
     assert dora.go("/console", follow=False).status == 303
     assert acts(place)[-3:] == ["person added", "grant made", "person changed"]
 

@@ -156,6 +156,6 @@ def test_rearranging_and_comparing_cost_nothing(alice: Visitor) -> None:
     assert f"a {total}" in shown.text.replace(f"a{total}", f"a {total}")
     assert alice.go(f"{answer}/rearranged?chosen=1&above=x&first=y&k5=1&column=none&sort=none").status == 200
     page = alice.go(f"{answer}/difference?other={other.partition('?')[0].rpartition('/')[2]}")
-    assert "A ± holds with 95 %" in page.text
+    assert "The ± covers 95 %" in page.text
     assert alice.go(f"{answer}/difference").status == 422
     assert alice.world.charges() == 2
