@@ -31,7 +31,7 @@ QUESTIONS = {
     "share": "SELECT COUNT_IF(half) / COUNT(*) AS n FROM {}",
     "sum": "SELECT SUM(x) AS n FROM {}",
     "variance": "SELECT VAR_SAMP(x) AS n, STDDEV_POP(x) AS s FROM {}",
-    "quantiles": "SELECT QUANTILE_CONT(x, 0.3) AS n, MEDIAN(x) AS m FROM {}",
+    "quantiles": "SELECT QUANTILE_CONT(x, 0.3) AS n, DP_INTERVAL_LOW(MEDIAN(x)) AS m FROM {}",
 }
 
 

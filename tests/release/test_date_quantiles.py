@@ -185,7 +185,8 @@ def test_they_go_on_into_formulas_conditions_and_ends(session: lw.Session) -> No
 
 
 def test_they_are_shown_everywhere(session: lw.Session) -> None:
-    text = "SELECT plan, MAX(born) AS b, MEDIAN(seen) AS s FROM visits GROUP BY plan HAVING MAX(seen) IS NOT NULL"
+    text = """SELECT plan, MAX(born) AS b, MEDIAN(seen) AS s FROM visits GROUP BY plan
+        HAVING DP_INTERVAL_LOW(MEDIAN(seen)) IS NOT NULL"""
     answer = session.sql(text, epsilon=4)
     rows, ends = answer.rows(), answer.interval()
     assert type(rows[0]["b"]) is date

@@ -22,7 +22,7 @@ from lapwing.release import restoring
 from tests.support.release.small import PURE, opened
 
 COUNT = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
-MEDIAN = "SELECT MEDIAN(age) AS m, MIN(age) AS low FROM visits"
+MEDIAN = "SELECT MEDIAN(age) AS m, DP_INTERVAL_LOW(MEDIAN(age)) AS low FROM visits"
 EVERYBODY = [{"person": person, "plan": "ab"[person % 2]} for person in range(40)]
 
 

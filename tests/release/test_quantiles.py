@@ -35,6 +35,8 @@ from tests.support.fixed_entropy import StreamEntropy
 
 ROWS = 12_000
 PLANS = ["a", "b", "c"]
+A_TREE = "DP_INTERVAL_LOW(MEDIAN(cost)) AS low"
+"""With the end of an interval a question buys counts, and chooses nothing."""
 QUARTILES = "QUANTILE_CONT(cost, 0.25) AS q1, MEDIAN(cost) AS q2, QUANTILE_CONT(cost, 0.75) AS q3"
 
 
@@ -158,27 +160,30 @@ def test_a_person_moves_the_nodes_by_its_rows_in_every_level(folder: Path, tmp_p
 # ---- released --------------------------------------------------------------------------------------------------------
 
 
-def test_several_quantiles_cost_one(session: lw.Session) -> None:
+def test_trees_serve_all_quantiles_and_choices_some(session: lw.Session) -> None:
     one, many = (
         "SELECT MEDIAN(cost) AS q2, MAX(cost) AS hi FROM visits",
         f"SELECT {QUARTILES}, MIN(cost) AS lo, MAX(cost) AS hi FROM visits",
     )
-    first = session.sql(one, epsilon=1)
-    second = session.sql(many, epsilon=1)
-    assert first.cost.amount > 0
-    assert second.stored
-    assert second.cost.amount == 0
-    assert first.rows()[0]["q2"] == second.rows()[0]["q2"]
-    again = session.sql(one, epsilon=2)  # bought afresh: trees are not merged
-    assert again.cost == session.price(2)
-    (row,) = second.rows()
-    values = [row[name] for name in ("lo", "q1", "q2", "q3", "hi")]
-    assert values == sorted(values)  # type: ignore[type-var]
+    chosen = session.sql(many, epsilon=2)
+    assert session.sql(one, epsilon=0.5).stored
+    assert session.sql("SELECT MEDIAN(cost) AS q2 FROM visits", epsilon=0.2).stored
+    assert not session.sql("SELECT QUANTILE_CONT(cost, 0.3) AS q FROM visits", epsilon=0.01).stored
+    tree = session.sql(f"SELECT MEDIAN(cost) AS q2, {A_TREE} FROM visits", epsilon=3)
+    served = session.sql(f"{many.replace(' FROM', f', {A_TREE} FROM')}", epsilon=3)
+    assert tree.cost.amount > 0
+    assert served.stored
+    assert tree.rows()[0]["q2"] == served.rows()[0]["q2"]
+    again = session.sql(f"SELECT MEDIAN(cost) AS q2, {A_TREE} FROM visits", epsilon=3.5)  # trees are not merged
+    assert again.cost == session.price(3.5)
+    for (row,) in (chosen.rows(), served.rows()):
+        values = [row[name] for name in ("lo", "q1", "q2", "q3", "hi")]
+        assert values == sorted(values)  # type: ignore[type-var]
 
 
 def test_intervals_hold_values_and_the_truth(session: lw.Session, folder: Path) -> None:
     text = f"SELECT plan, {QUARTILES} FROM visits GROUP BY plan ORDER BY plan"
-    answer = session.sql(text, epsilon=2)
+    answer = session.sql(text.replace(" FROM", f", {A_TREE} FROM"), epsilon=2)
     theirs = plain(folder, text)
     for name, (low, high) in answer.interval(1 - 1e-9).items():
         for place, row in enumerate(answer.rows()):
@@ -191,9 +196,11 @@ def test_intervals_hold_values_and_the_truth(session: lw.Session, folder: Path) 
 
 
 def test_the_width_of_a_difference_allows_for_both_quantiles(session: lw.Session) -> None:
-    text = "SELECT QUANTILE_CONT(age, 0.75) - QUANTILE_CONT(age, 0.25) AS iqr FROM visits"
+    tree = A_TREE.replace("cost", "age")
+    text = f"SELECT QUANTILE_CONT(age, 0.75) - QUANTILE_CONT(age, 0.25) AS iqr, {tree} FROM visits"
+    quartiles = f"SELECT QUANTILE_CONT(age, 0.75) AS q3, QUANTILE_CONT(age, 0.25) AS q1, {tree} FROM visits"
     answer = session.sql(text, epsilon=1)
-    both = session.sql("SELECT QUANTILE_CONT(age, 0.75) AS q3, QUANTILE_CONT(age, 0.25) AS q1 FROM visits", epsilon=1)
+    both = session.sql(quartiles, epsilon=1)
     assert both.stored
     parts = both.interval(Fraction(39, 40))  # half of the chance each
     low, high = answer.interval(Fraction(19, 20))["iqr"]
@@ -213,19 +220,18 @@ def test_quantiles_go_on_into_formulas_conditions_and_ends(session: lw.Session) 
 
 
 def test_explain_and_describe_say_how_far_ranks_are_off(session: lw.Session) -> None:
-    text = "SELECT plan, MEDIAN(cost) AS q2, MIN(cost) AS lo FROM visits GROUP BY plan"
+    text = f"SELECT plan, MEDIAN(cost) AS q2, MIN(cost) AS lo, {A_TREE} FROM visits GROUP BY plan"
     preview = session.explain(text, epsilon=1)
     (measure,) = preview.measures
     assert measure.measure == "ranks of q2"
     assert "levels of a tree of counts" in measure.reason
-    assert [column.half_width for column in preview.columns] == [None, None, None]
+    assert [column.half_width for column in preview.columns] == [None] * 4
     said = " ".join(preview.notes)
-    assert "q2: its rank is within" in said
+    assert "its rank is within" in said
     assert "rows are below it" in said
     answer = session.sql(text, epsilon=1)
     assert set(answer.notes) == set(preview.notes)
     q2 = answer.describe()[1]
-    assert "its rank is within" in q2.notes[-1]
     assert q2.measures[0].half_width == measure.half_width
 
 

@@ -34,6 +34,7 @@ from lapwing.mechanisms import GeneralisedExponential
 from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds, Threshold
 from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
+from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts
 from lapwing.opening import open_session
 from lapwing.query.measures.distribution import Distribution
 from lapwing.query.pricing.quote import NoisyMeasure
@@ -274,9 +275,9 @@ def _mechanisms(seen: Seen) -> tuple[list[Any], ...]:
 
 
 def counted(term: NoisyMeasure, values: Sequence[int]) -> Sequence[int]:
-    """Return what a mechanism looks at: of trees, of which it chooses a quantile, the leaves alone."""
+    """Return what a mechanism looks at: of trees, of which it chooses quantiles, the leaves alone."""
     mechanism, measure = term.mechanism, term.measure
-    if not isinstance(mechanism, QuantileOfCounts) or not isinstance(measure, Distribution):
+    if not isinstance(mechanism, QuantileOfCounts | QuantilesOfCounts) or not isinstance(measure, Distribution):
         return values
     trees = np.array(values, dtype=object).reshape(-1, sum(measure.sizes))
     leaves: list[int] = trees[:, -mechanism.points :].reshape(-1).tolist()

@@ -22,9 +22,10 @@ from lapwing.privacy.amounts import Number
 from lapwing.privacy.measures import Loss
 
 QUANTILE: Final = "exponential mechanism for a quantile"
+QUANTILES: Final = "exponential mechanism for quantiles"
 LARGEST: Final = "choice of the largest"
 FIRST: Final = "sparse vector"
-CHOICES: Final = frozenset({QUANTILE, LARGEST, FIRST})
+CHOICES: Final = frozenset({QUANTILE, QUANTILES, LARGEST, FIRST})
 """The names of the laws that choose in place of adding noise, each in a file of its own."""
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lapwing.exact.arrays import IntArray
-from lapwing.mechanisms.additive import CHOICES, FIRST, NoiseLaw
+from lapwing.mechanisms.additive import CHOICES, FIRST, QUANTILE, QUANTILES, NoiseLaw
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, merged, sharpened
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.measures import PureDP
@@ -117,6 +117,10 @@ def refinement(wanted: Quote, bought: Sequence[NoiseLaw]) -> Refinement | None:
 def as_accurate(bought: NoiseLaw, asked: NoiseLaw) -> bool:
     """Tell whether a stored number errs by no more than is asked for."""
     if {bought.name, asked.name} & CHOICES:  # numbers err otherwise, and it must be a choice of the same
+        if {bought.name, asked.name} <= {QUANTILE, QUANTILES}:
+            from lapwing.mechanisms.quantiles_of_counts import as_good  # here: few questions have any
+
+            return as_good(bought, asked)
         laws: Sequence[NoiseLaw] = (asked,)
         if asked.name == FIRST:
             from lapwing.mechanisms.first_of_thresholds import FirstOfThresholds  # here: few questions have any

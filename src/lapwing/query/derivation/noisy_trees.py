@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.exact.arrays import IntArray
-from lapwing.mechanisms.additive import QUANTILE, NoiseLaw
+from lapwing.mechanisms.additive import QUANTILE, QUANTILES, NoiseLaw
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.mechanisms.trees import Floats, consistent, largest_weight, spreads
 from lapwing.query.derivation.columns import Rationals, some
@@ -80,10 +80,10 @@ class Ranks(Protocol):
 
 def ranks_of(measure: Distribution, noise: NoiseLaw, released: IntArray) -> Ranks:
     """Return what is known of a distribution, from what was released of it, a row of the array a cell."""
-    if noise.name == QUANTILE:
+    if noise.name in (QUANTILE, QUANTILES):
         from lapwing.query.derivation.chosen_quantiles import ChosenQuantiles  # here: most answers have no quantile
 
-        return ChosenQuantiles(measure=measure, leaves=released[:, 0], quantile=Fraction(noise.record()[0]))
+        return ChosenQuantiles(measure=measure, noise=noise, released=released)
     return NoisyTrees.of(measure, noise, released)
 
 
@@ -214,13 +214,17 @@ def _last(holds: NDArray[np.bool_]) -> Places:
 def rank_error(measure: Distribution, noise: NoiseLaw, confidence: Fraction, share: Fraction | None = None) -> int:
     """Return an e such that at each point v the estimate of #{x ≤ v} − q·n is within e rows, with this confidence.
 
-    Of one quantile that was chosen (`chosen_quantiles`): that its rank is.
+    Of quantiles that were chosen (`chosen_quantiles`): that its rank is.
 
     Args:
         share: The q; None for any q.
     """
-    if noise.name == QUANTILE:
+    if noise.name == QUANTILE or (noise.name == QUANTILES and share is None):
         return noise.half_width(confidence)
+    if noise.name == QUANTILES and share is not None:
+        from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: it has a bound for each of its own
+
+        return QuantilesOfCounts.from_record(noise.record()).rank_error(share, confidence)
     if share is None:
         return _bound(noise, largest_weight(measure.sizes, measure.branching), 1 - confidence)
     return int(rank_margins(measure, noise, share, 1 - confidence).max())

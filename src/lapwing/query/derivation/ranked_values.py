@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, final
 
-from lapwing.mechanisms.additive import QUANTILE, NoiseLaw
+from lapwing.mechanisms.additive import QUANTILE, QUANTILES, NoiseLaw
 from lapwing.query.derivation.columns import (
     Rationals,
     Shape,
@@ -19,7 +19,11 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
     from lapwing.query.derivation.derived import NoisyCells
     from lapwing.query.derivation.node import Derived, Part
 
-_ALONE = "chosen by itself, in a group without rows at random; two quantiles or DP_INTERVAL_LOW have intervals"
+_NO_INTERVAL = "chosen without counts of values, so it has no interval; ask for DP_INTERVAL_LOW as well to get one"
+_NO_ROWS = "without rows it may be any value"
+_FEW_ROWS = "a group shows no value if its noisy number of rows, which is part of the price, is below that"
+_COUNT_NOISE = 3
+"""Where the record of several quantiles has the noise of their numbers of rows."""
 
 
 @final
@@ -71,4 +75,7 @@ class OrderStatistic:
             side = "below" if self.share == 0 else "above"
             return f"about {beyond:,} rows are {side} it, as noise hides the outermost{read_off}"
         within = f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
-        return f"{within}; {_ALONE}" if noise.name == QUANTILE else within
+        if noise.name not in (QUANTILE, QUANTILES):
+            return within
+        is_counted = noise.name == QUANTILES and bool(noise.record()[_COUNT_NOISE])
+        return f"{within}; {_FEW_ROWS if is_counted else _NO_ROWS}; {_NO_INTERVAL}"

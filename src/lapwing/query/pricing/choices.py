@@ -3,7 +3,12 @@
 One quantile of a distribution. A tree of counts answers all quantiles, with intervals; the exponential mechanism
 answers one, and errs by several times fewer rows for the same price (`mechanisms.quantile_of_counts`). It is taken if
 its rank error at 95 %, a bound for all data, is below the tree's, and the question asks for one quantile of the column,
-not for its least or greatest value (all that is below every row has the rank of the least), nor for ends of intervals.
+not for its least or greatest value alone (all that is below every row has the rank of the least), nor for ends of
+intervals. By groups it comes with a noisy number of rows, so that no value is shown where its rank says nothing.
+
+Several quantiles, and the least or greatest value beside one. The exponential mechanism chooses each by itself, or in
+halves (`mechanisms.quantiles_of_counts`). Of these two ways and the tree the one is taken whose ranks stray least where
+values are spread out, on average over what is asked for: bounds for all data are far from what any of them errs by.
 
 The largest of some cells, without their numbers: `SELECT k … GROUP BY k ORDER BY COUNT(*) DESC LIMIT 3`. Numbers need
 noise for all that one unit moves in all cells together; a choice, for what it moves in one (`score_stability`). So a
@@ -26,6 +31,8 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Final
 
+import numpy as np
+
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.exact.bounds import square_root_up
@@ -37,13 +44,17 @@ from lapwing.mechanisms.largest_cells import LargestCells
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.noisy_sums import sum_half_width
 from lapwing.mechanisms.quantile_of_counts import QuantileOfCounts
+from lapwing.mechanisms.quantiles_of_counts import LARGEST_SCALE, QuantilesOfCounts, Way, scale_for
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.mechanisms.selection import ReportNoisyMax
 from lapwing.mechanisms.top_k import TopK
+from lapwing.mechanisms.trees import spreads
+from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall, rests_on_ends
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, measures_of, values_in
 from lapwing.query.derivation.node import Derived
+from lapwing.query.derivation.noisy_trees import rank_error
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.derivation.window_values import WindowValue
 from lapwing.query.measures.distribution import Distribution
@@ -57,8 +68,8 @@ from lapwing.query.sensitivity.stability import SensitivityBound, of_question, r
 FINEST: Final = 1 << 20
 """The greatest denominator of a share that is chosen by itself."""
 
-KINDS: Final[Mapping[str, type[QuantileOfCounts | LargestCells | FirstOfThresholds]]] = {
-    kind.name: kind for kind in (QuantileOfCounts, LargestCells, FirstOfThresholds)
+KINDS: Final[Mapping[str, type[QuantileOfCounts | QuantilesOfCounts | LargestCells | FirstOfThresholds]]] = {
+    kind.name: kind for kind in (QuantileOfCounts, QuantilesOfCounts, LargestCells, FirstOfThresholds)
 }
 """What a stored answer may name; what was stored once is read for ever."""
 
@@ -79,29 +90,31 @@ def with_choices(priced: Quote, plan: Plan, neighbouring: str) -> Quote:
     shares = _shares(plan)
     if not shares:
         return priced
-    rows = plan.question.selection.rows_per_unit
     terms = tuple(
-        _quantile(term, shares[term.measure], priced.loss.kind, rows) if term.measure in shares else term
+        _quantiles(term, shares[term.measure], priced.loss.kind, plan) if term.measure in shares else term
         for term in priced.terms
     )
     return replace(priced, terms=terms)
 
 
-# ---- one quantile ----------------------------------------------------------------------------------------------------
+# ---- quantiles -------------------------------------------------------------------------------------------------------
 
 
-def _shares(plan: Plan) -> dict[Distribution, Fraction]:
-    """Return the one share of rows that a plan asks for, of each distribution of which it asks for one."""
+def _shares(plan: Plan) -> dict[Distribution, tuple[Fraction, ...]]:
+    """Return the shares of rows that a plan asks for, ascending, of each distribution whose can be chosen."""
     read = _read(plan)
     if any(rests_on_ends(value) for value in read):
         return {}
     inner = [part for value in read for part in values_in(value) if isinstance(part, OrderStatistic)]
-    shares = {part.distribution: part.share for part in inner}
-    many = {part.distribution for part in inner if part.kind == "extreme" or part.share != shares[part.distribution]}
+    shares: dict[Distribution, set[Fraction]] = {}
+    for part in inner:
+        shares.setdefault(part.distribution, set()).add(part.share)
+    fine = {part.distribution for part in inner if part.kind != "extreme" and not 0 < part.share < 1}
+    fine |= {part.distribution for part in inner if part.share.denominator > FINEST}
     return {
-        distribution: share
-        for distribution, share in shares.items()
-        if distribution not in many and 0 < share < 1 and share.denominator <= FINEST
+        distribution: tuple(sorted(wanted))
+        for distribution, wanted in shares.items()
+        if distribution not in fine and any(0 < share < 1 for share in wanted)
     }
 
 
@@ -111,18 +124,62 @@ def _read(plan: Plan) -> list[Derived]:
     return [*(output.value for output in plan.outputs), *conditions, *(term.value for term in plan.order)]
 
 
-def _quantile(term: NoisyMeasure, share: Fraction, kind: str, rows_per_unit: int) -> NoisyMeasure:
-    """Return the choice of a quantile that loses no more than a tree, or the tree if that errs less."""
+def _quantiles(term: NoisyMeasure, shares: tuple[Fraction, ...], kind: str, plan: Plan) -> NoisyMeasure:
+    """Return the choice of quantiles that loses no more than a tree, or the tree if that errs less."""
     measure, counted = term.measure, term.candidate
     if not isinstance(measure, Distribution):
         return term
-    sizes = measure.sizes
+    levels, points, loss = len(measure.sizes), measure.sizes[-1], term.loss(kind)
     # A row is counted once a level, in the tree and in what is counted of it at the leaves alone.
-    rows = Sensitivity.from_l1(counted.sensitivity.l1 // len(sizes))
-    mechanism = QuantileOfCounts.for_loss(term.loss(kind), rows, quantile=share, points=sizes[-1])
-    candidate = SensitivityBound(sensitivity=rows, reason=rows_at_most(rows_per_unit))
-    choice = NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism, instead=term.mechanism)
-    return choice if choice.half_width(CONFIDENCE) < term.half_width(CONFIDENCE) else term
+    both = counted.sensitivity
+    rows = Sensitivity(l1=both.l1 // levels, l2_squared=both.l2_squared // levels)
+    candidate = SensitivityBound(sensitivity=rows, reason=rows_at_most(plan.question.selection.rows_per_unit))
+
+    def chosen(mechanism: QuantileOfCounts | QuantilesOfCounts) -> NoisyMeasure:
+        return NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism, instead=term.mechanism)
+
+    grouped = bool(plan.question.keys)
+    if len(shares) == 1:
+        if grouped:
+            (choice,) = _in_ways(loss, rows, shares, points, grouped=True, ways=("halves",))
+        else:
+            choice = QuantileOfCounts.for_loss(loss, rows, quantile=shares[0], points=points)
+        one = chosen(choice)
+        return one if one.half_width(CONFIDENCE) < term.half_width(CONFIDENCE) else term
+    several = _in_ways(loss, rows, shares, points, grouped=grouped, ways=("halves", "apart"))
+    best = min(several, key=lambda way: _strays(way, shares))
+    return chosen(best) if _strays(best, shares) < _strays_of_tree(term, measure, shares) else term
+
+
+def _in_ways(
+    loss: Loss, rows: Sensitivity, shares: tuple[Fraction, ...], points: int, *, grouped: bool, ways: Sequence[Way]
+) -> list[QuantilesOfCounts]:
+    """Return the mechanisms of each way at a loss; halves are not for the smallest losses."""
+    found = []
+    for way in ways:
+        wanted = scale_for(loss, rows, quantiles=shares, way=way, counted=grouped)
+        if wanted <= LARGEST_SCALE or way == "apart" or len(shares) == 1:
+            found.append(
+                QuantilesOfCounts.for_loss(loss, rows, quantiles=shares, points=points, way=way, counted=grouped)
+            )
+    return found
+
+
+def _strays(choice: QuantilesOfCounts, shares: Sequence[Fraction]) -> float:
+    """Return by how many rows ranks stray, added up over what is asked for, where values are spread out."""
+    return sum(map(choice.typical, shares))
+
+
+def _strays_of_tree(term: NoisyMeasure, measure: Distribution, shares: Sequence[Fraction]) -> float:
+    """Return the same of a tree: standard deviations in the middle of the leaves, and what is beyond an end."""
+    found = 0.0
+    for share in shares:
+        if 0 < share < 1:
+            weights = spreads(measure.sizes, measure.branching).weights(float(share))
+            found += term.mechanism.standard_deviation * float(np.median(weights)) ** 0.5
+        else:
+            found += rank_error(measure, term.mechanism, 2 * CONFIDENCE - 1, share)
+    return found
 
 
 # ---- the largest cells -----------------------------------------------------------------------------------------------
