@@ -1,8 +1,6 @@
-"""Mean absolute error of twelve shapes of question beside OpenDP, PipelineDP, SmartNoise and diffprivlib.
+"""Mean absolute error of ten shapes of question, beside OpenDP, PipelineDP and SmartNoise, at equal ε and δ.
 
-    python benchmarks/against_peers.py [REPETITIONS] [--markdown] [SHAPE …]
-
-All have the same ε and δ. With names of shapes, such as "three quartiles", only these are asked.
+    python benchmarks/against_peers.py [REPETITIONS] [--markdown]
 
 One table: 1,000 people with one to three rows each, of which everybody knows that they are no more. Each question is
 the only one of its table and gets ε = 1, with δ = 10⁻⁶ where private keys need one; every system is told the same
@@ -25,7 +23,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -38,35 +36,29 @@ import lapwing as lw
 from lapwing.privacy.plans import cheapest
 
 EPSILON, DELTA = 1, 1e-6
-PEERS: Final = ("OpenDP", "PipelineDP", "SmartNoise", "diffprivlib")
+PEERS: Final = ("OpenDP", "PipelineDP", "SmartNoise")
 PEOPLE, ROWS, REPETITIONS = 1000, 3, 3000
 REGIONS, PLANS = list("abcde"), list("xyz")
 LOWER, UPPER = 0, 10_000
 COMMON = 50
 TOLERATED = 1.05
-QUARTILES: Final = ["QUANTILE_CONT(cost, 0.25)", "MEDIAN(cost)", "QUANTILE_CONT(cost, 0.75)"]
-SHAPES: Final[dict[str, tuple[list[str], list[str], int]]] = {
-    "count": ([], ["COUNT(*)"], 1),
-    "count by key": (["region"], ["COUNT(*)"], 1),
-    "people by private key": (["shop"], ["COUNT(DISTINCT person)"], 1),
-    "people by key": (["region"], ["COUNT(DISTINCT person)"], 1),
-    "sum": ([], ["SUM(cost)"], 1),
-    "sum, with count and mean": ([], ["SUM(cost)", "COUNT(*)", "AVG(cost)"], 1),
-    "mean": ([], ["AVG(cost)"], 1),
-    "mean by key": (["region"], ["AVG(cost)"], 1),
-    "variance": ([], ["VAR_POP(cost)"], 1),
-    "median": ([], ["MEDIAN(cost)"], 1),
-    "three quartiles": ([], QUARTILES, 3),
-    "two keys": (["region", "plan"], ["COUNT(*)"], 1),
+SHAPES: Final = {
+    "count": ([], "COUNT(*)"),
+    "count by key": (["region"], "COUNT(*)"),
+    "people by private key": (["shop"], "COUNT(DISTINCT person)"),
+    "people by key": (["region"], "COUNT(DISTINCT person)"),
+    "sum": ([], "SUM(cost)"),
+    "mean": ([], "AVG(cost)"),
+    "mean by key": (["region"], "AVG(cost)"),
+    "variance": ([], "VAR_POP(cost)"),
+    "median": ([], "MEDIAN(cost)"),
+    "two keys": (["region", "plan"], "COUNT(*)"),
 }
-"""The keys and the columns of each, and of how many columns, from the first, the error is taken."""
 NOTES: Final = """\
 OpenDP: candidates of the median by hand; the variance by hand from three sums over columns made beforehand; its people
   cannot select keys, so it counts the rows of a file made beforehand that has each person once a shop.
 PipelineDP: Laplace noise and the way to select keys are chosen by hand, so that they err least.
-SmartNoise: its epsilon is a column's, divided here by what the question then costs; public keys come from the data.
-diffprivlib: its epsilon is a row's, so that a person's is divided by three; the number of rows is public in its means
-  and variances; by keys each group is a call of its own, and people are rows of a file made beforehand."""
+SmartNoise: its epsilon is a column's, divided here by what the question then costs; public keys come from the data."""
 CATALOG: Final = """
 [dataset]
 name = "peers"
@@ -111,20 +103,14 @@ def truths(folder: Path) -> dict[str, Cells]:
     """Return the true cells of every shape; of private keys those of many people."""
     plain = duckdb.connect()
     every = {}
-    for name, (keys, columns, taken) in SHAPES.items():
+    for name, (keys, aggregate) in SHAPES.items():
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         rows = plain.execute(
-            f"SELECT {', '.join((*keys, *columns))} FROM '{folder}/visits.parquet'{grouped}"
+            f"SELECT {', '.join((*keys, aggregate))} FROM '{folder}/visits.parquet'{grouped}"
         ).fetchall()
-        cells = {key: float(value) for row in rows for key, value in named(row[: len(keys)], row[len(keys) :][:taken])}
+        cells = {"|".join(row[:-1]): float(row[-1]) for row in rows}
         every[name] = {key: value for key, value in cells.items() if "shop" not in keys or value >= COMMON}
     return every
-
-
-def named(keys: Sequence[object], values: Sequence[object]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each cell of a row: of several values the place is part of the name."""
-    for place, value in enumerate(values):
-        yield "|".join([*map(str, keys), *([str(place)] if len(values) > 1 else [])]), value
 
 
 @contextmanager
@@ -140,7 +126,7 @@ def opened(folder: Path, kind: str) -> Iterator[lw.Session]:
 def times(repetitions: int) -> dict[str, int]:
     """Return how often each shape is asked: less, the more cells of public keys it has."""
     values = {"region": len(REGIONS), "plan": len(PLANS)}
-    cells = {name: prod(values.get(key, 1) for key in keys) for name, (keys, _, _) in SHAPES.items()}
+    cells = {name: prod(values.get(key, 1) for key in keys) for name, (keys, _) in SHAPES.items()}
     return {name: -(-repetitions // many) for name, many in cells.items()}
 
 
@@ -148,16 +134,14 @@ def ours(folder: Path, kind: str, repetitions: dict[str, int]) -> dict[str, list
     """Return our answers: every repetition's WHERE lets all rows pass and makes it another question."""
     every: dict[str, list[Cells]] = {}
     with opened(folder, kind) as session:
-        for name, (keys, columns, taken) in SHAPES.items():
+        for name, (keys, aggregate) in SHAPES.items():
             delta = DELTA if "shop" in keys else None
             grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-            called = [f"{column} AS n{place}" for place, column in enumerate(columns)]
-            asked = f"SELECT {', '.join((*keys, *called))} FROM visits WHERE cost >= -{{}}{grouped}"
+            asked = f"SELECT {', '.join((*keys, f'{aggregate} AS n'))} FROM visits WHERE cost >= -{{}}{grouped}"
             every[name] = []
             for number in range(repetitions[name]):
                 rows = session.sql(asked.format(number), epsilon=EPSILON, delta=delta).rows()
-                cells = (named([row[key] for key in keys], [row[f"n{n}"] for n in range(taken)]) for row in rows)
-                every[name].append({key: value_of(value) for of_row in cells for key, value in of_row})
+                every[name].append({"|".join(str(row[key]) for key in keys): value_of(row["n"]) for row in rows})
     return every
 
 
@@ -210,8 +194,6 @@ def show(rows: Sequence[Sequence[str]], *, markdown: bool) -> None:
 def main() -> None:
     given = [argument for argument in sys.argv[1:] if argument != "--markdown"]
     repetitions = int(given[0]) if given else REPETITIONS
-    for name in SHAPES.keys() - set(given[1:] or SHAPES):
-        del SHAPES[name]
     kind = cheapest(1, ROWS, EPSILON, DELTA).kind
     with tempfile.TemporaryDirectory(prefix="lapwing-bench-") as name, ThreadPoolExecutor(2) as pool:
         folder = Path(name)

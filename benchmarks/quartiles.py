@@ -49,7 +49,8 @@ def errors(parts: list[tuple[NoisyMeasure, list[Ranked]]], leaves: np.ndarray, t
         nodes = np.concatenate(levels_above(leaves, measure.branching), axis=-1)  # type: ignore[union-attr]
         ranks = ranks_of(measure, term.mechanism, term.mechanism.release(nodes))  # type: ignore[arg-type]
         values += [[float(value or 0) for value in ranks.values(statistic).values()] for statistic in read]
-    return np.abs(np.array(values) - np.array(truth)[:, None]).mean(axis=0)
+    found: np.ndarray = np.abs(np.array(values) - np.array(truth)[:, None]).mean(axis=0)
+    return found
 
 
 def main() -> None:

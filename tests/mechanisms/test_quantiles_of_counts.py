@@ -1,6 +1,6 @@
 """Several quantiles from counts: their law, what neighbours differ by, equal rows, and how far ranks stray."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
@@ -88,9 +88,9 @@ def laws_of_rest(
     return {(one, point + other): before * after for (one, before), (other, after) in pairs}
 
 
-def law(mechanism: QuantilesOfCounts, counts: tuple[int, ...]) -> Counter[tuple[int, int, int]]:
+def law(mechanism: QuantilesOfCounts, counts: tuple[int, ...]) -> dict[tuple[int, int, int], float]:
     """Return the probability of what is released, of three quantiles around a half."""
-    found: Counter[tuple[int, int, int]] = Counter()
+    found: dict[tuple[int, int, int], float] = defaultdict(float)
     for (point, _), (chance, taken) in law_of_place(counts, HALF, mechanism.scale).items():
         for (low, high), rest in laws_of_rest(mechanism, counts, point, taken).items():
             found[low, point, high] += chance * rest
@@ -212,7 +212,7 @@ def test_cuts_are_drawn_by_their_law(quantile: Fraction) -> None:
     counts, draws, scale = (4, 1, 0, 3), 600, Fraction(1, 4)
     entropy = StreamEntropy("cuts")
     seen = Counter(quantiles_of_counts._cut(np.array(counts), quantile, scale, entropy) for _ in range(draws))
-    expected: Counter[tuple[int, int]] = Counter()
+    expected: dict[tuple[int, int], float] = defaultdict(float)
     for (point, _), (chance, taken) in law_of_place(counts, quantile, scale).items():
         expected[point, taken] += chance
     keys = [key for key in expected if expected[key] * draws >= 5]
@@ -280,14 +280,11 @@ def test_it_loses_what_is_paid(loss: Loss, counted: bool, way: Way) -> None:
     mechanism = QuantilesOfCounts.for_loss(loss, moved, quantiles=QUARTILES, points=100, way=way, counted=counted)
     assert mechanism.loss(moved, loss.kind) <= loss
     assert not mechanism.loss(Sensitivity(l1=7, l2_squared=25), loss.kind) <= loss
-    levels = 2 if way == "halves" else 3
     widths = [Fraction(1)] * 2 if way == "halves" else [Fraction(3, 2), Fraction(1), Fraction(3, 2)]
-    assert len(widths) == levels
     if isinstance(loss, PureDP):
-        spent = sum(6 * width / mechanism.scale for width in widths)
         noise = mechanism.counting
-        spent += 0 if noise is None else Fraction(6) / noise.scale
-        assert spent == 1
+        counting = Fraction(0) if noise is None else Fraction(6) / noise.scale
+        assert sum((6 * width / mechanism.scale for width in widths), counting) == 1
     one_half = QuantileOfCounts.for_loss(loss.from_amount(loss.amount / 2), moved, quantile=HALF, points=100)
     if not counted and way == "halves":  # each level is one choice of a half of the price
         assert abs(float(mechanism.scale / one_half.scale) - 1) < 1e-9

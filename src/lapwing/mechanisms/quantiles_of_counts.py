@@ -508,14 +508,16 @@ def _cut(rows: NDArray[np.int64], quantile: Fraction, scale: Fraction, entropy: 
 def _rows_before(piece: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many of a point's rows are on the pieces before one."""
     each, more = np.maximum(rows // _PIECES, 1), np.where(rows >= _PIECES, rows % _PIECES, 0)
-    return piece * each + np.minimum(piece, more)
+    found: NDArray[np.int64] = piece * each + np.minimum(piece, more)
+    return found
 
 
 def _piece_of(row: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the piece of a row of a point; −1 of row −1."""
     each, more = np.maximum(rows // _PIECES, 1), np.where(rows >= _PIECES, rows % _PIECES, 0)
     longer = more * (each + 1)
-    return np.where(row < longer, row // (each + 1), more + (row - longer) // each)
+    found: NDArray[np.int64] = np.where(row < longer, row // (each + 1), more + (row - longer) // each)
+    return found
 
 
 def _weight(piece: NDArray[np.int64], pieces: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -523,7 +525,9 @@ def _weight(piece: NDArray[np.int64], pieces: NDArray[np.int64]) -> NDArray[np.i
     _, exponent = np.frexp(np.maximum(pieces, 1).astype(np.float64))  # exact, as there are at most 2²⁰
     bits = exponent.astype(np.int64) - 1
     halved = 2 * (pieces - (1 << bits))
-    return np.minimum(piece, halved) * (_PIECES >> bits) + np.maximum(piece - halved, 0) * (_WHOLE >> bits)
+    narrow, wide = np.minimum(piece, halved), np.maximum(piece - halved, 0)
+    weight: NDArray[np.int64] = narrow * (_PIECES >> bits) + wide * (_WHOLE >> bits)
+    return weight
 
 
 def _rows_up_to(lot: int, rows: int) -> int:

@@ -140,6 +140,7 @@ def _quantiles(term: NoisyMeasure, shares: tuple[Fraction, ...], kind: str, plan
 
     grouped = bool(plan.question.keys)
     if len(shares) == 1:
+        choice: QuantileOfCounts | QuantilesOfCounts
         if grouped:
             (choice,) = _in_ways(loss, rows, shares, points, grouped=True, ways=("halves",))
         else:
