@@ -109,7 +109,7 @@ class _Noises:
         used = [law for weight, law in zip(self.weights, self.laws, strict=True) if weight]
         laplace = sum(isinstance(law, DiscreteLaplace) for law in used)
         if laplace > _MOST_LAPLACE or 0 < laplace < len(used):
-            raise InvalidParameter("No bound is known of what this noise adds up to.")
+            raise InvalidParameter("Such noises have no joint bound.")
         return strays(self.weights, self.laws, chance) + self.rounding if used else self.rounding
 
 
@@ -245,7 +245,7 @@ def _noises(form: _Weighted, mechanisms: Mapping[Measure, NoiseLaw]) -> _Noises:
         elif isinstance(law, Noisy | DiscreteLaplace):
             drawn = [((measure, 0), Fraction(1), law)]
         else:
-            raise InvalidParameter(f"No bound is known of weighted sums of {law.name} noise.")
+            raise InvalidParameter(f"Weighted sums of {law.name} noise have no bound.")
         for name, weight, one in drawn:
             weights[name] = weights.get(name, Fraction(0)) + steps * weight
             laws[name] = one

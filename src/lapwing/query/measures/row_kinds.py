@@ -49,7 +49,7 @@ class RowKinds:
 def row_kinds(measures: Sequence[RowMeasure]) -> Iterator[RowKinds]:
     """Yield what a row adds to measures: of all rows, and by whether what one of them is of is NULL. All are true."""
     if any(measure.clamp is not None or (isinstance(measure, Sum) and measure.averaged) for measure in measures):
-        raise InvalidParameter("What a unit adds is clamped, which is not said of its rows; this is a bug in Lapwing")
+        raise InvalidParameter("A clamped measure is no sum over rows; this is a bug in Lapwing")
     groups: dict[object, list[int]] = {}
     for place, measure in enumerate(measures):
         groups.setdefault(_signed(measure.argument)[0] if isinstance(measure, Sum) else place, []).append(place)
