@@ -14,7 +14,7 @@ the size of each weight, and so it is at most what it is for the larger size of 
 bound of all pieces the interval meets fewer of them, of which the largest bound is less, and so on. Where N' is below 1
 the mean may be anywhere from l to h. So SUM(x)/COUNT(x) has the interval of AVG(x), and a share of rows has one.
 
-A value that is computed from several of these, and from numbers alone, divides the chance between them.
+A value that is computed from several of these, and from other numbers, divides the chance between them.
 """
 
 from collections.abc import Callable, Mapping

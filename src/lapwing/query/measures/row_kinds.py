@@ -1,4 +1,4 @@
-"""What one row adds to several measures at once: fewer vectors than their ranges allow, taken one by one.
+"""The numbers that one row adds to several measures at once: fewer vectors than their ranges allow, taken one by one.
 
 Rows are of one or two kinds: those where an expression s is NULL, and the others. A row of a kind adds to each group of
 measures a point, and the points listed for a group have all of these in their convex hull:
@@ -26,7 +26,7 @@ from lapwing.query.expressions.expression import Expression, Literal, Operation
 from lapwing.query.measures.measures import Count, Sum
 
 Point = tuple[int, ...]
-"""What a row adds to each measure of a group, in steps."""
+"""The numbers that a row adds to each measure of a group, in steps."""
 Kind = tuple[tuple[Point, ...], ...]
 """For each group, points with all that a row of a kind adds to it in their hull."""
 RowMeasure = Count | Sum

@@ -28,7 +28,7 @@ is Y = COUNT(*) + COUNT(x), C, the number of NULLs, and the centred sums of x: a
 row with NULL moves Y by 1, and C. So C pays 1 − p/4 beside them; the counts are (Y ± C)/2, which err alike. With
 Laplace noise it is Σ (x − l) and Σ (h − x), of which a row has one share: N is their sum over h − l. Under replace_one
 in one cell Σ (x − l + h − l) is tried in place of the first. One is taken where no number that is asked for errs by
-more than with a noise of its own, and the one that gains most. That follows from text, catalog and price alone. Signed
+more than with a noise of its own, and the one that gains most. That follows from text, catalog and price. Signed
 columns, whose middle is 0, gain nothing and keep a noise for each.
 """
 
@@ -75,7 +75,7 @@ Shares = Mapping[Measure, Fraction]
 Where measures lose less together, all of them get more, in proportion (`row_price`).
 """
 Split = Callable[[int], Fraction]
-"""What part of a price a count pays, by the number of the centred sums that pay the rest in equal parts."""
+"""The part of a price that a count pays, by the number of the centred sums that pay the rest in equal parts."""
 
 _WORSE: Final = 1.005
 """How many times as far a number may err as with a noise of its own: shares of a price are rounded."""

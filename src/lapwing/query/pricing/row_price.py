@@ -1,4 +1,4 @@
-"""What several measures lose together, by what one row adds to all of them: no more than their losses added up.
+"""The joint loss of several measures, by what one row adds to all of them: no more than their losses added up.
 
 Setting (`query.stability`, rows). Each of a unit's K rows at most adds a vector v, an entry a measure, to one cell of a
 grouping set. It is in the hull of 0 and a set V of points (`measures.row_kinds`). Let measure i have noise of its own
@@ -19,7 +19,7 @@ where both are corners: in one cell it is N(v − w) ≤ B, and in two N(v) + N(
 The cells of two grouping sets have no entry in common either, and N adds up over entries. ∎
 
 Points of a group of measures know nothing of those of another, so that N(v) and N(v − w) are largest where they are
-largest for each group, for each kind of row, or each pair of kinds. With one measure alone this is its sensitivity.
+largest for each group, for each kind of row, or each pair of kinds. Of a single measure this is its sensitivity.
 
 Examples, of one row a unit. (1) x in [l, h] or NULL: A = Σ (x − l), B = Σ (h − x) and C, the number of NULLs. A row has
 one share in these, so that Laplace noise of scales (h − l)/ε, (h − l)/ε and 1/ε loses ε, and not three times as much
@@ -51,7 +51,7 @@ _ONE_STEP = Sensitivity(l1=1, l2_squared=1)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsOfQuestion:
-    """What a unit can have among the rows of a question.
+    """The rows that a unit can have in a question.
 
     Args:
         rows: at most, of one unit.
