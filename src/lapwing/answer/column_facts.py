@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.combined_noise import CombinedNoise
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
@@ -27,6 +28,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNoise:
+    """A noise that was drawn, as it is in a number that follows from several noisy ones.
+
+    Args:
+        mechanism: Its name.
+        scale: The mechanism's parameter, times the weight that it has, in the number's unit.
+        step: Of which the noisy number is a multiple, likewise.
+    """
+
+    mechanism: str
+    scale: float
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureFacts:
     """The noise of one released number, in its own unit.
 
@@ -34,6 +50,8 @@ class MeasureFacts:
         scale: The mechanism's parameter.
         half_width: Of its 95 % interval in every cell, for a distribution how far the rank of any one value may be off.
         price_share: The part of the price that it took, None where the answer does not know it (it was bought before).
+        noises: Of a number that was measured together with others, the independent noises whose sum it errs by.
+        rounding: How far it may be from that sum, because it is rounded.
     """
 
     measure: str
@@ -41,6 +59,8 @@ class MeasureFacts:
     scale: float
     half_width: float
     price_share: float | None
+    noises: tuple[DrawnNoise, ...] = ()
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +138,15 @@ def _measure(name: str, measure: Measure, mechanism: NoiseLaw, share: Fraction |
         scale=float_near(mechanism.scale if whole else mechanism.scale * step),
         half_width=float_near(half_width if whole else half_width * step),
         price_share=None if share is None else float_near(share),
+        noises=_drawn(mechanism, step) if isinstance(mechanism, CombinedNoise) else (),
+        rounding=float_near(mechanism.rounding * step) if isinstance(mechanism, CombinedNoise) else 0.0,
+    )
+
+
+def _drawn(noise: CombinedNoise, step: Fraction) -> tuple[DrawnNoise, ...]:
+    pairs = [(abs(weight) * step, law) for weight, law in zip(noise.weights, noise.laws, strict=True) if weight]
+    return tuple(
+        DrawnNoise(mechanism=law.name, scale=float_near(law.scale * unit), step=float_near(unit)) for unit, law in pairs
     )
 
 

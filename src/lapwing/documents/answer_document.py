@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typing_extensions import TypedDict  # pydantic describes those of `typing` from Python 3.12 on only
 
-from lapwing.answer.column_facts import ColumnFacts, MeasureFacts
+from lapwing.answer.column_facts import ColumnFacts, DrawnNoise, MeasureFacts
 from lapwing.answer.presentation import EndArray
 from lapwing.answer.python_values import Cell, Note
 from lapwing.privacy.measures import Loss
@@ -141,6 +141,7 @@ def facts_document(column: ColumnFacts) -> dict[str, Any]:
                 "scale": one.scale,
                 "half_width": one.half_width,
                 "price_share": one.price_share,
+                **(_drawn_document(one) if one.noises else {}),
             }
             for one in column.measures
         ],
@@ -150,12 +151,20 @@ def facts_document(column: ColumnFacts) -> dict[str, Any]:
     }
 
 
+def _drawn_document(measure: MeasureFacts) -> dict[str, Any]:
+    noises = [{"mechanism": one.mechanism, "scale": one.scale, "step": one.step} for one in measure.noises]
+    return {"noises": noises, "rounding": measure.rounding}
+
+
 def facts_of(documents: Sequence[Mapping[str, Any]]) -> tuple[ColumnFacts, ...]:
     """Read what `description_document` wrote as facts."""
     return tuple(
         ColumnFacts(
             name=column["name"],
-            measures=tuple(MeasureFacts(**measure) for measure in column["measures"]),
+            measures=tuple(
+                MeasureFacts(**{**measure, "noises": tuple(DrawnNoise(**one) for one in measure.get("noises", ()))})
+                for measure in column["measures"]
+            ),
             half_width=column["half_width"],
             price_share=column["price_share"],
             notes=tuple(column["notes"]),

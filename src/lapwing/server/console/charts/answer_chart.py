@@ -25,8 +25,8 @@ FEWEST_POINTS: Final = 7
 """Numbers that are drawn as a line, not as bars."""
 NUMERIC: Final = ("integer", "decimal", "real")
 TIMES: Final = ("date", "timestamp")
-ADDITIVE: Final = ("Gaussian", "Laplace")
-"""What the names of mechanisms have that add noise to a number."""
+ADDITIVE: Final = ("Gaussian", "Laplace", "measured together")
+"""What the names of mechanisms have by which a number errs by added noise."""
 
 
 @final

@@ -14,10 +14,15 @@ An interval of a sum of k released numbers rests on their noises being independe
   1/(1 − b²t²), as (cosh x − 1)/x² grows with x. So by Chernoff's bound the sum is within (ln(2/α) − k·ln(1 − u²))·b/u
   for any u between 0 and 1.
 
-The step is at most the greatest common divisor of all released numbers, as it divides each of them. There is no
-interval where it was the noise that chose the rows (HAVING, LIMIT, private keys, another question around this one),
-where a number is made of several, or where noises are of other laws or depend on each other: there a sum is shown
-without one.
+The step is at most the greatest common divisor of all released numbers, because it divides each of them. A number that
+was measured together with others errs by a weighted sum of noises of one of these laws, and by a rounding. The answer
+says the scale and the step of each, times its weight. The squares of the scales add up under the root, the logarithms
+of moment generating functions add up, and Hoeffding's inequality has the squares of all steps. The roundings follow
+from the noise and need not be 0 in the mean: k of them add at most k times the largest.
+
+There is no interval where it was the noise that chose the rows (HAVING, LIMIT, private keys, another question around
+this one), where a number is computed from several that are shown, or where noises are of other laws. There a sum is
+shown without one.
 """
 
 import math
@@ -26,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 from lapwing.release.notes import CHOSEN_KEYS
 from lapwing.server.console.charts.answer_chart import NUMERIC, adds_up
@@ -38,6 +43,14 @@ _CHOSEN: Final = re.compile(r"\b(having|limit|offset|fetch|qualify|top)\b|\bsele
 _PARTS: Final = [n / 200 for n in range(1, 200)]
 Document = Mapping[str, Any]
 How = Literal["sum", "largest", "smallest"]
+
+
+class Drawn(NamedTuple):
+    """A noise that was drawn. Args: step: of which its numbers are multiples; in units of the number, as the scale."""
+
+    law: str
+    scale: float
+    step: float
 
 
 @final
@@ -84,18 +97,31 @@ def rearranged(document: Document, wanted: Arrangement, sql: str) -> dict[str, A
     return _some(shown, _chosen(shown, wanted))
 
 
-def half_width(law: str, scale: float, step: float, count: int) -> float | None:
-    """Return within what the sum of so many independent noises is, but with a chance of 5 %; None for other laws."""
-    if law == "rounded Gaussian":
-        normal = NormalDist()
-        alike = normal.inv_cdf(1 - CHANCE / 2) * scale * math.sqrt(count) + count * step / 2
-        apart = normal.inv_cdf(1 - (CHANCE - _FOR_RESTS) / 2) * scale * math.sqrt(count)
-        return min(alike, apart + step * math.sqrt(count * math.log(2 / _FOR_RESTS) / 2))
-    if law == "discrete Gaussian":
-        return scale * math.sqrt(2 * count * math.log(2 / CHANCE))
-    if law == "discrete Laplace":
-        return min((math.log(2 / CHANCE) - count * math.log1p(-u * u)) * scale / u for u in _PARTS)
-    return None
+def half_width(noises: Sequence[Drawn], count: int, rounding: float = 0.0) -> float | None:
+    """Return within what the sum of so many independent errors is, but with a chance of 5 %; None for other laws.
+
+    Args:
+        noises: Of which each error is the sum: one, or several where numbers were measured together.
+        rounding: How far each error may be from that sum.
+    """
+    laws = {noise.law for noise in noises}
+    together = math.hypot(*(noise.scale for noise in noises)) * math.sqrt(count)
+    if laws == {"rounded Gaussian"}:
+        normal, steps = NormalDist(), [noise.step for noise in noises]
+        alike = normal.inv_cdf(1 - CHANCE / 2) * together + count * sum(steps) / 2
+        apart = normal.inv_cdf(1 - (CHANCE - _FOR_RESTS) / 2) * together
+        apart += math.hypot(*steps) * math.sqrt(count * math.log(2 / _FOR_RESTS) / 2)
+        width = min(alike, apart)
+    elif laws == {"discrete Gaussian"}:
+        width = together * math.sqrt(2 * math.log(2 / CHANCE))
+    elif laws == {"discrete Laplace"}:
+        largest = max(noise.scale for noise in noises)
+        parts = [noise.scale / largest for noise in noises]
+        moments = ((u, sum(math.log1p(-((u * part) ** 2)) for part in parts)) for u in _PARTS)
+        width = min((math.log(2 / CHANCE) - count * moment) * largest / u for u, moment in moments)
+    else:
+        return None
+    return width + count * rounding
 
 
 def _together(document: Document, places: Sequence[int], wanted: Arrangement, sql: str) -> dict[str, Any]:
@@ -146,7 +172,9 @@ def _ends(document: Document, name: str, groups: Sequence[Sequence[Fraction]], s
         return None
     released = [Fraction(str(row[name])) for row in document["rows"] if row[name] is not None]
     step = float(_common(released))
-    widths = [half_width(noise["mechanism"], noise["scale"], step, len(group)) for group in groups]
+    drawn = [Drawn(one["mechanism"], one["scale"], one["step"]) for one in noise.get("noises", ())]
+    noises = drawn or [Drawn(noise["mechanism"], noise["scale"], step)]
+    widths = [half_width(noises, len(group), noise.get("rounding", 0.0)) for group in groups]
     if None in widths or not step:
         return None
     middle = [float(sum(group, Fraction(0))) for group in groups]
