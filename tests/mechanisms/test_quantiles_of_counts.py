@@ -174,8 +174,8 @@ def test_one_row_more_is_one_row_more_at_every_place() -> None:
 def numbers_at(count: int, finest: int) -> list[tuple[int, int]]:
     """Return at 32 places of a point how many of its rows are below, and at most there, by the shipped arithmetic."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantiles_of_counts, "_PIECES", finest)
-        patch.setattr(quantiles_of_counts, "_WHOLE", 2 * finest)
+        patch.setattr(quantiles_of_counts, "PIECES", finest)
+        patch.setattr(quantiles_of_counts, "WHOLE", 2 * finest)
         rows, whole = np.array([count]), 2 * finest
         found = []
         for place in range(32):
@@ -211,7 +211,7 @@ def test_halves_are_drawn_by_their_law(quantiles: tuple[Fraction, ...]) -> None:
 def test_cuts_are_drawn_by_their_law(quantile: Fraction) -> None:
     counts, draws, scale = (4, 1, 0, 3), 600, Fraction(1, 4)
     entropy = StreamEntropy("cuts")
-    seen = Counter(quantiles_of_counts._cut(np.array(counts), quantile, scale, entropy) for _ in range(draws))
+    seen = Counter(quantiles_of_counts.cut(np.array(counts), quantile, scale, entropy) for _ in range(draws))
     expected: dict[tuple[int, int], float] = defaultdict(float)
     for (point, _), (chance, taken) in law_of_place(counts, quantile, scale).items():
         expected[point, taken] += chance
@@ -224,9 +224,9 @@ def test_cuts_are_drawn_by_their_law(quantile: Fraction) -> None:
 
 def test_what_is_far_off_is_drawn_by_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces that are further off than 64 scales are drawn as one; here they are further off than nothing."""
-    monkeypatch.setattr(quantiles_of_counts, "_FAR", 0)
+    monkeypatch.setattr(quantiles_of_counts, "FAR", 0)
     entropy = StreamEntropy("far")
-    cuts = Counter(quantiles_of_counts._cut(np.array([4, 3]), HALF, Fraction(1), entropy) for _ in range(560))
+    cuts = Counter(quantiles_of_counts.cut(np.array([4, 3]), HALF, Fraction(1), entropy) for _ in range(560))
     wanted = {(0, row): 70 for row in (1, 2, 3, 4)} | {(1, 1): 70, (1, 2): 70, (1, 3): 140}
     assert stats.chisquare([cuts[key] for key in wanted], list(wanted.values())).pvalue > 1e-8
 
@@ -245,18 +245,18 @@ def test_equal_rows_are_divided() -> None:
 def test_more_rows_than_pieces_are_divided_evenly() -> None:
     counts = np.array([3 << 20, 1 << 20])
     entropy = StreamEntropy("many")
-    cuts = [quantiles_of_counts._cut(counts, HALF, Fraction(2), entropy) for _ in range(20)]
+    cuts = [quantiles_of_counts.cut(counts, HALF, Fraction(2), entropy) for _ in range(20)]
     assert all(point == 0 and abs(rows - (2 << 20)) < 200 for point, rows in cuts)
 
 
 def test_twin_equal_rows_that_all_go_left_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut = quantiles_of_counts._cut
+    cut = quantiles_of_counts.cut
 
     def undivided(rows: np.ndarray, quantile: Fraction, scale: Fraction, entropy: StreamEntropy) -> tuple[int, int]:
         point, _ = cut(rows, quantile, scale, entropy)
         return point, int(rows[point])
 
-    monkeypatch.setattr(quantiles_of_counts, "_cut", undivided)
+    monkeypatch.setattr(quantiles_of_counts, "cut", undivided)
     with pytest.raises(AssertionError):
         test_equal_rows_are_divided()
 

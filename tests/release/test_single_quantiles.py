@@ -211,7 +211,7 @@ def test_a_median_by_groups_that_was_bought_without_numbers_of_rows_stays_free(
     with monkeypatch.context() as before, opened() as session:
         before.setattr(
             choices,
-            "_in_ways",
+            "in_ways",
             lambda loss, rows, _shares, points, **_: [
                 QuantileOfCounts.for_loss(loss, rows, quantile=half, points=points)
             ],

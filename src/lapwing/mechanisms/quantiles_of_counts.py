@@ -77,10 +77,10 @@ CountNoise = Literal["", "laplace", "gaussian"]
 
 LARGEST_SCALE: Final = 1 << 10
 """Of cuts: what is looked at around a rank grows with the scale."""
-_FAR: Final = 64
+FAR: Final = 64
 _FINEST_BITS: Final = 20
-_PIECES: Final = 1 << _FINEST_BITS
-_WHOLE: Final = 2 * _PIECES
+PIECES: Final = 1 << _FINEST_BITS
+WHOLE: Final = 2 * PIECES
 """What all of a point weighs, so that the least piece weighs 2 or more."""
 _END_WIDTH: Final = Fraction(2)
 _END_TAIL: Final = Fraction(1, 20)
@@ -206,7 +206,7 @@ class QuantilesOfCounts:
             if split.is_last:
                 point = self._choose(part, self.quantiles[split.place], split.quantile, entropy)
             else:
-                point, taken = _cut(part, split.quantile, self.scale, entropy)
+                point, taken = cut(part, split.quantile, self.scale, entropy)
                 cuts[split.place] = _Cut(left.point + point, taken + (left.rows if point == 0 else 0))
             chosen[split.place] = left.point + point
         return chosen
@@ -289,8 +289,8 @@ class QuantilesOfCounts:
                 return Fraction(0)
             split = splits[place]
             ends = (1 - split.quantile) * stray(split.left) + split.quantile * stray(split.right)
-            own = self._bound(split.quantile, self.points * (1 if split.is_last else _PIECES), tail)
-            if not split.is_last and own >= _FAR * self.scale:
+            own = self._bound(split.quantile, self.points * (1 if split.is_last else PIECES), tail)
+            if not split.is_last and own >= FAR * self.scale:
                 raise InvalidParameter(f"The confidence is {confidence}; give one that is further from 1.")
             return ends + own + 1
 
@@ -472,12 +472,12 @@ class _Cut(NamedTuple):
     rows: int
 
 
-def _cut(rows: NDArray[np.int64], quantile: Fraction, scale: Fraction, entropy: Entropy) -> tuple[int, int]:
+def cut(rows: NDArray[np.int64], quantile: Fraction, scale: Fraction, entropy: Entropy) -> tuple[int, int]:
     """Choose a place near a quantile: return its point, and how many of the rows there are up to its piece."""
     at_most = np.cumsum(rows)
     below, total = at_most - rows, int(at_most[-1])
-    rank, reach = quantile * total, ceil(_FAR * scale)
-    pieces = np.minimum(rows, _PIECES)
+    rank, reach = quantile * total, ceil(FAR * scale)
+    pieces = np.minimum(rows, PIECES)
     # Pieces from `first` to before `end` may be near; all of a point that holds one row or none is told apart.
     first = np.minimum(_piece_of(np.clip(floor(rank) - reach - below, 0, rows), rows), pieces)
     end = _piece_of(np.clip(ceil(rank) + reach - below, 0, rows) - 1, rows) + 1
@@ -489,9 +489,9 @@ def _cut(rows: NDArray[np.int64], quantile: Fraction, scale: Fraction, entropy: 
     ends = np.minimum(ends, rows[point])  # nothing is on the one piece of a point without rows
     near = distances(below[point] + starts, below[point] + ends, total, quantile)
     far = reach * quantile.denominator
-    weights = np.where(pieces[point] > 1, _weight(piece + 1, pieces[point]) - _weight(piece, pieces[point]), _WHOLE)
+    weights = np.where(pieces[point] > 1, _weight(piece + 1, pieces[point]) - _weight(piece, pieces[point]), WHOLE)
     before = np.where(pieces > 1, _weight(first, pieces), 0)
-    after = np.where(pieces > 1, _WHOLE - _weight(end, pieces), 0)
+    after = np.where(pieces > 1, WHOLE - _weight(end, pieces), 0)
     far_away = np.full(2 * rows.size, far, dtype=near.dtype)
     found = np.concatenate([np.minimum(near, far), far_away])
     drawn = exponential_choice(
@@ -507,14 +507,14 @@ def _cut(rows: NDArray[np.int64], quantile: Fraction, scale: Fraction, entropy: 
 
 def _rows_before(piece: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many of a point's rows are on the pieces before one."""
-    each, more = np.maximum(rows // _PIECES, 1), np.where(rows >= _PIECES, rows % _PIECES, 0)
+    each, more = np.maximum(rows // PIECES, 1), np.where(rows >= PIECES, rows % PIECES, 0)
     found: NDArray[np.int64] = piece * each + np.minimum(piece, more)
     return found
 
 
 def _piece_of(row: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the piece of a row of a point; −1 of row −1."""
-    each, more = np.maximum(rows // _PIECES, 1), np.where(rows >= _PIECES, rows % _PIECES, 0)
+    each, more = np.maximum(rows // PIECES, 1), np.where(rows >= PIECES, rows % PIECES, 0)
     longer = more * (each + 1)
     found: NDArray[np.int64] = np.where(row < longer, row // (each + 1), more + (row - longer) // each)
     return found
@@ -526,14 +526,14 @@ def _weight(piece: NDArray[np.int64], pieces: NDArray[np.int64]) -> NDArray[np.i
     bits = exponent.astype(np.int64) - 1
     halved = 2 * (pieces - (1 << bits))
     narrow, wide = np.minimum(piece, halved), np.maximum(piece - halved, 0)
-    weight: NDArray[np.int64] = narrow * (_PIECES >> bits) + wide * (_WHOLE >> bits)
+    weight: NDArray[np.int64] = narrow * (PIECES >> bits) + wide * (WHOLE >> bits)
     return weight
 
 
 def _rows_up_to(lot: int, rows: int) -> int:
     """Return how many of a point's rows are up to the piece at so much of its 2²¹."""
-    pieces = min(rows, _PIECES)
+    pieces = min(rows, PIECES)
     bits = pieces.bit_length() - 1
-    halved, half = 2 * (pieces - (1 << bits)), _PIECES >> bits
+    halved, half = 2 * (pieces - (1 << bits)), PIECES >> bits
     piece = lot // half if lot < halved * half else halved + (lot - halved * half) // (2 * half)
     return int(_rows_before(np.array([piece + 1]), np.array([rows]))[0])

@@ -49,8 +49,7 @@ def dense(hidden: Sequence[int] = (32,)) -> Network:
 
     def start(key: Array, features: int, classes: int) -> Weights:
         widths = [features, *sizes, classes]
-        chance = _chance(key)
-        return [_layer(chance, (before, after), before) for before, after in pairwise(widths)]
+        return _layers(key, [((before, after), before) for before, after in pairwise(widths)])
 
     return Network(start=start, scores=_connected)
 
@@ -78,9 +77,9 @@ def convolutional(height: int, width: int, channels: Sequence[int] = (16, 32), *
                 f"There are {features} features; an image of {height} × {width} has {height * width}. Nothing was "
                 "charged."
             )
-        chance = _chance(key)
-        layers = [_layer(chance, (3, 3, before, after), 9 * before) for before, after in pairwise(filters)]
-        return layers, [_layer(chance, (left, hidden), left), _layer(chance, (hidden, classes), hidden)]
+        shapes = [((3, 3, before, after), 9 * before) for before, after in pairwise(filters)]
+        layers = _layers(key, [*shapes, ((left, hidden), left), ((hidden, classes), hidden)])
+        return layers[:-2], layers[-2:]
 
     def scores(weights: Weights, row: Array) -> Array:
         layers, connected = weights
@@ -109,15 +108,23 @@ def _halved(image: Array) -> Array:
     return even.reshape(1, height // 2, 2, width // 2, 2, channels).mean(axis=(2, 4))
 
 
-def _chance(key: Array) -> np.random.Generator:
-    """Return a generator for public weights: JAX would compile its own for each shape, which takes half a second."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+def _layers(key: Array, shapes: Sequence[tuple[tuple[int, ...], int]]) -> list[tuple[Array, Array]]:
+    """Return weights of a size that keeps sums of so many inputs about as large as these, and biases of 0.
 
+    All are drawn at once, and some more: JAX compiles what draws them for each number of them, which takes half a
+    second.
 
-def _layer(chance: np.random.Generator, shape: tuple[int, ...], inputs: int) -> tuple[Array, Array]:
-    """Return weights of a size that keeps sums of so many inputs about as large as these, and biases of 0."""
-    drawn = math.sqrt(1 / inputs) * chance.standard_normal(shape)
-    return jnp.asarray(drawn, dtype=jnp.float32), jnp.asarray(np.zeros(shape[-1]), dtype=jnp.float32)
+    Args:
+        shapes: Of each layer, with the number of inputs.
+    """
+    many = sum(math.prod(shape) for shape, _ in shapes)
+    drawn, begin, layers = np.asarray(jax.random.normal(key, (1 << many.bit_length(),), dtype=jnp.float32)), 0, []
+    for shape, inputs in shapes:
+        end = begin + math.prod(shape)
+        weights = math.sqrt(1 / inputs) * drawn[begin:end].reshape(shape)
+        layers.append((jnp.asarray(weights, dtype=jnp.float32), jnp.asarray(np.zeros(shape[-1]), dtype=jnp.float32)))
+        begin = end
+    return layers
 
 
 def begun(network: Network, key: Array, features: int, classes: int) -> Weights:

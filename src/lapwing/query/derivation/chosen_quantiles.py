@@ -42,7 +42,8 @@ class ChosenQuantiles:
         if not isinstance(noise, QuantileOfCounts | QuantilesOfCounts) or statistic.share not in shares_of(noise):
             raise InvalidParameter("another quantile was chosen than is read; this is a bug in Lapwing")
         measure = self.measure
-        leaves = self.released[:, shares_of(noise).index(statistic.share)].astype(np.int64)
+        chosen = self.released[:, shares_of(noise).index(statistic.share)]
+        leaves = np.clip(chosen, 0, noise.points - 1).astype(np.int64)  # a noisy count beside them may be wide
         first = measure.low + leaves * measure.width
         last = (first + measure.width - 1).clip(max=measure.high)
         share = statistic.share if statistic.kind == "extreme" else None

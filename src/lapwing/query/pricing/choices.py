@@ -142,17 +142,17 @@ def _quantiles(term: NoisyMeasure, shares: tuple[Fraction, ...], kind: str, plan
     if len(shares) == 1:
         choice: QuantileOfCounts | QuantilesOfCounts
         if grouped:
-            (choice,) = _in_ways(loss, rows, shares, points, grouped=True, ways=("halves",))
+            (choice,) = in_ways(loss, rows, shares, points, grouped=True, ways=("halves",))
         else:
             choice = QuantileOfCounts.for_loss(loss, rows, quantile=shares[0], points=points)
         one = chosen(choice)
         return one if one.half_width(CONFIDENCE) < term.half_width(CONFIDENCE) else term
-    several = _in_ways(loss, rows, shares, points, grouped=grouped, ways=("halves", "apart"))
+    several = in_ways(loss, rows, shares, points, grouped=grouped, ways=("halves", "apart"))
     best = min(several, key=lambda way: _strays(way, shares))
     return chosen(best) if _strays(best, shares) < _strays_of_tree(term, measure, shares) else term
 
 
-def _in_ways(
+def in_ways(
     loss: Loss, rows: Sensitivity, shares: tuple[Fraction, ...], points: int, *, grouped: bool, ways: Sequence[Way]
 ) -> list[QuantilesOfCounts]:
     """Return the mechanisms of each way at a loss; halves are not for the smallest losses."""
