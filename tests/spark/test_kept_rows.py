@@ -22,7 +22,7 @@ from tests.support.query.neighbours import catalog as of_neighbours
 from tests.support.replay import SCHEMA, Row
 
 MOST = 2
-WORLDS = 20 if is_long() else 3
+WORLDS = 20 if is_long() else 2
 
 
 def draw(number: int) -> list[Row]:
