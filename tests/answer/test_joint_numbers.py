@@ -23,6 +23,7 @@ from tests.support.release.small import GDP, PURE, catalog, exact, opened, price
 BUDGETS = {"gdp": GDP.replace("100", "100000"), "pure": PURE.replace("100", "100000")}
 MANY = 10_000 if is_long() else 4_000
 """Cells: a share of them that is .95 in the mean strays by .02 once in 10⁸ runs of 4,000."""
+LEAST = 0.939 if is_long() else 0.93
 ROWS = [row(n, cost=None if n % 5 == 0 else (n % 17) / 2, age=n % 5 - 1, code=n % 4) for n in range(400)]
 FEW, MORE = "COUNT(*) FILTER (WHERE code > 2)", "COUNT(*) FILTER (WHERE code > 1)"
 MEANS = {
@@ -77,7 +78,7 @@ def shares_held(folder: Path, kind: str, columns: Mapping[str, str], of_laws: An
 @pytest.mark.parametrize("columns", [MEANS, SHARES], ids=["means", "shares"])
 def test_they_hold_as_often_as_they_say(tmp_path: Path, kind: str, columns: dict[str, str]) -> None:
     for name, share in shares_held(tmp_path, kind, columns).items():
-        assert 0.93 < share < 0.985, name  # .95 to .966 in 10,000 cells
+        assert LEAST < share < 0.985, name  # .949 to .971 in 10,000 cells
 
 
 def test_a_mean_by_hand_is_as_narrow_as_avg(tmp_path: Path) -> None:

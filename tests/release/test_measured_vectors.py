@@ -18,10 +18,13 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.catalog.toml import loads
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import SYSTEM
 from lapwing.mechanisms import DiscreteLaplace, RoundedGaussian
 from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.mechanisms.noisy import Sensitivity
+from lapwing.privacy.measures import MEASURES
 from lapwing.query.bind.bind import bind
 from lapwing.query.expressions.arithmetic import negate
 from lapwing.query.expressions.conversion import rescale
@@ -30,14 +33,14 @@ from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.centred import both_counts, nulls, without_null
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.measures.row_kinds import RowKinds, row_kinds
-from lapwing.query.pricing import measured_vectors, row_price
+from lapwing.query.pricing import measured_vectors, quote, row_price
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.measured import notes_on_vector
 from lapwing.release.notes import MEASURED_TOGETHER, code_of
 from lapwing.release.refinement import Refinement
 from tests.support.effort import is_long, one_in, only
-from tests.support.release.small import BUDGETS, GDP, PURE, catalog, exact, opened, priced, row, shown, write
+from tests.support.release.small import BUDGETS, CATALOG, GDP, PURE, catalog, exact, opened, priced, row, shown, write
 
 THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
 NEVER_NULL = 'cost = { type = "float", lower = 0, upper = 8, step = 0.5, nullable = false }'
@@ -159,16 +162,94 @@ def test_no_number_errs_by_more_at_any_price(tmp_path: Path) -> None:
             assert all(now.half_width(CONFIDENCE) <= 1.005 * own.half_width(CONFIDENCE) for now, own in pairs)
 
 
-def test_a_column_without_null_shares_one_count(tmp_path: Path) -> None:
-    write(tmp_path, [])
-    from lapwing.catalog.toml import loads  # here alone: a catalog that promises it
-    from tests.support.release.small import CATALOG
+FORESEEN = [
+    (THREE, "gdp", ""),
+    (f"SUM(size) AS s, AVG(cost) AS a, {flags(3)}", "gdp", " GROUP BY plan"),
+    (f"{THREE}, COUNT(age) AS m", "zcdp", " GROUP BY ROLLUP (plan)"),
+    ("SUM(cost) / COUNT(cost) AS q, SUM(age) AS s", "gdp", ""),
+    (THREE, "pure", " GROUP BY plan"),
+    (flags(4), "pure", ""),
+]
 
-    text = CATALOG.format(budget=GDP, unit="person", table="max_rows_per_unit = 1", plan="", age="")
+
+def test_the_way_that_is_foreseen_is_the_best_of_all(tmp_path: Path, monkeypatch: Any) -> None:
+    """Priced is only the way that gains most in floating point; with all of them priced it is the same one."""
+    priced_ways: list[object] = []
+    own, foreseen = measured_vectors._quote, measured_vectors._best_first
+
+    def noted(*asked: Any) -> Quote | None:
+        priced_ways.append(asked)
+        return own(*asked)
+
+    monkeypatch.setattr(measured_vectors, "_quote", noted)
+    for (columns, kind, rest), others, epsilon in product(FORESEEN, ("", REPLACED), (Fraction(1, 50), 1, 15)):
+        vectors = list[Any]()
+        for first in (foreseen, lambda *_: None):
+            monkeypatch.setattr(measured_vectors, "_best_first", first)
+            priced_ways.clear()
+            found = asked(tmp_path, columns, BUDGETS[kind] + others, rest=rest, epsilon=epsilon).vector
+            vectors.append(found and (found.weights, found.bought))
+            assert first is not foreseen or epsilon == 15 or len(priced_ways) <= 1
+        assert vectors[0] == vectors[1]
+
+
+def test_twin_a_way_that_is_foreseen_wrongly_is_found(tmp_path: Path, monkeypatch: Any) -> None:
+    best, foreseen = asked(tmp_path, THREE).vector, measured_vectors._best_first
+    assert best is not None
+    monkeypatch.setattr(measured_vectors, "_best_first", lambda *asked: list(reversed(foreseen(*asked) or ())))
+    worse = asked(tmp_path, THREE).vector
+    assert worse is None or worse.weights != best.weights
+
+
+def test_the_ways_of_an_error_are_written_once(tmp_path: Path, monkeypatch: Any) -> None:
+    """Twelve prices are tried, for which the ways and what they lose together are the same."""
+    forms, made = measured_vectors._Forms.__iter__, list[object]()
+
+    def counted(self: Any) -> Any:
+        made.append(self)
+        return forms(self)
+
+    measured_vectors._ways.cache_clear()
+    monkeypatch.setattr(measured_vectors._Forms, "__iter__", counted)
+    assert asked(tmp_path, flags(4), error=30).vector is not None
+    assert len(made) == 1
+
+
+def width(law: Any, amount: Fraction, kind: str, distance: int) -> tuple[int, float]:
+    loss = MEASURES[kind].from_amount(amount)
+    found = law.for_loss(loss, Sensitivity(l1=distance, l2_squared=distance**2))
+    return found.half_width(CONFIDENCE), found.standard_deviation
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+def test_normal_noise_is_the_narrower_where_no_other_is_tried(kind: str) -> None:
+    most = quote._NORMAL[kind]
+    for amount, distance in product((most, most * Fraction(9, 10), most / 50), (1, 2, 3, 10, 1000)):
+        assert width(RoundedGaussian, amount, kind, distance) < width(DiscreteLaplace, amount, kind, distance)
+    # As a twin, prices at which a limit that is too high would take the wider one.
+    assert width(RoundedGaussian, 20 * most, kind, 10) > width(DiscreteLaplace, 20 * most, kind, 10)
+
+
+def promised(folder: Path, columns: str, budget: str = GDP, table: str = "") -> Quote:
+    """Price a question of a column that is never NULL."""
+    write(folder, [])
+    text = CATALOG.format(budget=budget, unit="person", table=f"max_rows_per_unit = 1{table}", plan="", age="")
     text = text.replace('cost = { type = "float", lower = 0, upper = 8, step = 0.5 }', NEVER_NULL)
-    found = priced(
-        "SELECT COUNT(*) AS n, AVG(cost) AS a FROM visits", loads(text, file="s", folder=tmp_path), epsilon=1
-    )
+    return priced(f"SELECT {columns} FROM visits", loads(text, file="s", folder=folder), epsilon=1)
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_a_mean_of_a_public_number_of_people_pays_for_no_count(tmp_path: Path, kind: str) -> None:
+    """The centred sum has the noise that it has for the whole price, whatever else is asked for of the same rows."""
+    budget, people = BUDGETS[kind] + REPLACED, "\npeople = 1000"
+    alone = promised(tmp_path, "AVG(cost) AS a", budget, people).terms[0]
+    for columns in ("1000 * AVG(cost) AS s", f"{THREE}", "SUM(cost) AS s, AVG(cost) AS a"):
+        found = {term.measure: term.mechanism for term in promised(tmp_path, columns, budget, people).terms}
+        assert found[alone.measure].standard_deviation == pytest.approx(alone.mechanism.standard_deviation, rel=1e-6)
+
+
+def test_a_column_without_null_shares_one_count(tmp_path: Path) -> None:
+    found = promised(tmp_path, "COUNT(*) AS n, AVG(cost) AS a")
     assert found.vector is not None
     assert [type(measure) for measure in found.vector.bought.question.measures] == [Count, Sum]
 
@@ -342,7 +423,7 @@ def test_twins_of_what_a_row_adds_are_found(bug: str, monkeypatch: pytest.Monkey
                 )
                 yield replace(kinds, kinds=turned)
 
-    monkeypatch.setattr(row_price, "row_kinds", wrong)
+    monkeypatch.setattr(row_price, "_kinds", lambda measures: tuple(wrong(measures)))
     with pytest.raises(AssertionError):
         test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared=True)
 

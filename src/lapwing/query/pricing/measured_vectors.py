@@ -30,13 +30,18 @@ Laplace noise it is Σ (x − l) and Σ (h − x), of which a row has one share:
 in one cell Σ (x − l + h − l) is tried in place of the first. One is taken where no number that is asked for errs by
 more than with a noise of its own, and the one that gains most. That follows from text, catalog and price. Signed
 columns, whose middle is 0, gain nothing and keep a noise for each.
+
+The planner predicts in floating point what each way gains. That needs shares and what they lose together, and no
+mechanism. Then it prices the best way exactly, and compares each number with one that has a noise of its own. If one of
+them errs by more after all, it takes the next way. Two kinds of noise cannot be predicted: Laplace noise that is
+narrower than normal noise, and the count of units that selects private keys. There the planner prices all ways.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
-from math import hypot, isqrt, lcm, log
+from functools import lru_cache, reduce
+from math import hypot, isqrt, lcm, log, sinh, sqrt
 from typing import Final, cast, final
 
 import numpy as np
@@ -46,8 +51,10 @@ from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
-from lapwing.privacy.measures import PureDP
+from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
+from lapwing.privacy.measures import GaussianDP, PureDP
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import measures_of
 from lapwing.query.derivation.node import Derived
@@ -61,6 +68,7 @@ from lapwing.query.measures.centred import (
     support,
     without_null,
 )
+from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question, without_unread
 from lapwing.query.pricing.one_noise import Narrowest, with_one_noise
@@ -74,6 +82,7 @@ Shares = Mapping[Measure, Fraction]
 
 Where measures lose less together, all of them get more, in proportion (`row_price`).
 """
+Deviations = Mapping[Measure, float]
 Split = Callable[[int], Fraction]
 """The part of a price that a count pays, by the number of the centred sums that pay the rest in equal parts."""
 
@@ -81,6 +90,11 @@ _WORSE: Final = 1.005
 """How many times as far a number may err as with a noise of its own: shares of a price are rounded."""
 _GAIN: Final = 0.02
 """The least that is gained, as a sum of logarithms of deviations."""
+_FORESEEN: Final = {"pure": 30, "gdp": 9, "zcdp": 1.25}
+"""The greatest price of which the noise is foreseen: from μ = 3.2 on, and from ρ = 1.44, some is Laplace noise."""
+_ROOT_HALF: Final = sqrt(1 / 2)
+_ROUNDING: Final = sqrt(1 / 8)
+"""Factors of deviations: of Laplace noise, and of the half by which every other rounding moves a number."""
 _NONE: Final = Fraction(0)
 _NEVER: Final = frozenset[str]()
 _COUNTED_TWICE: Final = Fraction(17, 16)
@@ -175,16 +189,59 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
     eligible = [m for m in question.measures if isinstance(m, Count | Sum) and is_of_rows(m)]
     if len(eligible) < 2:
         return priced
-    best, least, means = priced, -_GAIN, _means_by_hand(plan)
-    rows_of = RowsOfQuestion.of(question, budget.neighbouring)
-    for rows, shares in _Forms(eligible, question, rows_of, pure=isinstance(priced.loss, PureDP)):
-        if shares.keys() == set(eligible):  # as it is without a vector
-            continue
-        found = _quote(priced, plan, budget, rows, shares, narrowest)
-        gain = None if found is None else _gain(priced, found, means)
+    never = frozenset(column.name for column in question.table.columns if not column.nullable)
+    never = never if isinstance(question.selection.relation, ProtectedRows) else _NEVER
+    rows_of, means = RowsOfQuestion.of(question, budget.neighbouring), _means_by_hand(plan)
+    ways = _ways(tuple(eligible), never, rows_of, pure=isinstance(priced.loss, PureDP))
+    foreseen = _best_first(ways, priced, means)
+    best, least = priced, -_GAIN
+    for way in ways if foreseen is None else foreseen:
+        found = _quote(priced, plan, budget, way, narrowest)
+        gain = None if found is None else _exact_gain(way, priced, found, means)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
+            if foreseen is not None:
+                break
     return best
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """A way to compute the numbers of a question from others; no price changes it.
+
+    Args:
+        rows: of each number, how it is computed.
+        steps: of each measured number, the part of the price that its noise is for, by the most that a row moves it.
+        together: what these lose together, of one row.
+        weights, losses: `rows` and `steps` per unit of `together`, in floating point.
+    """
+
+    rows: Rows
+    steps: Shares
+    together: Fraction
+    weights: Mapping[Measure, Sequence[tuple[Measure, float]]]
+    losses: Deviations
+
+
+@lru_cache(maxsize=256)
+def _ways(
+    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
+) -> tuple[_Way, ...]:
+    """Return the ways to measure counts and sums. Many questions ask for the same numbers, so they are remembered.
+
+    Args:
+        never: the columns that are never NULL.
+    """
+    ways, power = list[_Way](), 1 if pure else 2
+    for rows, shares in _Forms(eligible, never, rows_of, pure=pure):
+        if shares.keys() != set(eligible):  # else as it is without a vector
+            steps = {measure: share / max(1, _most(measure)) ** power for measure, share in shares.items()}
+            amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
+            losses = {measure: float(step / amount) if amount else 0.0 for measure, step in steps.items()}
+            weights = {number: [(part, float(times)) for part, times in row.items()] for number, row in rows.items()}
+            ways.append(_Way(rows=rows, steps=steps, together=amount, weights=weights, losses=losses))
+    return tuple(ways)
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
@@ -194,10 +251,8 @@ class _Forms:
     """Ways to compute the numbers of a question from others, each with what it pays for these."""
 
     def __init__(
-        self, eligible: Sequence[Count | Sum], question: Question, rows_of: RowsOfQuestion, *, pure: bool
+        self, eligible: Sequence[Count | Sum], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
     ) -> None:
-        never = frozenset(column.name for column in question.table.columns if not column.nullable)
-        never = never if isinstance(question.selection.relation, ProtectedRows) else frozenset()
         self.eligible, self.pure = eligible, pure
         self.replaced, self.one_cell = rows_of.replaced, not any(rows_of.sets)
         self.support = {measure: support(measure.argument, never) for measure in eligible}
@@ -376,26 +431,15 @@ def _root(number: int, degree: int) -> Fraction:
 # ---- what it costs, and what it gains --------------------------------------------------------------------------------
 
 
-def _quote(
-    priced: Quote,
-    plan: Plan,
-    budget: Budget,
-    rows: Rows,
-    shares: Shares,
-    narrowest: Narrowest,
-) -> Quote | None:
+def _quote(priced: Quote, plan: Plan, budget: Budget, way: _Way, narrowest: Narrowest) -> Quote | None:
     """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind."""
-    question, loss, delta = priced.question, priced.loss, priced.delta
-    others = [measure for measure in question.measures if measure not in rows]
-    measures = tuple(sorted({*others, *shares}, key=str))
-    selection = without_unread(question.selection, question.keys, measures)
-    asked = replace(question, measures=measures, selection=selection)
-    each = loss.amount / (len(question.measures) + bool(delta))
+    question, loss, delta, rows, steps = priced.question, priced.loss, priced.delta, way.rows, way.steps
+    others = frozenset(measure for measure in question.measures if measure not in rows)
+    asked = _measured(question, others.union(steps))
+    measures, each = asked.measures, _each(priced)
     bounds, rows_of = bounds_of(asked, budget), RowsOfQuestion.of(asked, budget.neighbouring)
     squared = not isinstance(loss, PureDP)
-    steps = {m: shares[m] / max(1, _most(m)) ** (2 if squared else 1) for m in measures if m in shares}
-    together = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=squared)
-    fills = each * len(rows) / together if together else Fraction(0)
+    fills = each * len(rows) / way.together if way.together else Fraction(0)
     parts = [
         (steps[m] * fills * (of.sensitivity.l2_squared if squared else of.sensitivity.l1) if m in steps else _NONE)
         + (each if m in others else _NONE)
@@ -416,6 +460,18 @@ def _quote(
     pairs = zip(priced.terms, laws, strict=True)
     terms = tuple(replace(term, mechanism=cast(CellMechanism, law)) for term, law in pairs)
     return replace(priced, terms=terms, selecting=bought.selecting, vector=vector)
+
+
+@lru_cache(maxsize=256)
+def _measured(question: Question, measures: frozenset[Measure]) -> Question:
+    """Return the question of other measures of the same rows."""
+    named = tuple(sorted(measures, key=str))
+    return replace(question, measures=named, selection=without_unread(question.selection, question.keys, named))
+
+
+def _each(priced: Quote) -> Fraction:
+    """Return the part of a price that each number has, and the selection of keys."""
+    return priced.loss.amount / (len(priced.question.measures) + bool(priced.delta))
 
 
 def _most(measure: Measure) -> int:
@@ -446,38 +502,76 @@ def _means_by_hand(plan: Plan) -> Mapping[Sum, Count]:
     return {total: count for total, count in found.items() if total not in alone}
 
 
-def _gain(priced: Quote, found: Quote, means: Mapping[Sum, Count]) -> float | None:
-    """Return the sum of the logarithms of what is gained, below 0; None where a number errs by more.
+def _best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) -> Sequence[_Way] | None:
+    """Return the ways that gain, the best first, by their noise in floating point; None where that is not foreseen."""
+    question, kind, loss = priced.question, priced.loss.kind, float(priced.loss.amount)
+    law = DiscreteLaplace if kind == PureDP.kind else RoundedGaussian
+    selects = priced.delta and (question.selection.rows_per_unit == 1 or CountUnits() in question.measures)
+    if selects or loss > _FORESEEN[kind] or not all(isinstance(term.mechanism, law) for term in priced.terms):
+        return None
+    own = {term.measure: term.mechanism.standard_deviation for term in priced.terms}
+    gains, per_number = list[tuple[float, _Way]](), float(_each(priced))
+    for way in ways:
+        if not all(way.losses.values()):
+            return None
+        parts = {part: _deviation(loss * per_number * len(way.rows), kind) for part, loss in way.losses.items()}
+        now = {number: _of_row(weights, parts) for number, weights in way.weights.items()}
+        gain = _gain(way, own, now, own | parts, means)
+        if gain is not None and gain < -_GAIN:
+            gains.append((gain, way))
+    return [way for _, way in sorted(gains, key=lambda found: found[0])]
+
+
+def _deviation(loss: float, kind: str) -> float:
+    """Return what the noise errs by that loses so much where a number moves by one step."""
+    if kind == PureDP.kind:
+        return _ROOT_HALF / sinh(loss / 2)
+    variance = 1 / (loss if kind == GaussianDP.kind else 2 * loss)
+    # As for noise of many steps, and to a ten-millionth where σ is 1; narrower noise is rarer, and takes longer.
+    return (
+        sqrt(variance + 1 / 12) if variance >= 1 else RoundedGaussian(sigma=Fraction(sqrt(variance))).standard_deviation
+    )
+
+
+def _of_row(weights: Sequence[tuple[Measure, float]], parts: Deviations) -> float:
+    """Return what a number errs by that is computed from others, which is rounded to an integer (`CombinedNoise`)."""
+    rounding = 0.0 if all(weight.is_integer() for _, weight in weights) else _ROUNDING
+    return hypot(*(weight * parts[part] for part, weight in weights), rounding)
+
+
+def _gain(way: _Way, own: Deviations, now: Deviations, parts: Deviations, means: Mapping[Sum, Count]) -> float | None:
+    """Return the sum of the logarithms of what a way gains, below 0; None where a number errs by more.
 
     Args:
-        means: Sums of which it is the mean that is shown.
+        own: what each number errs by with a noise of its own.
+        now: what it errs by in the other way.
+        parts: what each measured number errs by.
+        means: sums of which it is the mean that is shown.
     """
-    own = {term.measure: term.mechanism.standard_deviation for term in priced.terms}
-    now = {term.measure: term.mechanism for term in found.terms}
-    gain = 0.0
-    for measure, before in own.items():
-        law, after = now[measure], now[measure].standard_deviation
-        bare = next(term.mechanism for term in priced.terms if term.measure == measure)
-        if after > _WORSE * before or law.half_width(CONFIDENCE) > _WORSE * bare.half_width(CONFIDENCE):
-            return None
-        if measure not in means:
-            gain += log(after / before) if after else 0.0
-    return gain + sum(log(_of_mean(found, total, count) / _apart(own, total, count)) for total, count in means.items())
+    if any(after > _WORSE * own[measure] for measure, after in now.items()):
+        return None
+    gain = sum(log(after / own[measure]) for measure, after in now.items() if after and measure not in means)
+    for summed, count in means.items():
+        row, of_count = (way.rows.get(measure, {measure: Fraction(1)}) for measure in (summed, count))
+        middle = _middle(summed)
+        weights = {part: row.get(part, _NONE) - middle * of_count.get(part, _NONE) for part in {**row, **of_count}}
+        before = hypot(own[summed], float(middle) * own[count])
+        gain += log(hypot(*(float(weight) * parts[part] for part, weight in weights.items())) / before)
+    return gain
+
+
+def _exact_gain(way: _Way, priced: Quote, found: Quote, means: Mapping[Sum, Count]) -> float | None:
+    """Return the same of two quotes, by their mechanisms; None also where the interval of a number is wider."""
+    pairs = zip(priced.terms, found.terms, strict=True)
+    if any(now.half_width(CONFIDENCE) > _WORSE * bare.half_width(CONFIDENCE) for bare, now in pairs):
+        return None
+    bought = cast(Vector, found.vector).bought
+    own, now, parts = (
+        {term.measure: term.mechanism.standard_deviation for term in quote.terms} for quote in (priced, found, bought)
+    )
+    return _gain(way, own, now, parts, means)
 
 
 def _middle(total: Sum) -> Fraction:
     """Return how far the middle of what is summed is from its origin, in steps."""
     return Fraction((total.type.low or 0) + (total.type.high or 0), 2) - total.origin
-
-
-def _of_mean(found: Quote, total: Sum, count: Count) -> float:
-    """Return what a sum less so many times its count errs by, where both follow from a vector."""
-    vector, middle = cast(Vector, found.vector), _middle(total)
-    weights = dict(zip(found.question.measures, vector.weights, strict=True))
-    pairs = zip(weights[total], weights[count], vector.bought.terms, strict=True)
-    return hypot(*(float(one - middle * other) * term.mechanism.standard_deviation for one, other, term in pairs))
-
-
-def _apart(own: Mapping[Measure, float], total: Sum, count: Count) -> float:
-    """Return the same where each has a noise of its own."""
-    return hypot(own[total], float(_middle(total)) * own[count])

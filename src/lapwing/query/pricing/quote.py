@@ -45,6 +45,8 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
     "gdp": (RoundedGaussian, DiscreteLaplace),
     "zcdp": (RoundedGaussian, DiscreteLaplace),
 }
+_NORMAL = {"gdp": Fraction(1), "zcdp": Fraction(1, 8)}
+"""Losses up to which Laplace noise is wider at 95 % than Gaussian noise: proof in docs/theory/noise.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,9 +206,10 @@ def _narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ..
     Remembered, as many questions have the same bounds and price: public facts, all of them.
     """
     part = MEASURES[kind].from_amount(amount)
+    kinds = MECHANISMS[kind][:1] if amount <= _NORMAL.get(kind, Fraction(0)) else MECHANISMS[kind]
     options = [
         (place, mechanism.for_loss(part, sensitivity))
-        for mechanism in MECHANISMS[kind]
+        for mechanism in kinds
         for place, sensitivity in enumerate(sensitivities)
     ]
     return min(options, key=lambda option: (option[1].half_width(CONFIDENCE), option[1].standard_deviation))

@@ -33,6 +33,8 @@ and COUNT(x) − Σ u, u = (x − l)/(h − l), would have for ¼ and ¾.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import lcm
 from typing import Self, TypeGuard, final
 
 from lapwing.errors import InvalidParameter
@@ -92,10 +94,12 @@ class RowsOfQuestion:
         """
         if not units:
             return Fraction(0)
-        each = min(self._of_kinds(kinds, tuple(units.values()), squared) for kinds in row_kinds(tuple(units)))
-        return each * self.rows ** (2 if squared else 1)
+        bottom = lcm(*(unit.denominator for unit in units.values()))  # in whole parts, as these are added up quickly
+        parts = [unit.numerator * (bottom // unit.denominator) for unit in units.values()]
+        each = min(self._of_kinds(kinds, parts, squared) for kinds in _kinds(tuple(units)))
+        return Fraction(each * self.rows ** (2 if squared else 1), bottom)
 
-    def _of_kinds(self, kinds: RowKinds, units: Sequence[Fraction], squared: bool) -> Fraction:
+    def _of_kinds(self, kinds: RowKinds, units: Sequence[int], squared: bool) -> int:
         weights = [[units[place] for place in group] for group in kinds.groups]
         nothing = tuple(((0,) * len(group),) for group in kinds.groups)
         every = (*kinds.kinds, nothing)
@@ -104,7 +108,7 @@ class RowsOfQuestion:
             return most * len(self.sets)
         pairs = ((one, other) for place, one in enumerate(every) for other in every[place:])
         apart = max(_apart(one, other, weights, squared) for one, other in pairs)
-        return sum((max(apart, 2 * most) if several else apart for several in self.sets), Fraction(0))
+        return sum(max(apart, 2 * most) if several else apart for several in self.sets)
 
 
 def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
@@ -113,23 +117,25 @@ def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
     return plain and isinstance(measure, Count | Sum) and measure.clamp is None
 
 
+@lru_cache(maxsize=256)
+def _kinds(measures: tuple[RowMeasure, ...]) -> tuple[RowKinds, ...]:
+    """Return what a row adds to measures, which is remembered for other prices."""
+    return tuple(row_kinds(measures))
+
+
 def _apart(
     one: Sequence[Sequence[Point]],
     other: Sequence[Sequence[Point]],
-    weights: Sequence[Sequence[Fraction]],
+    weights: Sequence[Sequence[int]],
     squared: bool,
-) -> Fraction:
+) -> int:
     """Return how much rows of two kinds can lose for each other: the most of each group, added up."""
     return sum(
-        (
-            max(_lost(first, second, units, squared) for first in points for second in others)
-            for points, others, units in zip(one, other, weights, strict=True)
-        ),
-        Fraction(0),
+        max(_lost(first, second, units, squared) for first in points for second in others)
+        for points, others, units in zip(one, other, weights, strict=True)
     )
 
 
-def _lost(first: Point, second: Point, units: Sequence[Fraction], squared: bool) -> Fraction:
+def _lost(first: Point, second: Point, units: Sequence[int], squared: bool) -> int:
     power = 2 if squared else 1
-    steps = (abs(one - other) ** power for one, other in zip(first, second, strict=True))
-    return sum((unit * step for unit, step in zip(units, steps, strict=True)), Fraction(0))
+    return sum(unit * abs(one - other) ** power for unit, one, other in zip(units, first, second, strict=True))
