@@ -56,6 +56,13 @@ def test_delta_at_an_epsilon(run: Run) -> None:
     assert "0.2876 to 0.2877" in outcome.out  # (e − √e)/(1 + e) = 0.28765
 
 
+def test_reserved_says_which_delta_keys_suit(run: Run) -> None:
+    outcome = run("account", "1 approx epsilon=0.1 delta=5e-6", "--delta", "1e-5", "--reserved")
+    assert outcome.status == 0
+    assert "--delta-keys 5.3125e-6" in outcome.err
+    assert run("account", "1 pure epsilon=1", "--epsilon", "1", "--reserved").status == 2
+
+
 def test_json_has_the_list_and_every_reason(run: Run) -> None:
     outcome = run("account", "10 gaussian mu=1 rate=1/10", "--delta", "1e-6", "--format", "json")
     document = json.loads(outcome.out)

@@ -11,7 +11,7 @@ from lapwing.privacy import dominating_gaussian as module
 from lapwing.privacy.approximate import ApproximateGaussianDP
 from lapwing.privacy.certified_curve import Interval
 from lapwing.privacy.combined_pairs import SubsampledPair
-from lapwing.privacy.dominating_gaussian import gaussian_above
+from lapwing.privacy.dominating_gaussian import best_gaussian_above, gaussian_above
 from lapwing.privacy.loss_distribution import LossDistribution, compose
 from lapwing.privacy.pairs import ApproximatePair, GaussianPair, LaplacePair, RandomizedResponsePair
 from tests.support.effort import only
@@ -105,6 +105,50 @@ def test_what_is_given_away_counts_towards_delta() -> None:
 
 def test_a_loss_below_delta_needs_no_mu() -> None:
     assert gaussian_above(compose([(GaussianPair(Fraction(1, 10**20)), 1)]), TENTH).exact_part.amount == 0
+
+
+RARE = compose([(SubsampledPair(GaussianPair(Fraction(64)), Fraction(1, 1000)), 5)])
+TOTAL = Fraction(1, 10**5)
+
+
+@pytest.mark.long
+def test_a_list_of_rare_and_large_losses_gets_most_of_delta() -> None:
+    best, tenth = best_gaussian_above(RARE, TOTAL), gaussian_above(RARE, TOTAL / 10)
+    assert RARE.to_epsilon(TOTAL).lower <= best.to_epsilon(delta=TOTAL) <= 49.2
+    assert tenth.to_epsilon(delta=TOTAL) > 56
+    assert best.delta >= TOTAL / 2
+
+
+def given_away() -> ApproximateGaussianDP:
+    """Return the best above a list that gives away all with half of the total δ, and check that it is above."""
+    loss = compose([(ApproximatePair(TENTH, TOTAL / 2), 1)])
+    best = best_gaussian_above(loss, TOTAL)
+    for hundredths in range(0, 12, 2):
+        epsilon = Fraction(hundredths, 100)
+        assert loss.to_delta(epsilon).lower <= above_at(best, epsilon)
+    return best
+
+
+def test_the_share_is_searched() -> None:
+    """Shares up to one half imply nothing here, and far above it μ has little δ left: at 15/16 ε is .518."""
+    best = given_away()
+    assert TENTH <= Fraction(best.to_epsilon(delta=TOTAL)) < Fraction("0.465")
+    assert TOTAL / 2 < best.delta < TOTAL * 9 / 16
+    with pytest.raises(InvalidParameter):
+        best_gaussian_above(compose([(ApproximatePair(TENTH, TOTAL), 1)]), TOTAL)
+
+
+def test_a_wrong_guess_costs_tightness_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: where the largest share seems best, what it has is above all the same, and further above."""
+    monkeypatch.setattr(module, "_rough_epsilon", lambda _mu, delta: delta)
+    monkeypatch.setattr(module, "_best_above", module._best_above.__wrapped__)
+    assert given_away().to_epsilon(delta=TOTAL) > 0.465
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("coarse")
+def test_at_the_best_share_it_is_above_between_few_points() -> None:
+    check_single_step(best_gaussian_above(single(), DELTA), MU, RATE)
 
 
 @pytest.mark.parametrize("bad", [0, 1, -1])

@@ -70,14 +70,22 @@ def command(
     ] = NeighbouringOption.add_remove,
     form: UsualFormat = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=f"{HELP} Of the profile and the loss.")] = None,
+    reserved: Annotated[
+        bool, typer.Option("--reserved", help="With --delta: also the delta_keys that suits this list, and its cost.")
+    ] = False,
 ) -> None:
     """Show what a list of mechanisms loses together, by every method. Needs no data and no catalog."""
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("Give either --delta, to see epsilon, or --epsilon, to see delta: such as --delta 1e-6.")
+    if reserved and delta is None:
+        raise InvalidParameter("--reserved shares out a delta; give --delta, such as --delta 1e-6.")
     require_chart(plot)
     parts = [read(text) for text in mechanisms]
     relation: Neighbouring = "replace_one" if neighbouring is NeighbouringOption.replace_one else "add_remove"
     statements = lw.privacy.statements_of(parts, delta=delta, epsilon=epsilon, neighbouring=relation)
+    slot = None
+    if reserved and delta is not None:
+        slot = lw.privacy.best_gaussian_above(lw.privacy.distribution_of(parts, neighbouring=relation), delta)
     drawn = plot_of(parts, neighbouring=relation) if plot is not None else None
     match form or (TableFormat.table if on_terminal() else TableFormat.csv):
         case TableFormat.table:
@@ -89,6 +97,11 @@ def command(
     note("for", f"{NEIGHBOURS[neighbouring]}.")
     if any(statement.lower is not None for statement in statements):
         note("range", "the true value of the loss distribution lies within it, ends included.")
+    if slot is not None and delta is not None:
+        keys, mu = figures.delta(slot.delta), rounded(slot.exact_part.mu, ROUND_CEILING)
+        own = rounded(slot.to_epsilon(delta=delta), ROUND_CEILING)
+        note("reserve", f"a gdp ledger charges mu = {mu} for this list with delta = {keys}.")
+        note("init", f"--delta {figures.delta(delta)} --delta-keys {keys} suits it best: epsilon {own} for it alone.")
     if plot is not None and drawn is not None:
         write_chart(drawn, plot)
 

@@ -234,7 +234,8 @@ class Accounting:
         NeighbouringOption, typer.Option(help="Hide whether a unit is present, or which unit it is.")
     ] = NeighbouringOption.add_remove
     delta_keys: Annotated[
-        Fraction | None, amount(part_of_one("--delta-keys"), "The part of delta for private group keys.")
+        Fraction | None,
+        amount(part_of_one("--delta-keys"), "The part of delta for private group keys and reserved lists."),
     ] = None
 
 

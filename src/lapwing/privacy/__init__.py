@@ -17,7 +17,7 @@ Mechanisms as pairs of laws
     RandomizedResponsePair  ApproximatePair  BoundedRangePair
     SubsampledPair  SubsetPair  MixturePair
     arrays_of  LossArrays  ArrayPair             as arrays, out and in
-    gaussian_above                               one (μ, δ) worse than a list
+    gaussian_above  best_gaussian_above          one (μ, δ) worse than a list
     nothing_yet  RunningLoss                     a list that grows
 Answers that decide what is asked next
     Account  charge  Granted  Refused  fits      a budget that is never overspent
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lapwing.privacy.combined_pairs import SubsampledPair as SubsampledPair
     from lapwing.privacy.discrete_pairs import DiscreteGaussianPair as DiscreteGaussianPair
     from lapwing.privacy.discrete_pairs import DiscreteLaplacePair as DiscreteLaplacePair
+    from lapwing.privacy.dominating_gaussian import best_gaussian_above as best_gaussian_above
     from lapwing.privacy.dominating_gaussian import gaussian_above as gaussian_above
     from lapwing.privacy.filters import Account as Account
     from lapwing.privacy.filters import Granted as Granted
@@ -115,7 +116,7 @@ _, __getattr__, __dir__ = exports(  # without __all__, of which `help` would sho
         "certified_curve": "Interval",
         "combined_pairs": "MixturePair SubsampledPair",
         "discrete_pairs": "DiscreteGaussianPair DiscreteLaplacePair",
-        "dominating_gaussian": "gaussian_above",
+        "dominating_gaussian": "best_gaussian_above gaussian_above",
         "filters": "Account Granted Refused charge fits",
         "interchange": "from_dp_event from_opendp to_dp_event",
         "listing": "Listed listed",

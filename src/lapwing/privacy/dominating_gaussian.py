@@ -14,9 +14,14 @@ below 1 in one direction is H' ≤ G above 1 in the other: it suffices to compar
 convex functions is convex, so one chord serves both directions. G is convex, so it is at least its tangents at the two
 points. If the chord is at most the left tangent at the left point and in the middle, and at most the right one in the
 middle and at the right point, it is so everywhere between, as all are straight. From where H ≤ δ on, G is at least δ.
+
+**Which δ.** This certifies (μ, δ) for each δ. `best_gaussian_above` chooses a δ from the list. The list is public, so
+the choice costs nothing. It compares all shares in floating point. If that is wrong, the chosen share is a worse one;
+its bound is certified all the same.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -29,6 +34,7 @@ from lapwing.privacy.additive import GaussianDP
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.approximate import ApproximateGaussianDP
+from lapwing.privacy.certified_curve import epsilon_above
 from lapwing.privacy.loss_distribution import LossDistribution
 from lapwing.privacy.search import smallest
 
@@ -37,6 +43,8 @@ _SHARP = 4
 _BITS = 120
 _FINEST, _DOUBLINGS = Fraction(1, 1 << 60), 80
 _DIGITS = 12
+_SHARES = 64
+_ROUGH = 64
 
 
 class _Point(NamedTuple):
@@ -63,6 +71,82 @@ def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussian
             that loses more than a μ of about a thousand.
     """
     return _least_above(loss, probability(delta, "delta"))
+
+
+def best_gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussianDP:
+    """Return a (μ, δ′) that is worse than a list, with the share δ′ of `delta` that gives about the least ε.
+
+    A small share makes μ large; a large one leaves μ little of `delta` to be read at. The shares are n/64.
+
+    Guarantee:
+        The same guarantee that `gaussian_above` gives for that share.
+
+    Args:
+        loss: Of the list.
+        delta: The total δ, above 0 and below 1. `to_epsilon(delta=delta)` of the result is that least ε.
+
+    Raises:
+        InvalidParameter: If `gaussian_above` refuses every share.
+    """
+    return _best_above(loss, probability(delta, "delta"))
+
+
+@lru_cache(maxsize=64)
+def _best_above(loss: LossDistribution, total: Fraction) -> ApproximateGaussianDP:
+    points = _rough_points(loss, total)
+    epsilons = {
+        share: _rough_epsilon(_rough_mu(points, float(share)), float((total - share) / (1 - share)))
+        for share in (total * n / _SHARES for n in range(1, _SHARES))
+        if share >= points[-1].delta
+    }
+    return _least_above(loss, min(epsilons, key=epsilons.__getitem__))
+
+
+def _rough_points(loss: LossDistribution, total: Fraction) -> list[_Point]:
+    """Return where the list's curve is, roughly, from large δ to small; up to the least δ that has a finite ε."""
+    above = (Fraction(4) ** n for n in range(1, 40))
+    among = (Fraction(n, _SHARES) for n in (1, 2, *range(4, _SHARES, 6), _SHARES))
+    deltas = sorted((total * factor for factor in (*above, *among)), reverse=True)
+    found: list[_Point] = []
+    for delta in (delta for delta in deltas if delta < 1):
+        about = max(epsilon_above(loss.parts, direction, delta) for direction in loss.directions())
+        width = loss.width or max(Fraction(about) / _ROUGH, _FINEST)
+        end = replace(loss, width=width).to_epsilon(delta).upper
+        if math.isinf(end):
+            break
+        found.append(_Point(Fraction(end), delta))
+    if not found or found[-1].delta >= total:
+        raise InvalidParameter(
+            f"delta is {short(total)}, and at no share of that the list has a finite epsilon; give a larger delta."
+        )
+    return found
+
+
+def _rough_mu(points: Sequence[_Point], failure: float) -> float:
+    """Return about the least μ with which (μ, failure) is above these points."""
+    room = [(float(at), (float(delta) - failure) / (1 - failure)) for at, delta in points if delta > failure]
+    return _halved(lambda mu: all(_rough_delta(mu, at) >= wanted for at, wanted in room), 1e-9, 1e4) if room else 0.0
+
+
+def _rough_epsilon(mu: float, delta: float) -> float:
+    """Return about the ε of μ-GDP at a δ."""
+    return _halved(lambda epsilon: _rough_delta(mu, epsilon) <= delta, 1e-12, 1e9) if mu else 0.0
+
+
+def _halved(test: Callable[[float], bool], low: float, high: float) -> float:
+    """Return about the least number that passes a test which is false below some number and true above."""
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if test(middle) else (middle, high)
+    return high
+
+
+def _rough_delta(mu: float, epsilon: float) -> float:
+    """Return about Φ(b) − e^ε·Φ(−a) for b = μ/2 − ε/μ and a = μ/2 + ε/μ, where e^ε = φ(b)/φ(a)."""
+    a, b = mu / 2 + epsilon / mu, mu / 2 - epsilon / mu
+    root = math.sqrt(2)
+    tail = math.exp(a * a / 2) * math.erfc(a / root) / 2 if a < 20 else 1 / (math.sqrt(math.tau) * (a + 1 / a))
+    return math.erfc(-b / root) / 2 - math.exp(-b * b / 2) * tail
 
 
 # A list is looked at when noise is chosen for it, when its price is shown and when it is charged.
