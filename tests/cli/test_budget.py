@@ -108,7 +108,7 @@ def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measur
     spend(run, measure, ("0.5",))
     view, said = read(), " ".join(run("budget").out.split())
     assert f", {AS_IF_CAP} {WHENEVER}: at most epsilon {size(view.whenever.epsilon)}, delta 1e-6 remaining" in said
-    assert said.index("total") < said.index("epsilon 3, delta 1e-6 for everything ever asked") < said.index("spent")
+    assert said.index("total") < said.index("epsilon 3, delta 1e-6 for all queries ever") < said.index("spent")
     document = json.loads(run("budget", "--format", "json").out)
     assert (document["spent_epsilon"], document["spent_epsilon_means"]) == (view.spent_epsilon, AS_IF_CAP)
     assert document["spent_epsilon_whenever"] == view.whenever.epsilon

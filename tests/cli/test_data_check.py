@@ -55,7 +55,7 @@ def test_the_page(messy: Path, run: Run) -> None:
     checked = run("data", "check")
     assert checked.out == PAGE
     assert checked.status == 6
-    assert "The data of messy are not accepted as they are." in checked.err
+    assert "The data of messy cannot be accepted as they are." in checked.err
     assert not list(messy.glob("*.db")), "no ledger is opened"
 
 

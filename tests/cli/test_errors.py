@@ -140,7 +140,7 @@ def test_version_and_bare_call(run: Run) -> None:
     assert run("--version").out == f"lapwing {lw.__version__} build {build_id()}\n"
     bare = run()
     assert (bare.status, bare.out) == (2, "")
-    assert "Questions:" in bare.err
+    assert "Queries:" in bare.err
 
 
 def test_the_prefix_matters() -> None:

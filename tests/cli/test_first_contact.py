@@ -62,10 +62,10 @@ def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("visits.parquet", COUNT), "visits.parquet is not protected yet. Say by --privacy-unit"),
+        (("visits.parquet", COUNT), "visits.parquet is not protected yet. Give --privacy-unit"),
         (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
         (("visits.parquet",), "What is asked of visits.parquet?"),
-        (("visits.xls", COUNT, *PROTECTED), "visits.xls is no file of data that can be read: the name of one ends in"),
+        (("visits.xls", COUNT, *PROTECTED), "visits.xls is no data file that Lapwing can read. The name must end in"),
         (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
         ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
         (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),

@@ -49,7 +49,7 @@ def wait_for(sign: Path, process: Process) -> None:
         ("running", True, "the price is paid"),
         pytest.param("noise", True, "the price is paid", marks=pytest.mark.long),
         pytest.param("between", True, "the price is paid", marks=pytest.mark.long),
-        ("writing", True, "Its price is paid and it is kept: ask again, that is free"),
+        ("writing", True, "The cost is charged, and the result is stored. Run the query again: that is free"),
     ],
 )
 def test_it_says_whether_it_was_charged(visits: Path, place: str, charged: bool, words: str) -> None:

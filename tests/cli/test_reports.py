@@ -52,7 +52,7 @@ def test_explain_of_an_empty_budget_is_json_too(visits: Path, run: Run) -> None:
 def test_budget_shows_what_is_left(visits: Path, run: Run) -> None:
     fresh = run("budget")
     assert (fresh.status, fresh.err) == (0, "")
-    assert "epsilon 3, delta 1e-6 for everything ever asked" in fresh.out.replace("\n", " ")
+    assert "epsilon 3, delta 1e-6 for all queries ever" in fresh.out.replace("\n", " ")
     assert "0 % spent, 100 % left" in fresh.out
     run("query", COUNT, "--epsilon", "0.5")
     said = run("budget").out
@@ -83,7 +83,7 @@ def test_the_catalog_from_the_environment(visits: Path, run: Run, monkeypatch: p
 
 def test_changed_data_wait_for_the_curator(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "0.5")
-    assert "nothing was changed" in run("data", "accept").out
+    assert "Nothing was changed" in run("data", "accept").out
     write_visits(visits, people=61)
     refused = run("query", COUNT, "--epsilon", "0.5")
     assert refused.status == 3

@@ -43,7 +43,7 @@ def test_from_a_database_to_an_answer(folder: Path, run: Run) -> None:
     assert "fetched  visits: 400 rows" in checked.err
     assert run(*QUESTION).status == 0
     refreshed = run("data", "refresh")
-    assert refreshed.out == "The rows are those of version 1; nothing was changed.\n"
+    assert refreshed.out == "The rows are the same as in version 1. Nothing was changed.\n"
     rows.fill_sqlite(folder / "clinic.db", rows.visits(10, seed=2))
     assert run("data", "refresh", "--whole").out == "Version 2 is current from now on.\n"
     assert run(*QUESTION).status == 0

@@ -68,8 +68,8 @@ def test_from_reports_to_the_ledger(folder: Path, run: Run) -> None:
 
     outcome = run("local", "device", "device.json", "--format", "table", "--plot", "chart.json")
     assert "Which browser?" in outcome.out
-    assert "whatever the answers were" in outcome.err
-    assert "only if no kept answer ever changed" in outcome.err
+    assert "for any answers" in outcome.err
+    assert "only if no remembered answer ever changed" in outcome.err
     document = json.loads(run("local", "device", "device.json", "--format", "json").out)
     assert Decimal(document["epsilon"]) == Decimal(rows["memoised"]["epsilon"]) + Decimal("0.9")
     chart = json.loads((folder / "chart.json").read_text())

@@ -172,7 +172,10 @@ def test_three_liars_are_dropped_and_counted(
         Path(tmp_path / "task.json").write_text(task.to_text())
         Path(tmp_path / "task.key").write_text(key)
         shown = " ".join(run("secure", "close", str(tmp_path / "task.json")).out.split())
-        assert "dropped 4, whose parts were those of no answer; another such stays with a probability below" in shown
+        assert (
+            "dropped 4, whose parts add up to no valid answer; one more invalid answer remains with a probability below"
+            in shown
+        )
 
 
 @pytest.mark.long

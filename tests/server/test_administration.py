@@ -177,7 +177,7 @@ def test_what_cannot_be_is_said(do: Do, world: World, name: str) -> None:
         (("grant", name, "--share", "1.5"), "from 0 to 1"),
         (("grant", name[:-1]), f"Did you mean '{name}'"),
         (("grant", name, "--withdraw"), "no such grant"),
-        (("grant", name, "--share", "0.5", "--withdraw"), "alone"),
+        (("grant", name, "--share", "0.5", "--withdraw"), "leave out --share"),
         (("grant", "--share", "0.5"), "Name the person"),
         (("policy", "set"), "what is to change"),
         (("policy", "team", "nurses"), "--no-share"),
@@ -244,7 +244,7 @@ def test_tokens_are_made_listed_and_ended(do: Do, world: World, name: str, tmp_p
 def test_grants_and_policies(do: Do, world: World, name: str, actor: str) -> None:
     do("people", "add", name)
     granted = do("grant", name, "--share", "1/5", "--trusted-with-time")
-    assert granted.out == f"{name} may ask about open for at most 20 % of its budget, and is trusted with time.\n"
+    assert granted.out == f"{name} may query open for at most 20 % of its budget, and is trusted with time.\n"
     assert do("policy", "team", f"{name}.team", "--share", "1/3").status == 0
     page = do("grant").out
     assert [line.split() for line in page.splitlines() if line.startswith(name)] == [
@@ -253,7 +253,7 @@ def test_grants_and_policies(do: Do, world: World, name: str, actor: str) -> Non
     ]
     known = json.loads(do("grant", "--format", "json").out)
     assert (known["people"][name], known["teams"][f"{name}.team"]) == ("0.2", "1/3")
-    assert do("grant", name).out == f"{name} may ask about open.\n"
+    assert do("grant", name).out == f"{name} may query open.\n"
     assert name not in json.loads(do("grant", "--format", "json").out)["trusted_with_time"]
     assert do("grant", name, "--withdraw").status == 0
     assert do("policy", "team", f"{name}.team", "--no-share").status == 0
@@ -478,7 +478,7 @@ def test_a_curator_looks_after_the_data_of_a_server(
 ) -> None:
     copy = tmp_path / "copy.jsonl"
     steps = (
-        (("data", "accept"), "nothing was changed"),
+        (("data", "accept"), "Nothing was changed"),
         (("data", "faults"), "No question has failed"),
         (("data", "resume"), "nothing was changed"),
         (("ledger", "export", str(copy)), ""),

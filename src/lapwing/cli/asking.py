@@ -55,8 +55,8 @@ def ask(
 
 def paid_for(answer: "AnswerShown") -> str:
     """Say that an answer that was not seen can be asked for again."""
-    paid = "It was bought before" if answer.stored else "Its price is paid and it is kept"
-    return f"{paid}: ask again, that is free."
+    paid = "You bought this result before" if answer.stored else "The cost is charged, and the result is stored"
+    return f"{paid}. Run the query again: that is free."
 
 
 def format_of(output: Path) -> Format:

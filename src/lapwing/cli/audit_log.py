@@ -15,7 +15,7 @@ from lapwing.errors import Fault, InvalidParameter
 from lapwing.machine.drafts import draft_of
 
 app = typer.Typer(
-    help="Who did what to people, rights and data, as a service keeps it.",
+    help="The audit log of a service: changes of people, rights and data.",
     epilog=examples("lapwing audit-log list --last 20", "lapwing audit-log verify"),
     rich_markup_mode=None,
 )
@@ -108,7 +108,7 @@ def verify(
 
 @app.command(
     epilog=examples("lapwing audit-log accept --catalog visits.lapwing.toml"),
-    short_help="Take it as it is, after people were put back.",
+    short_help="Accept the log as it is, after you restored people.",
 )
 def accept(people: PeopleStore = None, catalog: CatalogFile = DEFAULT_CATALOG) -> None:
     """Take the audit log as it is after people were put back from a copy (for the operator). The log says so."""

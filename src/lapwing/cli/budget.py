@@ -104,7 +104,7 @@ def _facts(view: "BudgetView", name: str) -> list[tuple[str, str]]:
     more = [("more", _more(view))] if view.history and not ended else []
     return [
         ("data", f"{name}, version {view.version}"),
-        ("total", f"{figures.loss(view.total)}: {guarantee(view)} for everything ever asked, in whatever order"),
+        ("total", f"{figures.loss(view.total)}: {guarantee(view)} for all queries ever, in any order"),
         *_raised(view),
         *_spent(view),
         ("remaining", figures.left(view.remaining) + (" for a question about all parts" if view.parts else "")),
@@ -166,7 +166,7 @@ def _keys(view: "BudgetView") -> list[tuple[str, str]]:
     if not view.delta_keys:
         return []
     spent = figures.delta(view.delta_keys_spent) if view.delta_keys_spent else "nothing"
-    return [("keys", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is kept for private keys")]
+    return [("keys", f"{spent} spent of delta {figures.delta(view.delta_keys)}, which is reserved for private keys")]
 
 
 def _faults(view: "BudgetView") -> list[tuple[str, str]]:

@@ -84,9 +84,9 @@ def check(form: ReportFormat = Report.table, catalog: CatalogFile = DEFAULT_CATA
     refused = [one.table.name for one in checks if not one.passes]
     if refused:
         raise DataFault(
-            f"The data of {', '.join(refused)} are not accepted as they are. Mend them or the catalog; values that are "
-            'not of their type may also count as NULL: by unreadable = "null" in the table of the catalog, or once by '
-            "`lapwing data accept --unreadable null`."
+            f"The data of {', '.join(refused)} cannot be accepted as they are. Correct the data or the catalog. Or let "
+            'values that are not of their type count as NULL: write unreadable = "null" in the table of the catalog, '
+            "or run `lapwing data accept --unreadable null` once."
         )
 
 
@@ -112,13 +112,14 @@ def accept(
         version = _accepted(session, unreadable)
         stopped = session.budget().stopped
     if version == before:
-        print_text(f"The data are those of version {version}; nothing was changed.\n")
+        print_text(f"The data are the same as in version {version}. Nothing was changed.\n")
     else:
         print_text(
-            f"Version {version} is current from now on. What was spent stays spent; old answers are not mixed in.\n"
+            f"Version {version} is current from now on. The budget that was spent stays spent. "
+            "Lapwing does not mix old results with new ones.\n"
         )
     if stopped:
-        print_text("The data set stays stopped, as too many questions failed: see `lapwing data faults`.\n")
+        print_text("The data set stays stopped, because too many queries failed: see `lapwing data faults`.\n")
 
 
 @app.command(
@@ -192,8 +193,8 @@ def faults(
         print_text("No question has failed since the curator last looked.\n")
     if view.late:
         print_text(
-            f"A service's answers were late {_times(view.late)} since then. {EVENTS_ALLOWED} faults and late answers "
-            "stop the data set for people who are not trusted with time, until `lapwing data resume`.\n"
+            f"Results of a service were late {_times(view.late)} since then. {EVENTS_ALLOWED} faults and late results "
+            "stop the data set until `lapwing data resume`. They stop it for people who are not trusted with time.\n"
         )
 
 
@@ -212,7 +213,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
     if count:
         faults = "1 fault counts" if count == 1 else f"{count} faults count"
         what = f"{count} faults and late answers count" if late else faults
-        print_text(f"{what} no more; questions are answered. What was paid stays paid.\n")
+        print_text(f"{what} no more. The data set answers queries again. All charges stay charged.\n")
     else:
         print_text("No question has failed since the curator last looked; nothing was changed.\n")
 
@@ -239,13 +240,13 @@ def close(
 def _refreshed(session: "Session | RemoteSession", unreadable: UnreadableOption | None, *, whole: bool) -> int:
     """Let a service fetch its data and make them the current version; return its number."""
     if isinstance(session, lw.Session):  # that of a service was asked for, and no other is opened
-        raise InvalidParameter("A catalog on this machine is refreshed by --catalog alone.")
+        raise InvalidParameter("To refresh a catalog on this machine, give only --catalog.")
     _require_as_declared(unreadable)
     return session.refresh_data(whole=whole)
 
 
 def _outcome(before: int, version: int) -> str:
-    same = f"The rows are those of version {version}; nothing was changed.\n"
+    same = f"The rows are the same as in version {version}. Nothing was changed.\n"
     return same if version == before else f"Version {version} is current from now on.\n"
 
 

@@ -168,7 +168,7 @@ def split_asked(texts: Sequence[str]) -> tuple[Path | None, str]:
             raise InvalidParameter(f"What is asked of {data[:80]}? Write the question after it, in double quotes.")
         case [data, sql] if Path(data).suffix and " " not in data:
             raise InvalidParameter(
-                f"{data[:80]} is no file of data that can be read: the name of one ends in {', '.join(DATA[:3])}, "
+                f"{data[:80]} is no data file that Lapwing can read. The name must end in {', '.join(DATA[:3])}, "
                 f"{DATA[7]} or one of these with .gz or .zst."
             )
     raise InvalidParameter("The question is one text: put it in double quotes, after a file of data if there is one.")
@@ -216,8 +216,8 @@ def _protected(data: Path, protection: Protection, question: Question | None) ->
     unit = protection.privacy_unit or (before.tables[0].privacy_unit if before is not None else None)
     if unit is None:
         raise InvalidParameter(
-            f"{data} is not protected yet. Say by --privacy-unit which column says whose row it is (or row, if each "
-            "stands alone), and by --max-rows how many rows one of them may have at most, like "
+            f"{data} is not protected yet. Give --privacy-unit: the column that says whose row it is, or row if "
+            "each row is a unit of its own. Give --max-rows: the most rows that one unit may have. For example: "
             "--privacy-unit person_id --max-rows 5."
         )
     if before is None and protection.max_rows is None and unit != "row":

@@ -56,9 +56,9 @@ Form = Annotated[
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")]
 ARGUMENTS: Final = {
     "by": (str, "COLUMN", "The groups of a mixing_matrix, or of most_connected."),
-    "by_other": (str, "COLUMN", "Those of the second table of nodes, if there are two."),
-    "level": (int, "N", "What each node adds at most; chosen unless given."),
-    "leaves": (int, "N", "Of stars."),
+    "by_other": (str, "COLUMN", "The groups of the second table of nodes, if there are two."),
+    "level": (int, "N", "The most that each node adds; Lapwing chooses it unless given."),
+    "leaves": (int, "N", "Of stars: how many leaves."),
     "up_to": (int, "N", "The last cell of a histogram of its own."),
     "direction": (str, "in|out", "Which degrees, of a directed graph."),
     "at": (str, "SHARES", 'Of degree_quantiles, like "0.5, 0.9".'),

@@ -28,7 +28,7 @@ CONDITION: Final = "as long as {failures:,} guesses fail at most"
 def command(
     people: Annotated[int, typer.Option(metavar="N", help="How many, drawn independently, one row each.", min=1)],
     questions: Annotated[
-        int | None, typer.Option(metavar="K", help="Show how wide the intervals of so many answers are.", min=1)
+        int | None, typer.Option(metavar="K", help="Show how wide the intervals of K results are.", min=1)
     ] = None,
     width: Annotated[
         Fraction | None,
@@ -77,7 +77,7 @@ def command(
             print_text(as_csv(rows))
         case TableFormat.json:
             print_text(to_json(rows))
-    note("for", "people drawn independently; whoever asks sees the answers alone. Values from 0 to 1.")
+    note("for", "people drawn independently; the analyst sees only the results. Values from 0 to 1.")
     if plot is not None:
         most = max(1000, 4 * (questions or min(250_000, max(int(str(row["questions"])) for row in rows))))
         chart = lw.holdout.width_chart(people, level, most=most, failures=failures)

@@ -67,8 +67,8 @@ lines without --types, which is refused, the first are, to show you a draft of t
 
 
 MISSING: Final = {
-    "--privacy-unit": 'say which column says whose row it is, or "row" if each stands alone',
-    "--epsilon": "say what all answers together may reveal, like 3",
+    "--privacy-unit": 'name the column that says whose row it is, or "row" if each row is a unit of its own',
+    "--epsilon": "say how much all results together may reveal, like 3",
     "--max-rows": "say how many rows one unit may have at most, from what the table is about, like 10",
 }
 """Of options that are needed, what to say."""
@@ -133,7 +133,7 @@ class Protection:
         amount(above_zero("--epsilon"), "The most that all answers together may reveal.", show_default=False),
     ] = None
     delta: Annotated[
-        Fraction | None, amount(part_of_one("--delta"), "What epsilon may miss; without it, the budget is pure.")
+        Fraction | None, amount(part_of_one("--delta"), "The budget's delta; without it, the budget is pure.")
     ] = None
     max_rows: Annotated[
         int | None,
@@ -187,7 +187,7 @@ class Reading:
 
     recode: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=STORED:VALUE,…", help="What stored values stand for. Repeat for more columns."),
+        typer.Option(metavar="COLUMN=STORED:VALUE,…", help="The meaning of stored values. Repeat for more columns."),
     ] = None
     date_format: Annotated[
         list[str] | None,
@@ -222,7 +222,9 @@ class Accounting:
 
     measure: Annotated[
         Measure | None,
-        typer.Option(help="What the ledger adds up: gdp unless given, pure without a delta.", show_default=False),
+        typer.Option(
+            help="The unit in which the ledger adds up: gdp unless given, pure without a delta.", show_default=False
+        ),
     ] = None
     questions: Annotated[
         int | None,
@@ -268,7 +270,7 @@ class Surroundings:
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="A file that everybody knows, or such a source, as a public table to join; may be repeated.",
+            help="A public file or source, which becomes a public table to join; may be repeated.",
         ),
     ] = None
     cluster: Annotated[

@@ -268,8 +268,8 @@ def _values(said: Answers, columns: "Sequence[FileColumn]") -> Answers:
         return said
     _explain(
         "Which values?",
-        "GROUP BY needs the values of a column, such as a,b,c: all of them are in every answer, whether anybody has "
-        f"them or not. List what everybody knows. Enter leaves a column without, and {SKIP_REST} all that follow.",
+        "GROUP BY needs the values of a column, such as a,b,c. Every result shows all of them, even those that nobody "
+        f"has. List only values that are public. Enter leaves a column without, and {SKIP_REST} all that follow.",
     )
     found = []
     for column in open_ones:
@@ -314,7 +314,7 @@ def _budget(said: Answers) -> Answers:
     if said.epsilon is None:
         epsilon = _ask(
             "What may all answers together reveal? (epsilon)",
-            "Whatever is asked, the odds that somebody is in the data change at most by a factor of e to the epsilon: "
+            "After all queries, the odds that somebody is in the data change at most by a factor of e to the epsilon. "
             "3 is 20 times, 1 is 2.7 times, and 10 hardly protects. Smaller is more private, and less exact.",
             plain(USUAL_EPSILON),
             above_zero("Epsilon"),

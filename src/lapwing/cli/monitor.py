@@ -276,7 +276,7 @@ def alert(
     column: Annotated[str | None, _optional("Of noisy numbers.", metavar="COLUMN")] = None,
     above: Annotated[Fraction | None, amount(_any("--above"), "Say when it is above this.", show_default=False)] = None,
     below: Annotated[Fraction | None, amount(_any("--below"), "Or below this.", show_default=False)] = None,
-    ticks: Annotated[int, typer.Option(metavar="COUNT", help="For so many ticks in a row.")] = 1,
+    ticks: Annotated[int, typer.Option(metavar="COUNT", help="Only after COUNT ticks in a row.")] = 1,
     surely: Annotated[bool, typer.Option("--surely", help="Only where all of the interval is.")] = False,
     webhook: Annotated[str | None, _optional("Where to send it, as JSON.", metavar="ADDRESS")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alert.")] = False,

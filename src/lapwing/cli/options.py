@@ -176,7 +176,7 @@ Codebook = Annotated[
     typer.Option(
         "--codebook",
         metavar="FILE",
-        help="What columns mean, as CSV, JSON or TOML: types, bounds, values, missing values. Options go before it.",
+        help="A codebook in CSV, JSON or TOML: types, bounds, values, missing values. Other options win over it.",
         show_default=False,
     ),
 ]
@@ -199,7 +199,7 @@ CatalogFile = Annotated[
 DEFAULT_CATALOG: Final = Path("lapwing.toml")
 
 Epsilon = Annotated[
-    Fraction | None, amount(above_zero("--epsilon"), "The price: the question alone is (epsilon, delta)-private.")
+    Fraction | None, amount(above_zero("--epsilon"), "The cost: this query by itself is (epsilon, delta)-private.")
 ]
 Error = Annotated[
     Fraction | None,
@@ -242,7 +242,7 @@ class Pricing:
 
 Label = Annotated[
     str | None,
-    typer.Option("--label", metavar="TEXT", help="What the history calls the question.", show_default=False),
+    typer.Option("--label", metavar="TEXT", help="A name for the query in the history.", show_default=False),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say also what adds up in the ledger.")]
 ReportFormat = Annotated[Report, typer.Option("--format", help="How to write it.")]

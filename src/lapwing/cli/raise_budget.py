@@ -32,10 +32,10 @@ EXAMPLE: Final = """\b
 Example:
   lapwing budget raise --epsilon 4"""
 EVER: Final = (
-    "everybody in the data is promised this much less, for everything ever asked, and it cannot be undone; what is "
-    "spent stays spent"
+    "this weakens the promise to everybody in the data, for all queries ever, and cannot be undone; the budget that "
+    "is spent stays spent"
 )
-IF: Final = "what stands under `after` holds if the raise was settled in advance, whatever the answers would be"
+IF: Final = "the column `after` holds only if the raise was decided before any result was seen"
 
 
 def command(
@@ -82,7 +82,7 @@ def _page(seen: "Raise") -> list[RenderableType]:
     notes = [("note", EVER)]
     if seen.after.raised is not None:
         notes.append(("", IF))
-        notes.append(("", f"if answers made you raise it, what is proven is {_reading(seen.after.raised)}"))
+        notes.append(("", f"if results made you raise it, the proof covers only {_reading(seen.after.raised)}"))
     return [Fitted(table), Text(), labelled(*notes)]
 
 

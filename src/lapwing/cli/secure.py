@@ -61,7 +61,7 @@ class Answers:
     """What clients answer: one of some values, a number, or several."""
 
     value: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
+        list[str] | None, typer.Option(metavar="TEXT", help="A possible answer; repeat for each.", show_default=False)
     ] = None
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its sum.", show_default=False)
@@ -95,7 +95,9 @@ class Answers:
 @grouped
 def init(
     question: Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)],
-    epsilon: Annotated[Fraction, amount(above_zero("--epsilon"), "What an answer may lose.", show_default=False)],
+    epsilon: Annotated[
+        Fraction, amount(above_zero("--epsilon"), "The privacy loss of one answer.", show_default=False)
+    ],
     server: Annotated[
         list[Path], typer.Option(metavar="FILE", help="A server's certificate; repeat.", show_default=False)
     ],
@@ -105,7 +107,7 @@ def init(
         Fraction | None,
         amount(part_of_one("--delta"), "Above 0: Gaussian noise in place of Laplace noise.", show_default=False),
     ] = None,
-    least_clients: Annotated[int, typer.Option(metavar="COUNT", help="Nothing is released below so many.")] = 100,
+    least_clients: Annotated[int, typer.Option(metavar="COUNT", help="Release nothing with fewer clients.")] = 100,
     checked: Annotated[
         bool, typer.Option("--checked", help="Drop what is no answer; then two of three servers see all.")
     ] = False,
@@ -135,7 +137,7 @@ def init(
     )
     _write_new(output, task.to_text(), 0o644)
     _write_new(_key_file(output), key + "\n", 0o600)
-    note("written", f"{output} for everybody, {_key_file(output)} for you alone")
+    note("written", f"{output} for everybody, {_key_file(output)} only for you")
     note("promise", task.promise)
     note("noise", _noise_of(task))
     if task.delta > MOST_DELTA:
@@ -188,14 +190,14 @@ def serve(
         note("spent", f"{spent} of {budget}" + (f", and delta {short(delta)} of {short(kept)}" if kept else ""))
         run(configured(server, folder, mine[0].name, host or mine[0].host, mine[0].port))
     except KeyboardInterrupt:  # how a service is told to end
-        note("ended", "all that was acknowledged or charged is kept")
+        note("ended", "everything that was acknowledged or charged is stored")
     finally:
         server.close()
 
 
 @app.command(
     epilog=examples("lapwing secure send task.json", "echo walk | lapwing secure send task.json"),
-    short_help="Answer a task, as a client.",
+    short_help="Send a client's answer to a task.",
 )
 def send(
     file: TaskFile,
@@ -263,7 +265,7 @@ def send(
 def relay(
     file: TaskFile,
     listen: Annotated[str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen.")] = "127.0.0.1:8480",
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where envelopes are kept.")] = Path("relay"),
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the relay stores envelopes.")] = Path("relay"),
     rate: Annotated[
         float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")
     ] = 20.0,
@@ -303,7 +305,7 @@ def relay(
         note("relaying", f"{scheme}://{listen}/secure/{passing.task.digest}/: {passing.task.question}")
         run(configured(passing, host=host, port=port, rate=rate, certificate=tls_cert, key=tls_key))
     except KeyboardInterrupt:  # how a service is told to end
-        note("ended", "all that was acknowledged is kept, and passed on the next time")
+        note("ended", "everything that was acknowledged is stored, and passed on next time")
     finally:
         passing.close()
 
@@ -423,8 +425,8 @@ def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
     tested = []
     if found.dropped is not None:
         error = soundness_error(found.clients + found.dropped, found.task.width)
-        stays = f"another such stays with a probability below 10^{math.ceil(math.log10(error))}"
-        tested = [("dropped", f"{found.dropped:,}, whose parts were those of no answer; {stays}")]
+        stays = f"one more invalid answer remains with a probability below 10^{math.ceil(math.log10(error))}"
+        tested = [("dropped", f"{found.dropped:,}, whose parts add up to no valid answer; {stays}")]
     facts = labelled(
         ("clients", f"{found.clients:,}, counted exactly"),
         *tested,

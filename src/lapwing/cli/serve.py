@@ -155,10 +155,10 @@ class Reports:
     ] = None
     reports: Annotated[
         str,
-        typer.Option(metavar="FOLDER | ADDRESS", help="With --task: where reports are kept; as --people."),
+        typer.Option(metavar="FOLDER | ADDRESS", help="With --task: where the service stores reports; like --people."),
     ] = "reports"
     batch: Annotated[
-        int, typer.Option(metavar="COUNT", help="With --task: count and release so many reports together, or more.")
+        int, typer.Option(metavar="COUNT", help="With --task: count and release at least COUNT reports together.")
     ] = 1
     shuffle_delta: Annotated[
         Fraction | None,
@@ -169,7 +169,7 @@ class Reports:
         ),
     ] = None
     forged: Annotated[
-        int, typer.Option(metavar="COUNT", help="With --shuffle-delta: of a batch, so many reports may be forged.")
+        int, typer.Option(metavar="COUNT", help="With --shuffle-delta: how many reports of a batch may be forged.")
     ] = 0
     candidates: Annotated[
         Path | None,
@@ -223,7 +223,7 @@ class Operation:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="An identity provider (OpenID Connect) by which people may sign in to the console, as a TOML file.",
+            help="A TOML file of an identity provider (OpenID Connect), with which people sign in to the console.",
             show_default=False,
         ),
     ] = None
@@ -306,8 +306,8 @@ class Protection:
             )
         if any(ending(path) or path.is_dir() for path in paths):
             raise InvalidParameter(
-                "To serve a file of data, say by --privacy-unit whose rows they are, and by --epsilon what all answers "
-                "may reveal; or write a catalog with `lapwing init`, and serve that."
+                "To serve a data file, give --privacy-unit: the column that says whose row it is. Give --epsilon: how "
+                "much all results together may reveal. Or write a catalog with `lapwing init`, and serve that."
             )
 
 

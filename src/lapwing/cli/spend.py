@@ -12,7 +12,7 @@ from lapwing.errors import InvalidParameter
 EXAMPLE: Final = """\b
 Example:
   lapwing budget spend "the most common diagnosis" --pure 0.2"""
-Why = Annotated[str, typer.Argument(help="What it is for; one line, for the history.", show_default=False)]
+Why = Annotated[str, typer.Argument(help="The reason, in one line for the history.", show_default=False)]
 
 
 def command(

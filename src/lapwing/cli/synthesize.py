@@ -52,7 +52,7 @@ def command(
         MethodOption, typer.Option(help="Tables one after another, a tree of pairs, or the workload at once.")
     ] = MethodOption.aim,
     workload: Annotated[
-        int, typer.Option(metavar="N", min=1, max=4, help="The tables that matter are those of so many columns.")
+        int, typer.Option(metavar="N", min=1, max=4, help="The workload: all tables of N columns.")
     ] = 2,
     rows: Annotated[
         int | None,

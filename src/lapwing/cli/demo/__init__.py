@@ -56,7 +56,7 @@ class Lesson(StrEnum):
 
 def command(
     lesson: Annotated[
-        Lesson, typer.Argument(help="What is shown: questions, secure sums, or numbers over time.")
+        Lesson, typer.Argument(help="The topic: queries, secure sums, or numbers over time.")
     ] = Lesson.questions,
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder; numbered if it exists.")] = Path("demo"),
 ) -> None:

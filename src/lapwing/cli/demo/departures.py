@@ -127,7 +127,7 @@ def _judge(ticks: "list[Tick]", truth: "Counter[tuple[int, str]]") -> None:
             inside += bool(low[place] <= true <= high[place])
             small += bool(true < (high[place] - low[place]) / 2)
     number = len(ticks) * len(AIRPORTS)
-    read = "early in the morning too few planes have left to be told from none"
+    read = "early in the morning so few planes have left that noise hides them"
     show(
         labelled(
             ("truth", f"inside the ± in {100 * inside / number:.1f} % of {number:,} counts"),

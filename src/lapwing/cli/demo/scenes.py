@@ -55,15 +55,15 @@ SCENES: Final = (
         sql=PEOPLE,
         epsilon=Decimal("0.5"),
         after=(
-            "Every plan gets noise of the same size: it matters for the smallest and little for the largest. 26 more "
-            "such questions fit, not 5, because losses are added as μ², in which many small ones weigh little."
+            "Every plan gets noise of the same size, which matters most for the smallest plans. 26 more such queries "
+            "fit, not 5, because losses are added as μ². Many small losses weigh little there."
         ),
     ),
     Scene(
         title="How often did they see a doctor?",
         before=(
             "A sum must hide the person who could change it most: five years of 52 visits, says the catalog. Few "
-            "people come near that, and the question says so, by bounds of its own: hardly anything is cut off, and "
+            "people come near that. So the query sets lower bounds of its own. They cut off hardly anything, and "
             "there is much less to hide."
         ),
         sql="""SELECT plan, sex, AVG(outpatient_visits, contribution_bounds_per_row => (0, 20)) AS visits
@@ -85,7 +85,7 @@ FROM rand_hie GROUP BY plan, sex""",
 FROM rand_hie""",
         epsilon=Decimal("0.5"),
         truth="SELECT SUM(LEAST(total_dollars, 5000)) AS dollars, SUM(total_dollars) AS unbounded FROM rand_hie",
-        after="The ± covers the noise. What the bound cuts off is not noise: it is a choice, stated in the notes.",
+        after="The ± covers the noise. It does not cover values that the bound cuts off. The notes state that choice.",
     ),
     Scene(
         title="Name the error, and pay what it costs",
@@ -99,7 +99,7 @@ FROM rand_hie""",
     Scene(
         title="Arithmetic, HAVING and ORDER BY",
         before=(
-            "What is computed from noisy numbers is as private as they are: quotients, filters and sorting are free."
+            "Anything computed from noisy numbers is as private as they are: quotients, filters and sorting are free."
         ),
         sql=f"""{BY_YEAR} HAVING COUNT(*) > 3000
 ORDER BY person_years DESC""",
@@ -110,8 +110,8 @@ ORDER BY person_years DESC""",
     Scene(
         title="The first question again, sorted, and for less",
         before=(
-            "An answer that was bought is kept. Asking again, in other words or for less, returns the same noisy "
-            "numbers: averaging many answers to one question wins nothing."
+            "Lapwing stores every result that was bought. If you run the query again, reworded or for less, you get "
+            "the same noisy numbers. So nobody gains by averaging many results of one query."
         ),
         sql=f"{PEOPLE} ORDER BY people DESC",
         epsilon=Decimal("0.3"),

@@ -152,11 +152,11 @@ def _show_held(folder: Path, task: "Task") -> None:
             client, cells = file.execute(query, (client, client)).fetchone()
         file.close()
         table.add_row(text(f"{name} holds"), *(text(str(cell)) for cell in cells_of(cells)))
-    show(Text("What they hold of one person, whose answer is 1 in one column and 0 in the others:"), table)
+    show(Text("The servers' records of one person, whose answer is 1 in one column and 0 in the others:"), table)
     show(
         Text(
-            "Each number alone, and any two of a column, are uniform below 2^61 - 1: they tell nothing. All three of a "
-            "column add up to 0 or 1, modulo 2^61 - 1. Only all three servers together could see that."
+            "Each single number, and any two of a column, are uniform below 2^61 - 1: they reveal nothing. All three "
+            "of a column add up to 0 or 1, modulo 2^61 - 1. Only all three servers together could see that."
         )
     )
 

@@ -115,7 +115,7 @@ def command(
         ),
     ] = None,
     settings: Settings,
-    against: Annotated[Against, typer.Option(help="What an attack is tried on.")] = Against.both,
+    against: Annotated[Against, typer.Option(help="The target of an attack.")] = Against.both,
     explain: Annotated[bool, typer.Option("--explain", help="Print where the predictions come from.")] = False,
     short: Annotated[bool, typer.Option("--short", help="Fewer repeats: quicker, and less sure.")] = False,
     output: Output,

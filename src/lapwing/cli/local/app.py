@@ -67,7 +67,7 @@ def advise(
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
     ] = None,
-    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "What one report may lose.")] = None,
+    epsilon: Annotated[Fraction | None, amount(above_zero("--epsilon"), "The privacy loss of one report.")] = None,
     respondents: Annotated[int | None, typer.Option(metavar="COUNT", help="How many will answer.")] = None,
     within: Annotated[
         Fraction | None,
@@ -107,10 +107,10 @@ class Answers:
     """What may be answered: one kind of answer, or several questions."""
 
     value: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)
+        list[str] | None, typer.Option(metavar="TEXT", help="A possible answer; repeat for each.", show_default=False)
     ] = None
     text: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Instead: any text of so many bytes.", show_default=False)
+        int | None, typer.Option(metavar="BYTES", help="Instead: any text of at most BYTES bytes.", show_default=False)
     ] = None
     number: Annotated[
         str | None, typer.Option(metavar="LOWER:UPPER", help="Instead: a number, for its mean.", show_default=False)
@@ -161,7 +161,9 @@ def task(
     ] = mechanisms.Kind.best,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What is hidden: one answer, or all answers, of one person unless given."),
+        typer.Option(
+            metavar="TEXT", help="The unit that noise hides: one answer, or all answers, of one person unless given."
+        ),
     ] = None,
     written: options.Written,
 ) -> None:
@@ -202,7 +204,7 @@ def _check_one_kind(answers: Mapping[str, object]) -> None:
         )
 
 
-@app.command(epilog=REPORT, short_help="Turn an answer into a noisy report, as a respondent.")
+@app.command(epilog=REPORT, short_help="Turn a respondent's answer into a noisy report.")
 def report(
     file: estimating.TaskFile,
     answer: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
@@ -228,8 +230,8 @@ def report(
     """
     if answer is not None:
         raise InvalidParameter(
-            "What is typed with a command stays in the shell's history, and others may see it while it runs. Leave out "
-            "--answer: you are asked for it; or write it to standard input. Nothing was sent."
+            "An answer on the command line stays in the shell's history, and others may see it while the command runs. "
+            "Leave out --answer: the command asks for it, or reads it from standard input. Nothing was sent."
         )
     asked = estimating.read_task(file)
     today = date.today()
@@ -246,7 +248,7 @@ def report(
     note("promise", asked.promise)  # before anybody types an answer
     line = devices.report(asked, typing.typed_answer(asked), device, today)
     if line is None:
-        note("nothing", "is due today; the answer is kept for the period's report.")
+        note("nothing", "is due today; this device stores the answer for the period's report.")
     else:
         _write([line], output)
 

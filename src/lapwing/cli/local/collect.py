@@ -36,9 +36,9 @@ def collect(
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS:PORT", help="Where to listen; port 0 for any.")
     ] = f"127.0.0.1:{PORT}",
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where reports are kept, and released.")] = Path(
-        "reports"
-    ),
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the collector stores and releases reports.")
+    ] = Path("reports"),
     database: Annotated[
         str | None,
         typer.Option(
@@ -49,15 +49,13 @@ def collect(
         Path | None,
         typer.Option(metavar="FILE", help="Of tasks for texts: the words, one a line.", show_default=False),
     ] = None,
-    batch: Annotated[
-        int, typer.Option(metavar="COUNT", help="Count and release so many reports together, or more.")
-    ] = 1,
+    batch: Annotated[int, typer.Option(metavar="COUNT", help="Count and release at least COUNT reports together.")] = 1,
     delta: Annotated[
         Fraction | None,
         amount(part_of_one("--delta"), "State what shuffling a batch promises at this delta.", show_default=False),
     ] = None,
     forged: Annotated[
-        int, typer.Option(metavar="COUNT", help="With --delta: of a batch, so many reports may be forged.")
+        int, typer.Option(metavar="COUNT", help="With --delta: how many reports of a batch may be forged.")
     ] = 0,
     rate: Annotated[
         float, typer.Option(metavar="N", min=0, help="Requests a second of one address; 0 for no limit.")

@@ -30,7 +30,7 @@ EXAMPLE: Final = """\b
 Examples:
   lapwing local device device.json --plot revealed.html
   lapwing local device device.json --limit 3"""
-ALWAYS, UNCHANGED = "whatever the answers were", "only if no kept answer ever changed"
+ALWAYS, UNCHANGED = "for any answers", "only if no remembered answer ever changed"
 POINTS: Final = 200
 COLUMNS: Final = (
     "question", "task", "mechanism", "reports", "first", "last", "epsilon_of_one", "epsilon_unchanged", "epsilon",
@@ -120,7 +120,7 @@ def revealed_over_days(revealed: "Device") -> Plot:
     ]
     limit = None if revealed.limit is None else float(revealed.limit)
     delta = revealed.delta()
-    title = "What this device has revealed" + (f", with delta {short(Fraction(delta))} in all" if delta else "")
+    title = "Privacy loss of this device" + (f", with delta {short(Fraction(delta))} in all" if delta else "")
     return steps_over_days(points, day="day", value="epsilon", series="holds", title=title, limit=limit)
 
 

@@ -40,11 +40,13 @@ def estimate(
     ],
     whom: Annotated[
         Whom | None,
-        typer.Option(help="Whose shares the intervals are for; respondents where both can be.", show_default=False),
+        typer.Option(help="The people that the intervals are for; respondents where both can be.", show_default=False),
     ] = None,
     together: Annotated[bool, typer.Option("--together", help="All intervals hold at once.")] = False,
     confidence: Level = None,
-    forged: Annotated[int, typer.Option(metavar="COUNT", help="Also show what so many forged reports can do.")] = 0,
+    forged: Annotated[
+        int, typer.Option(metavar="COUNT", help="Also show the harm that COUNT forged reports can do.")
+    ] = 0,
     form: Annotated[Format | None, AS_USUAL] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help=HELP)] = None,
     candidates: Annotated[

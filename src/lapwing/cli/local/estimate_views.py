@@ -25,7 +25,7 @@ MOST_LIKELIHOODS: Final = 2_000_000
 """Reports times values up to which the likeliest shares are worth the time."""
 MOST_DRAWN: Final = 40
 """Bars of a chart of texts."""
-FAINT: Final = "cannot be told from 0"
+FAINT: Final = "not distinguishable from 0"
 MISFIT: Final = 1.5
 """From here on, other texts than the candidates have so large a share that the user should know."""
 RECORD_COLUMNS: Final = (
@@ -76,7 +76,7 @@ def view_shares(collected: "local.Collected[Any]", options: EstimateOptions) -> 
     whose = "the population they are a random sample of" if population else "those who sent a report"
     note("for", f"{whose}; {options.held}.")
     band = float(estimate.noise_band(options.confidence).max())
-    note("noise", f"a share below {band:.3g} cannot be told from 0.")
+    note("noise", f"you cannot distinguish a share below {band:.3g} from 0.")
     if options.forged:
         down, up = estimate.forged(options.forged)
         note("forged", f"{_moving(options.forged)} a share by -{down.max():.3g} to +{up.max():.3g} at most.")

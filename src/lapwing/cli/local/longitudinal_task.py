@@ -30,7 +30,9 @@ ALL: Final = "all answers of one person"
 
 def over_time(
     question: options.Question,
-    value: Annotated[list[str], typer.Option(metavar="TEXT", help="What may be answered; repeat.", show_default=False)],
+    value: Annotated[
+        list[str], typer.Option(metavar="TEXT", help="A possible answer; repeat for each.", show_default=False)
+    ],
     opens: options.Opens,
     closes: options.Closes,
     epsilon: Annotated[
@@ -55,7 +57,7 @@ def over_time(
     ] = None,
     days: Annotated[int, typer.Option(metavar="DAYS", help="Of a period, with --changes.")] = 1,
     unit: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Whose answers are hidden.", show_default=False)
+        str | None, typer.Option(metavar="TEXT", help="The unit that noise hides: answers of whom.", show_default=False)
     ] = None,
     retention_days: options.Retention = 30,
     output: options.Output = None,

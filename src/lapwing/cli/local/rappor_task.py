@@ -27,7 +27,7 @@ BITS: Final = 32
 COHORTS: Final = 64
 """Of a task, unless others are given."""
 
-Amount = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report may lose.", show_default=False)]
+Amount = Annotated[Fraction, amount(above_zero("--epsilon"), "The privacy loss of one report.", show_default=False)]
 
 
 @final
@@ -51,15 +51,16 @@ def rappor(
         Fraction | None,
         amount(
             above_zero("--forever"),
-            "What all reports of an answer that never changes may lose. Without it, one report without memory.",
+            "The privacy loss of all reports of an answer that never changes. Without it, one report without memory.",
         ),
     ] = None,
     value: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="What may be answered, if that is a list; repeat.")
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A possible answer, if answers are a list; repeat for each."),
     ] = None,
     most_bytes: Annotated[int, typer.Option(metavar="COUNT", help="The most bytes of an answer.")] = BYTES,
     shape: Shape,
-    unit: Annotated[str, typer.Option(metavar="TEXT", help="Whose answer is hidden.")] = "one answer of one person",
+    unit: Annotated[str, typer.Option(metavar="TEXT", help="The unit that noise hides.")] = "one answer of one person",
     written: options.Written,
 ) -> None:
     """Write a task for RAPPOR: any text may be answered, and later be looked for by candidates.

@@ -44,9 +44,10 @@ MOST_NAMED: Final = 20
 
 def simulate(
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file.", show_default=False)],
-    column: Annotated[str, typer.Option(metavar="COLUMN", help="What would be asked.", show_default=False)],
+    column: Annotated[str, typer.Option(metavar="COLUMN", help="The column to ask about.", show_default=False)],
     epsilon: Annotated[
-        list[Fraction] | None, amount(above_zero("--epsilon"), "What may be lost; repeat. By default 0.5, 1, 2, 4.")
+        list[Fraction] | None,
+        amount(above_zero("--epsilon"), "A privacy loss to try; repeat. By default 0.5, 1, 2, 4."),
     ] = None,
     respondents: Annotated[
         list[int] | None,
@@ -63,7 +64,9 @@ def simulate(
     values: Annotated[
         str | None,
         typer.Option(
-            metavar="LIST", help="What may be answered, as a,b,c; else what the column has.", show_default=False
+            metavar="LIST",
+            help="The possible answers, such as a,b,c; otherwise the column's values.",
+            show_default=False,
         ),
     ] = None,
     form: Annotated[Format | None, AS_USUAL] = None,

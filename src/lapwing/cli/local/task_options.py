@@ -35,8 +35,8 @@ def day(option: str) -> Callable[[str], date]:
 Question = Annotated[str, typer.Option(metavar="TEXT", help="What is asked.", show_default=False)]
 Opens = Annotated[date, typer.Option(parser=day("--opens"), metavar="DAY", help="The first day.")]
 Closes = Annotated[date, typer.Option(parser=day("--closes"), metavar="DAY", help="The last day.")]
-Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "What one report may lose.")]
-Retention = Annotated[int, typer.Option(metavar="DAYS", help="How long reports are kept.")]
+Epsilon = Annotated[Fraction, amount(above_zero("--epsilon"), "The privacy loss of one report.")]
+Retention = Annotated[int, typer.Option(metavar="DAYS", help="How many days to store reports.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a task that is there.")]
 

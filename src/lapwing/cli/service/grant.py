@@ -25,16 +25,20 @@ share_of_budget: Final = options.reader("--share", "from 0 to 1, a part of the b
 def command(
     person: Annotated[
         str | None,
-        typer.Argument(metavar="PERSON", help="Whom to let ask; all are listed, unless given.", show_default=False),
+        typer.Argument(
+            metavar="PERSON", help="The person who may query; without it, the command lists all.", show_default=False
+        ),
     ] = None,
     share: Annotated[
         Fraction | None,
-        options.amount(share_of_budget, "What part of the budget they may spend; no limit of their own, unless given."),
+        options.amount(
+            share_of_budget, "The part of the budget that they may spend; without it, they have no limit of their own."
+        ),
     ] = None,
     trusted_with_time: Annotated[
         bool, typer.Option("--trusted-with-time", help="They may see how long any answer takes.")
     ] = False,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them ask no more.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Let them run no more queries.")] = False,
     form: options.ReportFormat = options.Report.table,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
@@ -48,19 +52,19 @@ def command(
     if person is None and (share is not None or trusted_with_time or withdraw):
         raise InvalidParameter("Name the person that is meant, as in `lapwing grant alice`.")
     if withdraw and (share is not None or trusted_with_time):
-        raise InvalidParameter("A grant is either withdrawn or made; give --withdraw alone.")
+        raise InvalidParameter("--withdraw ends the grant: leave out --share and --trusted-with-time.")
     with opened_access(people, catalog, server, dataset) as access:
         name = visible(access.dataset)
         if person is None:
             _list(access.grants(), name, form)
         elif withdraw:
             access.withdraw(person)
-            print_text(f"{visible(person)} may ask about {name} no more. What was bought stays charged.\n")
+            print_text(f"{visible(person)} may no longer query {name}. Earlier charges stay.\n")
         else:
             access.grant(person, share, trusted_with_time=trusted_with_time)
             part = "" if share is None else f" for at most {figures.share(float(share))} of its budget"
             trust = ", and is trusted with time" if trusted_with_time else ""
-            print_text(f"{visible(person)} may ask about {name}{part}{trust}.\n")
+            print_text(f"{visible(person)} may query {name}{part}{trust}.\n")
 
 
 def _list(grants: "Grants", dataset: str, form: options.Report) -> None:
@@ -71,9 +75,9 @@ def _list(grants: "Grants", dataset: str, form: options.Report) -> None:
     for person, share in grants["people"].items():
         trusted = "yes" if person in grants["trusted_with_time"] else ""
         table.add_row(text(person), text(_part(share)), text(trusted))
-    page: list[RenderableType] = [text(f"Who may ask about {dataset}, beside curators:"), Text(), Fitted(table)]
+    page: list[RenderableType] = [text(f"People who may query {dataset}, besides curators:"), Text(), Fitted(table)]
     if not grants["people"]:
-        page = [text(f"Nobody but curators may ask about {dataset}. `lapwing grant PERSON` lets somebody.")]
+        page = [text(f"Only curators may query {dataset}. To let a person query it, run `lapwing grant PERSON`.")]
     show(*page, *teams_of(grants))
 
 

@@ -24,27 +24,29 @@ EXAMPLE: Final = "\n".join(
 def command(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who you are.", show_default=False)],
     hours: Annotated[
-        float, typer.Option("--hours", metavar="HOURS", min=0.01, max=8784, help="How long it is valid.")
+        float, typer.Option("--hours", metavar="HOURS", min=0.01, max=8784, help="How many days the token is valid.")
     ] = 12,
     scope: Annotated[
         list[ScopeOption] | None,
         typer.Option(
             "--scope",
-            help="What it may be used for; may be repeated. All that your role gives, unless given.",
+            help="A right of the token; may be repeated. Without it, the token has all rights of your role.",
             show_default=False,
         ),
     ] = None,
     output: TokenFile = None,
     server: Annotated[
         str | None,
-        typer.Option("--server", envvar="LAPWING_SERVER", metavar="URL", help="Where to log in.", show_default=False),
+        typer.Option(
+            "--server", envvar="LAPWING_SERVER", metavar="URL", help="The server to log in to.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Get a token for your name and password, for LAPWING_TOKEN. It is shown alone on standard output."""
     if server is None:
         raise InvalidParameter(
-            "Say by --server, or LAPWING_SERVER, where to log in. On the machine of the service, `lapwing token make` "
-            "makes a token without a password."
+            "Give the server to log in to by --server or LAPWING_SERVER. On the machine of the service, "
+            "`lapwing token make` makes a token without a password."
         )
     from lapwing.client.administration import login  # here, so that `lapwing --help` loads no engine
 

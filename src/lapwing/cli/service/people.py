@@ -13,7 +13,7 @@ from lapwing.documents.people_document import PersonChange, PersonDocument, Role
 from lapwing.errors import InvalidParameter
 
 app = typer.Typer(
-    help="Who may use a service (for the curator).",
+    help="The people of a service (for the curator).",
     epilog=options.examples("lapwing people add alice --team nurses", "lapwing people list"),
     rich_markup_mode=None,
 )
@@ -54,10 +54,10 @@ def show_people(
 )
 def add(
     name: Name,
-    role: Annotated[Role, typer.Option("--role", help="What they may do.")] = "analyst",
+    role: Annotated[Role, typer.Option("--role", help="Their role.")] = "analyst",
     team: Annotated[str | None, typer.Option("--team", metavar="TEAM", show_default=False)] = None,
     password: Annotated[
-        bool, typer.Option("--password", help="Ask for a password; without one, only tokens let them in.")
+        bool, typer.Option("--password", help="Ask for a password; without one, they can sign in only with tokens.")
     ] = False,
     people: PeopleStore = None,
     catalog: options.CatalogFile = options.DEFAULT_CATALOG,
@@ -132,7 +132,7 @@ def password(
     print_text("Your password is changed. All of your tokens have ended; `lapwing login` gives another.\n")
 
 
-@app.command(epilog=options.examples("lapwing people disable alice"), short_help="Let somebody in no more.")
+@app.command(epilog=options.examples("lapwing people disable alice"), short_help="Disable somebody's account.")
 def disable(
     name: Name,
     people: PeopleStore = None,
@@ -145,7 +145,7 @@ def disable(
     print_text(f"{visible(name)} is disabled, and every token of {visible(name)} has ended.\n")
 
 
-@app.command(epilog=options.examples("lapwing people enable alice"), short_help="Let somebody in again.")
+@app.command(epilog=options.examples("lapwing people enable alice"), short_help="Enable somebody's account again.")
 def enable(
     name: Name,
     people: PeopleStore = None,

@@ -208,7 +208,7 @@ def _text_alone() -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError:
-        raise InvalidParameter("What was given is no text in UTF-8; type it again.") from None
+        raise InvalidParameter("The input is no text in UTF-8. Type it again.") from None
 
 
 def _require_same_user(path: Path) -> None:

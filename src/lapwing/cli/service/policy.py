@@ -61,7 +61,7 @@ def set_policy(
     ] = None,
     most_epsilon: Annotated[
         Fraction | None,
-        options.amount(options.above_zero("--most-epsilon"), "The most that one question may cost."),
+        options.amount(options.above_zero("--most-epsilon"), "The most that one query may cost."),
     ] = None,
     no_most_epsilon: Annotated[
         bool, typer.Option("--no-most-epsilon", help="One question may cost all that is left.")
@@ -70,7 +70,7 @@ def set_policy(
         Fraction | None,
         options.amount(
             options.reader("--least-share", "from 0 to 1, a part of the budget", lambda share: 0 <= share <= 1),
-            "The least that one question costs, as a part of the budget.",
+            "The least cost of one query, in parts of the budget.",
         ),
     ] = None,
     people: PeopleStore = None,

@@ -38,11 +38,15 @@ class ScopeOption(StrEnum):
 
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write it to a file for you alone.", show_default=False),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write the token to a file that only you can read.", show_default=False
+    ),
 ]
 Person = Annotated[
     str | None,
-    typer.Argument(metavar="PERSON", help="Whose; with --server, your own unless given.", show_default=False),
+    typer.Argument(
+        metavar="PERSON", help="The owner of the tokens; with --server, you unless given.", show_default=False
+    ),
 ]
 
 
@@ -58,16 +62,19 @@ def token() -> None:
     short_help="Make a token for somebody (for the curator).",
 )
 def make(
-    person: Annotated[str, typer.Argument(metavar="PERSON", help="Whose it is.", show_default=False)],
-    label: Annotated[str, typer.Option("--label", metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    person: Annotated[str, typer.Argument(metavar="PERSON", help="The owner of the token.", show_default=False)],
+    label: Annotated[
+        str,
+        typer.Option("--label", metavar="TEXT", help="A name, such as the program that uses it.", show_default=False),
+    ] = "",
     days: Annotated[
-        float, typer.Option("--days", metavar="DAYS", min=0.001, max=366, help="How long it is valid.")
+        float, typer.Option("--days", metavar="DAYS", min=0.001, max=366, help="How many days the token is valid.")
     ] = 30,
     scope: Annotated[
         list[ScopeOption] | None,
         typer.Option(
             "--scope",
-            help="What it may be used for; may be repeated. All that its owner's role gives but admin, unless given.",
+            help="A right of the token; may be repeated. Without it: all rights of its owner's role except admin.",
             show_default=False,
         ),
     ] = None,
