@@ -161,12 +161,12 @@ def consequences(before: Catalog, after: Catalog, monitored: Mapping[str, str] =
     old, new = _protected(before), _protected(after)
     for name, table in old.items():
         if name not in new:
-            said = f"{name} cannot be asked any more. What was charged for it stays charged; its answers can be opened."
+            said = f"Nobody can query {name} any more. Its charges stay. You can still open its results."
             found.append(Consequence(kind="gone", about=name, said=said))
         elif table.digest != new[name].digest:
             said = (
-                f"Questions of {name} are other questions from now on: what was bought before can be opened, and is "
-                "not found when the same is asked again, which is charged."
+                f"Lapwing treats all queries of {name} as new from now on. You can still open earlier results. If you "
+                "run one of those queries again, Lapwing charges it again."
             )
             found.append(Consequence(kind="repeats", about=name, said=said))
     for name, table in new.items():
@@ -179,8 +179,8 @@ def consequences(before: Catalog, after: Catalog, monitored: Mapping[str, str] =
     for monitor, name in monitored.items():
         if name in old and (name not in new or old[name].digest != new[name].digest):
             said = (
-                f"The monitor {monitor} was made and paid for by {name} as it was: it releases nothing more, and "
-                "cannot be opened, until the table is what it was."
+                f"The monitor {monitor} was made for {name} as it was. It releases nothing more, and cannot be opened, "
+                "until the table is again as it was."
             )
             found.append(Consequence(kind="monitor", about=monitor, said=said))
     divided = Parts.of_catalog(after)

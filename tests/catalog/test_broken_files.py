@@ -22,7 +22,7 @@ def parquet(path: Path) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("x.parquet", SECRET.encode(), "it is of another kind, whatever its name says"),
+        ("x.parquet", SECRET.encode(), "it is of another kind than its name says"),
         ("x.parquet", b"", "it is empty"),
         ("x.parquet", None, "its end is missing"),
         ("x.parquet", b"PAR1" + SECRET.encode() + b"PAR1", "it is damaged or cut off"),
@@ -30,8 +30,8 @@ def parquet(path: Path) -> bytes:
         ("x.csv", f"name,st\xe4dt\n{SECRET},1\n".encode("latin-1"), "it is not in UTF-8"),
         ("x.csv", SECRET.encode("utf-16"), "it is not in UTF-8"),
         ("x.csv", f'"name\n{SECRET}'.encode(), "its first line is none of CSV"),
-        ("x.csv.gz", f"name\n{SECRET}".encode(), "it is of another kind, whatever its name says"),
-        ("x.csv.zst", gzip.compress(b"name", mtime=0), "it is of another kind, whatever its name says"),
+        ("x.csv.gz", f"name\n{SECRET}".encode(), "it is of another kind than its name says"),
+        ("x.csv.zst", gzip.compress(b"name", mtime=0), "it is of another kind than its name says"),
         ("x.csv.gz", gzip.compress(SECRET.encode(), mtime=0)[:6], "it is damaged or cut off"),
     ],
 )

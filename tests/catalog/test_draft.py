@@ -147,7 +147,7 @@ def test_csv(tmp_path: Path) -> None:
     assert by_name(result.catalog)["cost"].step == Fraction(1, 100)
     assert result.notes[:3] == (
         'Left out, because a catalog has no such type: "" (unnamed).',
-        "Text, as the file holds no types and none was given: person_id, plan.",
+        "Text, because the file holds no types and none was given: person_id, plan.",
         "Without bounds, hence not for SUM and AVG: nothing.",
     )
 
@@ -386,6 +386,6 @@ def test_a_column_called_row_makes_the_unit_ambiguous(tmp_path: Path) -> None:
     path = tmp_path / "visits.parquet"
     pyarrow.parquet.write_table(pa.table({"row": [1, 1]}), path)
     with pytest.raises(
-        CatalogError, match=r'tables\.visits\.privacy_unit: "row" means that each row stands alone, but'
+        CatalogError, match=r'tables\.visits\.privacy_unit: "row" makes each row a unit of its own, but'
     ):
         drafted(path, privacy_unit="row", max_rows_per_unit=None)

@@ -155,8 +155,8 @@ REFUSED = {
     "circle": (*to('"lineitem"'), "tables.orders.link.table: links go round in a circle, "
                '"lineitem" to "orders" to "lineitem"; give one of these tables a privacy_unit'),
     "public": (*to('"codes"'), 'tables.orders.link.table: "codes" is a public table, to whose rows nobody belongs'),
-    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" stands alone, '
-             'so that nothing else can belong to it; declare its key there, for example privacy_unit = "shelf"'),
+    "rows": (*to('"shelves"', 'o_custkey = "shelf"'), 'tables.orders.link.table: each row of "shelves" is a unit of '
+             'its own, so no other row can belong to it; declare its key there, for example privacy_unit = "shelf"'),
     "rows by two": (*to('"shelves"', 'o_custkey = "shelf", o_day = "x"'), "tables.orders.link.table: each row of"),
     "parent a number": (*to("1"), "tables.orders.link.table: 1 is an integer; write a string, for example table ="),
     "no parent": (ORDERS, 'link = { on = { o_custkey = "c_custkey" } }', "tables.orders.link.table: missing; add for"),
@@ -194,11 +194,11 @@ REFUSED = {
                       'the units of "customer" by the link; remove one of the two'),
     "link and row": (ORDERS, f'privacy_unit = "row"\n{ORDERS}', "tables.orders.privacy_unit: the rows belong to"),
     "link and unit's name": (ORDERS, f'unit = "person"\n{ORDERS}', "tables.orders.unit: the rows belong to the units"),
-    "link and part": (ORDERS, f'part = "o_day"\n{ORDERS}', "tables.orders.part: a unit's part is told by the table at"),
+    "link and part": (ORDERS, f'part = "o_day"\n{ORDERS}', "tables.orders.part: the table at the end of"),
     "neither": (ORDERS, "", "tables.orders.privacy_unit: missing; add for example privacy_unit"),
     "no row bound": ("max_rows_per_unit = 50\n", "", "tables.orders.max_rows_per_unit: missing; add for example"),
     "units of rows": ('privacy_unit = "row"', 'privacy_unit = "row"\nunit = "shelf"', "tables.shelves.unit: each row "
-                      "stands alone, so that no other table can have the same units; remove it"),
+                      "is a unit of its own, so no other table can have the same units; remove it"),
     "unit empty": (BILLS, 'privacy_unit = "pid"\nunit = ""', "tables.bills.unit: use at least one character"),
     "unit a number": (BILLS, 'privacy_unit = "pid"\nunit = 1', "tables.bills.unit: 1 is an integer; write a string"),
     "unit's case": (BILLS, 'privacy_unit = "pid"\nunit = "Person"', 'tables.bills.unit: "person" and "Person" differ '

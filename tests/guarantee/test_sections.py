@@ -38,7 +38,7 @@ def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
     """Under add_remove what a unit's rows hold is two steps away: its odds are not those of whether it is there."""
     with opened(tmp_path, PURE) as session:
         text = said(session)
-    assert "is it there? Whatever they know already" in text
+    assert "is it there? All results together" in text
     assert f"make the odds of it at most {FACTOR}" in text
     assert "hidden as well as two units together are" in text
     assert "are its rows these or those" not in text
@@ -47,7 +47,7 @@ def test_odds_are_those_of_the_relation(tmp_path: Path) -> None:
 def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
     with opened(tmp_path, PURE + '\nneighbouring = "replace_one"') as session:
         text = said(session)
-    assert "are its rows these or those? Whatever they know already" in text
+    assert "are its rows these or those? All results together" in text
     assert f"make the odds of it at most {FACTOR}" in text
     assert "is it there" not in text
     assert "the rows of one unit are other ones" in text
@@ -82,7 +82,7 @@ def test_a_raised_budget_says_when_it_holds(tmp_path: Path) -> None:
     text = raised(tmp_path, GDP, "0.000001")
     assert "It was" not in text
     assert "it was ε = 3, δ = 1e-6" in text
-    assert "holds if that did not depend on answers" in text
+    assert "hold if that raise did not depend on results" in text
     assert "δ = 1.9e-6, whatever made the curator raise it" in text
 
 

@@ -103,7 +103,7 @@ def test_files_of_the_folders_are_not_theirs(both: World) -> None:
     known = both.ask("GET", "/v1/datasets/open/catalog", "dana").document
     other = known["catalog"].replace("codes.parquet", "../closed/codes.parquet")
     told = both.ask("POST", "/v1/datasets/open/catalog/preview", "dana", {"catalog": other})
-    assert (told.status, "some data sets alone" in told.document["detail"]) == (422, True)
+    assert (told.status, "only some data sets" in told.document["detail"]) == (422, True)
 
 
 def test_nobody_gives_themselves_a_role(both: World) -> None:

@@ -102,7 +102,7 @@ def _check_whose(table: "Table") -> None:
     if table.unit is not None:
         refuse(".unit", f"the rows belong to the units of {parent} by the link; remove it, or write it at their table")
     if table.part is not None:
-        refuse(".part", f"a unit's part is told by the table at the end of the links from {parent}; remove it here")
+        refuse(".part", f"the table at the end of the links from {parent} gives a unit's part; remove it here")
 
 
 def _check_privacy_unit(table: "Table") -> None:
@@ -115,7 +115,7 @@ def _check_privacy_unit(table: "Table") -> None:
             continue
         unit, listed = spelling.text(table.privacy_unit), spelling.text(column.name)
         if table.unit_is_row:
-            refuse(place, f"{unit} means that each row stands alone, but there is a column {listed}; leave it out")
+            refuse(place, f"{unit} makes each row a unit of its own, but there is a column {listed}; leave it out")
         if column.name != table.privacy_unit:
             refuse(place, f"{unit} differs only by case from the column {listed}; write both alike")
         if column.type in ("float", "boolean"):
@@ -124,7 +124,7 @@ def _check_privacy_unit(table: "Table") -> None:
         if column.reading is not None and (column.reading.recode or column.reading.changes_texts):
             said = f"columns.{spelling.key(column.name)}"
             refuse(
-                f".{said}", "says whose row it is, as it is stored; it may have missing, but no other way of reading"
+                f".{said}", "is the privacy unit and read as stored; it may have missing, but no other way of reading"
             )
 
 
@@ -151,7 +151,7 @@ def _check_name_of_units(table: "Table") -> None:
     place = ".unit"
     check_text(place, table.unit)
     if table.unit_is_row:
-        refuse(place, "each row stands alone, so that no other table can have the same units; remove it")
+        refuse(place, "each row is a unit of its own, so no other table can have the same units; remove it")
     column, named = table.column(table.privacy_unit), spelling.text(table.privacy_unit)
     if column is None:
         refuse(place, f"needs the type of the privacy unit, to find it in other tables; declare the column {named}")
@@ -169,7 +169,7 @@ def _check_link_of(table: "Table") -> None:
         refuse(".link.table", f"{spelling.text(parent.name)} is of persons and days, to which no row can be linked")
     if parent.unit_is_row:
         unit = spelling.text(link.on[0][1] if len(link.on) == 1 else "person_id")
-        reason = f"each row of {spelling.text(parent.name)} stands alone, so that nothing else can belong to it"
+        reason = f"each row of {spelling.text(parent.name)} is a unit of its own, so no other row can belong to it"
         refuse(".link.table", f"{reason}; declare its key there, for example privacy_unit = {unit}")
     if len(parent.lineage) > MOST_LINKS:
         refuse(".link.table", f"more than {MOST_LINKS} links up to the privacy unit; link to a table nearer to it")
@@ -262,8 +262,8 @@ def _check_unreadable(table: "Table") -> None:
     if table.unreadable not in (None, "null"):
         refuse(
             ".unreadable",
-            f'{spelling.value(table.unreadable)} is not allowed; write "null", so that values which cannot be read as '
-            "their type count as NULL, or remove it, so that they are refused",
+            f'{spelling.value(table.unreadable)} is not allowed; write "null" to count values that are not of their '
+            "type as NULL, or remove it to refuse them",
         )
 
 

@@ -292,7 +292,10 @@ def _options(reading: Mapping[str, Mapping[str, object]], name: str) -> dict[str
     """Return what is said of how a column is read; what is missing in every column is in this one, too."""
     own, every = dict(reading.get(name, {})), reading.get(EVERY, {})
     if set(every) - {"missing"}:
-        refuse("reading", f"{spelling.text(EVERY)} stands for every column, of which only missing may be said")
+        refuse(
+            "reading",
+            f"{spelling.text(EVERY)} stands for every column, and takes only missing; name a column for the rest",
+        )
     codes = [*_codes(own.get("missing", ())), *_codes(every.get("missing", ()))]
     return {**own, "missing": codes} if codes else own
 
@@ -369,7 +372,7 @@ def _condition(name: str, kind: str, said: Sequence[object]) -> Condition:
     if not isinstance(said, tuple):
         return Condition(column=name, values=_listed(name, kind, said))
     if len(said) != 2:
-        raise InvalidParameter(f"What {spelling.text(name)} is to be is {said!r}; give a list, or a pair of ends.")
+        raise InvalidParameter(f"The condition on {spelling.text(name)} is {said!r}; give a list, or a pair of ends.")
     ends = [None if end is None else _edge(f"where.{spelling.key(name)}", kind, cast(Edge, end)) for end in said]
     lower, upper = (whole(end) if isinstance(end, Fraction) else end for end in ends)
     return Condition(column=name, lower=lower, upper=upper)
@@ -407,7 +410,7 @@ def _table_notes(table: Table, columns: Sequence[FileColumn], delta_keys: Fracti
         yield f"Left out, because a catalog has no such type: {', '.join(left_out)}."
     untyped = [spelling.key(column.name) for column in columns if column.untyped]
     if untyped:
-        yield f"Text, as the file holds no types and none was given: {', '.join(untyped)}."
+        yield f"Text, because the file holds no types and none was given: {', '.join(untyped)}."
     asked = [column for column in table.columns if column.name != table.privacy_unit]
     unbounded = [spelling.key(column.name) for column in asked if column.numeric and not column.bounded]
     if unbounded:

@@ -152,7 +152,7 @@ def _why(source: Path, error: Exception) -> str:
     if not first:
         return "it is empty"
     if mark is not None and not first.startswith(mark):
-        return "it is of another kind, whatever its name says"
+        return "it is of another kind than its name says"
     if mark == b"PAR1" and last != mark:
         return "its end is missing"
     if isinstance(error, csv.Error):

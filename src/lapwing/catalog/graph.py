@@ -137,8 +137,8 @@ class Graph:
             )
         if self.degree_at_most is None:
             return (
-                f"the promise does not cover the edges of {self.name}: they have a weaker one of their own, and "
-                "degree_at_most is not declared, by which its questions would count here"
+                f"the promise does not cover the edges of {self.name}: they have a weaker promise of their own. "
+                "Its queries do not count here, because the catalog declares no degree_at_most"
             )
         return (
             f"questions about single edges of {self.name} count here as {self.degree_at_most:,} edges of one person; "

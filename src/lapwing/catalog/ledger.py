@@ -10,8 +10,8 @@ from lapwing.catalog import spelling
 SQLITE: Final = "sqlite:"
 POSTGRES: Final = ("postgres://", "postgresql://")
 REMEDY: Final = (
-    'write "sqlite:" and a file, like "sqlite:visits.lapwing.db", or a database in PostgreSQL and a name for the '
-    'ledger, like "postgres://user@host/database?ledger=visits"'
+    'write "sqlite:" and a file, like "sqlite:visits.lapwing.db", or a PostgreSQL database and a ledger name, '
+    'like "postgres://user@host/database?ledger=visits"'
 )
 
 
@@ -60,8 +60,8 @@ def _in_postgres(text: str) -> LedgerPlace:
         raise ValueError(f"this is not the address of a database; {REMEDY}") from None
     if secret or any("password" in name.casefold() for name, _ in options):
         raise ValueError(
-            "the address holds a password, which everybody who may read the catalog could use; take it out, and give "
-            "it to this program's user by ~/.pgpass, a service file, or PGPASSWORD"
+            "the address holds a password, which every reader of the catalog could use; take it out. Give it to this "
+            "program's user by ~/.pgpass, a service file, or PGPASSWORD"
         )
     names = [value for name, value in options if name == "ledger"]
     if len(names) != 1 or not _is_name(names[0]):

@@ -67,7 +67,7 @@ def check_references(catalog: "Catalog") -> None:
         if table is other and any(here != there for here, there in reference.on):
             refuse(place, f"{named} is this table itself; write the same column on both sides")
         if table.unit_is_row or table.units != other.units:
-            refuse(place, f"the units of {named} are not those of {spelling.text(table.name)}; {REMEDY}")
+            refuse(place, f"{named} and {spelling.text(table.name)} have different units; {REMEDY}")
         if not reference.on:
             refuse(place, 'no columns; write which column here equals which there, like order_id = "id"')
         if any(len(set(side)) < len(reference.on) for side in zip(*reference.on, strict=True)):

@@ -93,9 +93,9 @@ def read_address(text: str) -> SourceAddress:
         raise ValueError("this cannot be read as an address; write one like the documentation shows") from None
     if secret or any(_SECRET.search(name) for name, _ in options):
         raise ValueError(
-            "the address holds a password, which everybody who may read the catalog could use; take it out, and give "
-            "it to this program's user: for PostgreSQL by ~/.pgpass, a service file or PGPASSWORD, for others by the "
-            "file that LAPWING_SOURCES names"
+            "the address holds a password, which every reader of the catalog could use; take it out. Give it to this "
+            "program's user: for PostgreSQL by ~/.pgpass, a service file or PGPASSWORD, for others by the file that "
+            "LAPWING_SOURCES names"
         )
     if door == "postgresql" and "@" in authority.path:
         raise ValueError("this cannot be read as an address; write @ in names and options as %40")

@@ -493,7 +493,7 @@ def _graph_lines(graph: Graph, *, written: bool) -> list[str]:
         []
         if budget is None
         else [
-            _line("ledger", graph.ledger, "of the edges alone"),
+            _line("ledger", graph.ledger, "only of the edges"),
             "",
             f"[graphs.{spelling.key(graph.name)}.budget]",
             _line("epsilon", budget.epsilon, "the most that all answers together may reveal about one edge"),
@@ -535,7 +535,7 @@ def _whose_lines(table: Table) -> list[str]:
         on = ", ".join(f"{spelling.key(here)} = {spelling.text(there)}" for here, there in table.link.on)
         link = f"link = {{ table = {spelling.text(table.link.parent.name)}, on = {{ {on} }} }}"
         return [f"{link:<39} # a row belongs to the unit of the row there with this key, which must be unique there"]
-    whose = 'the column that says whose row it is, or "row": each stands alone'
+    whose = 'the column that says whose row it is, or "row": each is a unit'
     same = "tables that say the same protect the same units"
     named = [_line("unit", table.unit, same)] if table.unit is not None else []
     if table.unit_day is not None:

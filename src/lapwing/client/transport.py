@@ -203,9 +203,9 @@ def _unreachable(
     if method == "GET" or isinstance(error, ConnectionRefusedError):
         return ServiceFault(f"{reason} Look at the address, and whether the service runs.")
     if not question:
-        return ServiceFault(f"{reason} Whether it did what it was told is not known: look, before you say it again.")
+        return ServiceFault(f"{reason} We cannot tell whether the service did this. Check before you send it again.")
     return ServiceFault(
-        f"{reason} Whether a question was charged is in `budget().history`; ask it again, that is free if it was."
+        f"{reason} `budget().history` shows whether a query was charged. Run it again: that is free if it was."
     )
 
 
@@ -260,7 +260,7 @@ def chosen_dataset(connection: ServerConnection, dataset: str | None) -> str:
     """
     seen = [str(served["name"]) for served in connection.listed("/v1/datasets", "name")]
     if dataset is None and len(seen) != 1:
-        listed = f"one of {', '.join(seen)}" if seen else "none, as you may see none; ask the curator"
+        listed = f"one of {', '.join(seen)}" if seen else "none, because you may see none; ask the curator"
         raise InvalidParameter(f"Say by dataset= which data set is meant (on the command line, --dataset): {listed}.")
     return seen[0] if dataset is None else dataset
 

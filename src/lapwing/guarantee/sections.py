@@ -26,7 +26,7 @@ from lapwing.privacy.odometers import Reading
 
 AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 MOST_VALUES: Final = 20
-WHO_READS: Final = ("Whoever can read the files of data and catalog on the machine where they are.",)
+WHO_READS: Final = ("Everybody who can read the files of data and catalog on their machine.",)
 NEIGHBOURS: Final = {
     "add_remove": "two data sets of which one has one unit more, with all its rows",
     "replace_one": "two data sets in which the rows of one unit are other ones",
@@ -93,8 +93,8 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
         *map(_graph, catalog.graphs),
-        PageSection(title="Who may ask", paragraphs=tuple(asking) or WHO_READS),
-        PageSection(title="What is not covered", paragraphs=tuple(_left_out(catalog))),
+        PageSection(title="Access", paragraphs=tuple(asking) or WHO_READS),
+        PageSection(title="Limits of the promise", paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
     )
     return Page(dataset=catalog.name, date=date, sections=sections)
@@ -130,9 +130,9 @@ def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     if view.delta_keys:
         rows.append(("of δ, for keys that are not public", small(view.delta_keys)))
     text = (
-        f"Whatever is asked of {catalog.name}, by whomever, in whatever order, each question chosen after all earlier "
-        "answers were seen: for any two neighbours, and any set of possible answers, the chance of the one is at most "
-        "e^ε times that of the other, plus δ.",
+        f"This holds for all queries of {catalog.name}, by any people, in any order, even if each query is chosen "
+        "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
+        "set under one neighbour is at most e^ε times its probability under the other, plus δ.",
     )
     parts = () if view.by_part is None else (_in_parts(view),)
     closed = ("The data set is closed: nothing more is answered.",) if view.closed else ()
@@ -153,9 +153,9 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     if not view.raised.delta:
         return (f"{history} The promise above holds for all that was released, before and after.",)
     return (
-        f"{history} The promise above, with all that follows from it below, holds if that did not depend on answers: "
-        "if it was settled in advance, or could never have gone beyond this figure. If it was raised because of what "
-        "answers said, what is proven is "
+        f"{history} The promise above, and the figures below, hold if that raise did not depend on results. It may "
+        "have been settled in advance, or it could never have gone beyond this figure. If the curator raised the "
+        "budget because of results, the proof covers only "
         f"ε = {_up(view.raised.epsilon)}, δ = {small(view.raised.delta)}, {view.raised.holds}.",
     )
 
@@ -181,9 +181,9 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     but = "" if not delta else f", but for a chance of less than {small(3 * delta)} (3δ)"
     asked, right, more = WONDERED[budget.neighbouring]
     odds = (
-        f"Somebody wonders about one unit: {asked}? Whatever they know already, all answers together make the odds of "
-        f"it at most {times} as large, or as small{but}. What is known of everybody, or follows from other people's "
-        "rows, is not hidden by this."
+        f"Somebody wonders about one unit: {asked}? All results together make the odds of it at most {times} as large, "
+        f"or as small{but}. That is true for any knowledge they already have. The promise does not hide facts that "
+        "hold for everybody, or that follow from other people's rows."
     )
     test = (
         "Somebody decides that by the answers. If they say so wrongly at the rate on the left, they say so "
@@ -193,13 +193,13 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     for level in LEVELS:
         power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
         rows.append((f"{short(100 * level)} %", f"{power / 10:g} %"))
-    return PageSection(title="What it means for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
+    return PageSection(title="Meaning for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
 
 
 def _groups(budget: Budget, total: Loss) -> PageSection:
     text = (
-        "The promise is for one unit. Facts that several share (a household, a ward) are hidden less well. Towards "
-        "so many units together the same answers are:"
+        "The promise is for one unit. It hides facts that several units share (a household, a ward) less well. For "
+        "groups of units, the same results have these figures:"
     )
     rows = [("units", "ε", "δ")]
     for people in GROUPS:
@@ -230,16 +230,16 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
     if view.spent.amount or view.delta_keys_spent:
         cap, whenever = view.as_if_cap, view.whenever
         paragraphs.append(
-            f"What is spent is ε = {_up(cap.epsilon)}{_with(cap)}, {cap.holds}"
+            f"Spent so far: ε = {_up(cap.epsilon)}{_with(cap)}, {cap.holds}"
             + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}{_with(whenever)}." if whenever != cap else ".")
         )
     if view.lost:
         paragraphs.append(
-            "That is not the sum of the questions above: entries of the ledger were lost before it was restored from a "
-            "copy, and what they may have cost counts as all of the budget that there was."
+            "That is not the sum of the queries above. Entries of the ledger were lost before it was restored from a "
+            "copy. They count as if they had cost the whole budget of that time."
         )
-    paragraphs.append("What is promised is the whole, as all of it may be spent.")
-    return PageSection(title="What is spent", paragraphs=tuple(paragraphs), table=tuple(rows))
+    paragraphs.append("The promise is about the whole budget, because all of it may be spent.")
+    return PageSection(title="Spending", paragraphs=tuple(paragraphs), table=tuple(rows))
 
 
 def _with(reading: Reading) -> str:
@@ -248,9 +248,9 @@ def _with(reading: Reading) -> str:
 
 def _protected(table: Table) -> PageSection:
     paragraphs = [
-        "Of each unit there are at most "
-        f"{table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''}; others do not exist for any "
-        "question. What questions may use, and within which bounds, is public; all other columns are invisible."
+        f"Queries use at most {table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''} of each "
+        "unit. They see none of its other rows. The columns that queries may use, and their bounds, are public. "
+        "Queries cannot see any other column."
     ]
     if table.where:
         paragraphs.append(f"Of its source it has the rows of which {in_words(table.where)}; the others do not exist.")
@@ -258,7 +258,9 @@ def _protected(table: Table) -> PageSection:
         on = " and ".join(f"{here} = {there}" for here, there in table.link.on)
         paragraphs.append(f"A row belongs to the unit of the row of {table.link.parent.name} with {on}.")
     if table.part is not None:
-        paragraphs.append(f"A unit's part is told by {table.part}; its rows of other parts do not exist.")
+        paragraphs.append(
+            f"The column {table.part} gives the part of a unit. Queries do not see its rows of other parts."
+        )
     return PageSection(title=f"The table {table.name}", paragraphs=tuple(paragraphs), table=_columns(table.columns))
 
 
@@ -303,16 +305,16 @@ def _named(text: str) -> str:
 def _left_out(catalog: Catalog) -> Iterator[str]:
     """Say what the promise rests on, and what it does not promise."""
     yield (
-        "Bounds, public keys, row limits, steps and the budget were written by the curator, and must not come from the "
-        "data: nothing can check that. A table that is said to be public is taken to be."
+        "The curator wrote bounds, public keys, row limits, steps and the budget. They must not come from the data, "
+        "and nothing can check that. Lapwing trusts the curator about which tables are public."
     )
     yield (
-        "How long an answer takes, and whether a question runs out of memory, disk or time, can depend on the data. "
-        "After three such failures nothing is answered until the curator has looked."
+        "The time that a result takes can depend on the data. So can a failure for lack of memory, disk or time. "
+        "After three such failures Lapwing answers no query until the curator has looked."
     )
     yield (
-        "New versions of the data share this one budget, as they are about the same people. That data changed, and how "
-        "often, is visible."
+        "New versions of the data share this one budget, because they are about the same people. Everybody can see "
+        "that the data changed, and how often."
     )
     yield (
         "One person under two identifiers is two units. Rows of other people (relatives, contacts) that say something "
@@ -323,8 +325,8 @@ def _left_out(catalog: Catalog) -> Iterator[str]:
     if catalog.budget.delta:
         yield "δ is the chance that anything may happen; it has to be far below one in the number of units."
     yield (
-        "Whoever can read the files of data, catalog and ledger is not kept out by this promise; nor is a curator kept "
-        "from making a second ledger for the same data, by which the sum of both would be lost."
+        "This promise does not stop people who can read the files of data, catalog and ledger. Nor does it stop a "
+        "curator from making a second ledger for the same data. Then the losses of both add up."
     )
 
 
@@ -333,11 +335,12 @@ def _record(view: BudgetView, head: Head) -> PageSection:
     text = ["Every charge is an entry of the ledger, sealed over the entry before."]
     if head.hash is None:
         text.append(
-            "The seal of the newest entry is for auditors alone: it was made of the data's own digest among others."
+            "The seal of the newest entry is only for auditors, because it was made from the data's own digest, among "
+            "others."
         )
     else:
         rows.append(("seal of the newest entry", head.hash))
-        text.append("Do not publish the seal: it was made of the data's own digest among others.")
+        text.append("Do not publish the seal, because it was made from the data's own digest, among others.")
     return PageSection(title="The record", paragraphs=tuple(text), table=(("what", "value"), *rows))
 
 

@@ -87,9 +87,9 @@ class AuditMark:
         missing = self._advance(newest)
         if missing is not None:
             raise Fault(
-                f"The audit log lacks lines: line {missing.sequence:,}, {missing.hash}, is gone or is another one; its "
-                f"newest is line {newest.sequence:,}. If people were put back from a copy, say so by "
-                "`lapwing audit-log accept`; if not, somebody has removed lines."
+                f"The audit log lacks lines: line {missing.sequence:,}, {missing.hash}, is missing or differs; the "
+                f"newest is line {newest.sequence:,}. If you restored people from a copy, run "
+                "`lapwing audit-log accept`. If not, somebody has removed lines."
             )
         return newest
 

@@ -193,8 +193,8 @@ class CatalogEditor:
                 yield loads(version.content, file=f"catalog {version.number}", folder=served.session.catalog.folder)
             except CatalogError:
                 raise CatalogError(
-                    f"catalog {version.number} of this data set cannot be read by this version of Lapwing, so that "
-                    "nobody knows whom it protected; let the operator change the file, with the service stopped"
+                    f"this version of Lapwing cannot read catalog {version.number} of this data set, so nobody knows "
+                    "whom it protected; let the operator stop the service and change the file"
                 ) from None
 
     def _require_known_files(self, before: Catalog, catalog: Catalog, *, more_files: bool) -> None:
@@ -207,8 +207,8 @@ class CatalogEditor:
             if not more_files:
                 refuse(
                     place,
-                    f"{spelling.text(table.source)} is no file of this data set, and who looks after some data sets "
-                    "alone names no others; let a curator of the service write it",
+                    f"{spelling.text(table.source)} is no file of this data set, and a curator of only some data sets "
+                    "cannot add files; let a curator of the service write it",
                 )
             if not self._registry.folders:
                 refuse(

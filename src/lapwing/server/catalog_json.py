@@ -59,7 +59,7 @@ def _value(path: tuple[str, ...], value: Any) -> str:
     place = ".".join(path)
     match value:
         case None:
-            refuse(place, "is null; leave out what is not said")
+            refuse(place, "is null; leave out the field")
         case bool() | int():
             return spelling.value(value)
         case float():

@@ -356,7 +356,10 @@ def _note_begun(store: Store, caller: Caller, act: str, dataset: str, **details:
 
 def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[str]:
     """Say who may ask; by name to those who may see that."""
-    sentences = ["Whoever the curator lets ask, by a token of their own; all together are held by this one promise."]
+    sentences = [
+        "Everybody to whom the curator gives access, with a token of their own. This one promise covers all of them "
+        "together."
+    ]
     if inside:
         for grant in policies.grants(served.name):
             share = "" if grant.share is None else f", up to {short(100 * grant.share)} % of the budget"

@@ -122,8 +122,8 @@ def routes(description: Callable[[], Mapping[str, Any]], service: Service, addre
             more = f"stopped: {stopped} of {len(standings)} data sets\n" if stopped else ""
             return PlainTextResponse(f"ready\n{more}")
         detail = (
-            "The service cannot charge new queries at present: its store or a ledger cannot be read or written, or the "
-            "process that asks queries is starting. Its log says which."
+            "The service cannot charge new queries at present. It cannot read or write its store or a ledger, or the "
+            "process that runs queries is starting. Its log says which."
         )
         return problems.response(problems.problem(Fault.code, 503, detail))
 

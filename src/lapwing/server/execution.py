@@ -442,8 +442,8 @@ class QuestionExecutor:
             raise dropped_unasked
         kind = _Left if leaving.done() else errors.ServiceFault
         raise kind(
-            f"The answer took longer than {self._patience:g} seconds. The question goes on, and its answer is kept: "
-            "ask again, which is free then."
+            f"The result took longer than {self._patience:g} seconds. The query goes on, and Lapwing stores its "
+            "result: run it again, which is free then."
         )
 
     def answered(
@@ -598,8 +598,8 @@ def outcome_of(records: Sequence[AnswerRecord]) -> str:
 def dropped() -> errors.AnswerDropped:
     """Return the error of an answer that is not kept any more."""
     return errors.AnswerDropped(
-        "The answer was dropped, as this service keeps answers for a time that its operator has set. Nothing was "
-        "charged. Ask the question again, with a new key: while data and catalog are the same, that is free."
+        "The result was dropped, because this service stores results only for a time that its operator has set. "
+        "Nothing was charged. Run the query again, with a new key: while data and catalog are the same, that is free."
     )
 
 
@@ -614,8 +614,8 @@ def _again(served: ServedDataset, record: AnswerRecord) -> Answer:
         return body.bought(served.for_nothing(record.person))[place]
     except errors.LapwingError:
         raise errors.DataChanged(
-            f"Data or catalog are not those of this answer any more, so it stays as it is, at its confidence of "
-            f"{record.document['confidence']:g}. Open it without more."
+            f"Data or catalog have changed since this result, so it stays at its confidence of "
+            f"{record.document['confidence']:g}. Open it without another confidence."
         ) from None
 
 

@@ -16,7 +16,7 @@ from lapwing.server.responses import described_by, json_response
 from lapwing.server.routing import ASKER, READER, OfService, new_router
 from lapwing.server.service import Service
 
-Everybody = Annotated[bool, Query(description="Also those of others; takes the right `audit`.")]
+Everybody = Annotated[bool, Query(description="Also queries of other people; takes the right `audit`.")]
 
 
 class QueuedQuestion(TypedDict):
@@ -102,5 +102,7 @@ def cancel(service: OfService, query: str, caller: Caller = READER) -> Response:
     """Cancel a queued question: what waits is dropped, uncharged; what runs is stopped, and stays charged."""
     job = _visible(service, caller, query)
     if not caller.at(job.dataset).may("admin" if job.person != caller.name else "ask"):
-        raise NotAuthorised("One's own questions are cancelled with the right `ask`, those of others with `admin`.")
+        raise NotAuthorised(
+            "You need the right `ask` to cancel your own queries, and `admin` to cancel queries of others."
+        )
     return json_response(_document(service, service.job_runner.cancel(query, by=caller.name)))

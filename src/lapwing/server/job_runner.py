@@ -193,7 +193,7 @@ class JobRunner:
         now = now.at(served.name)
         gone = self._people.is_revoked(caller.token) or not self._people.is_let_in(caller.name)
         if gone or "ask" not in RIGHTS_OF[now.role]:
-            raise NotAuthorised("Who asked may ask no longer. Nothing was charged.")
+            raise NotAuthorised("The person who sent this query may no longer run queries. Nothing was charged.")
         self._datasets.visible(now, served.name)
 
     def _dropped(self, id_: str, _dataset: str, turn: Future[None]) -> None:

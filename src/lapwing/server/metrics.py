@@ -50,7 +50,7 @@ GAUGES: Final[Mapping[str, tuple[str, str, tuple[str, ...], Mode]]] = {
     ),
     "ledger_wait": (
         "lapwing_ledger_wait_seconds",
-        "Seconds until the ledger could be held, lately, by the process that waited the longest.",
+        "Seconds that a process lately waited for the ledger's lock: the longest wait.",
         ("dataset",),
         "livemax",
     ),

@@ -113,7 +113,7 @@ class AlertRequest(Body):
     column: Annotated[str, Field(max_length=256, description="Of noisy numbers.")]
     above: Annotated[float | None, Field(description="Say when it is above this.")] = None
     below: Annotated[float | None, Field(description="Or below this.")] = None
-    ticks: Annotated[int, Field(ge=1, le=100_000, description="For so many ticks in a row.")] = 1
+    ticks: Annotated[int, Field(ge=1, le=100_000, description="Only after this many ticks in a row.")] = 1
     surely: Annotated[bool, Field(description="Only where all of the interval is.")] = False
     webhook: Annotated[
         str | None, Field(max_length=2048, description="Where `lapwing monitor run` is to send it, as JSON.")

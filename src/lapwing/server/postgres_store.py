@@ -241,7 +241,7 @@ def shown(address: str) -> str:
         ) from None
     if any("password" in name for name in parts):
         raise InvalidParameter(
-            "The address of a database holds a password, which others could read; take it out, and give it to this "
+            "The address of a database holds a password, which others could read. Take it out. Give it to this "
             "program's user by ~/.pgpass, a service file, or PGPASSWORD."
         )
     host, database = parts.get("host", "this machine"), parts.get("dbname", "")

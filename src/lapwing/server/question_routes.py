@@ -37,7 +37,7 @@ ASKED: Final = "/v1/datasets/{dataset}/query"
 KEY: Final = re.compile(r"[\x20-\x7e]{1,200}")
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x20-\x7e]+$")]
 Confidence = Annotated[str | None, Query(max_length=50, description="Of the intervals; as it was asked unless given.")]
-Of = Annotated[Literal["data", "population"], Query(description="What the intervals are of.")]
+Of = Annotated[Literal["data", "population"], Query(description="The target of the intervals.")]
 SamplingText = Annotated[
     str | None, Query(max_length=20, description="Of a population: how many people were drawn, or poisson.")
 ]

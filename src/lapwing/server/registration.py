@@ -163,7 +163,7 @@ class DatasetRegistry:
         """
         if not self.folders:
             raise InvalidParameter(
-                "This service registers no data sets, as it was started without a folder to look for data in. Nothing "
+                "This service registers no data sets, because it was started without a data folder. Nothing "
                 "was changed. Let its operator start it with `lapwing serve --data FOLDER`."
             )
         listed = ", ".join(map(str, self.folders))

@@ -156,8 +156,8 @@ def require_counted(catalog: Catalog) -> None:
     for table in large:
         raise CatalogError(
             f"{catalog.name}: tables.{table.name}.rows_at_most: missing, and the data have more than {USUAL_ROWS:,} "
-            "rows, which is as many as there may be unless the catalog says it. Moments at which answers leave follow "
-            "from it: write a public figure with room to grow"
+            "rows, the limit without it. The service sets the times of results by this number: write a public figure "
+            "with room to grow"
         )
 
 

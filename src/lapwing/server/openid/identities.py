@@ -55,7 +55,7 @@ class Identities:
             self._bind(identity, name)
         person = self._people.named(name)
         if not person.active:
-            raise NotAuthorised("You are let in no more. Ask the curator of your data.")
+            raise NotAuthorised("Your account is disabled. Ask the curator of your data.")
         if person.role != role:
             self._people.change(name, role=role, by=BY)
         return name
