@@ -46,7 +46,7 @@ def test_it_is_of_these_students() -> None:
     assert total_of(own()) == sum(min(one, 6_000) for one in own()["scholarship"].to_pylist())
 
     def error(found: lab.Finding) -> Cell:
-        return next(row["predicted"] for row in found.rows if row["figure"] == "mean error, as a share")
+        return next(row["predicted"] for row in found.rows if row["figure"] == "relative mean error")
 
     shares = [error(lab.run("sum", data=data, short=True)) for data in (None, own())]
     totals = [total_of(table) for table in (lab.students(), own())]

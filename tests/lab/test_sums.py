@@ -31,7 +31,7 @@ def test_naive_noise_shows_bob_and_lapwing_does_not() -> None:
     assert seen["Bob's, Lapwing", "scale of the noise"] == 60_000
     assert seen["Bob's, Lapwing", "within ±10"] < 0.001
     assert seen["Bob's, Lapwing", "4,500 told from nothing"] < 0.525
-    assert seen["total, Lapwing", "mean error, as a share"] == pytest.approx(0.05, abs=0.001)
+    assert seen["total, Lapwing", "relative mean error"] == pytest.approx(0.05, abs=0.001)
 
 
 @pytest.mark.parametrize("scale", only((0, 1), [50.0, 3_000.0, 60_000.0]))
@@ -78,5 +78,5 @@ def test_bounds_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPatch)
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "noise_of", a_tenth_too_small)
     failed = {c.what for c in sums.run(Settings(epsilon=Fraction(1), short=True)).checks if not c.holds}
-    assert "mean error of the total, as a share of it" not in failed  # its law is computed from the scale
+    assert "relative mean error of the total" not in failed  # its law is computed from the scale
     assert {"scale of the noise, Bob's, Lapwing", "bound of 4,500 told from nothing, Bob's, Lapwing"} & failed

@@ -47,7 +47,7 @@ def run(settings: Settings) -> Finding:
         conclusion=(
             "To refuse small sets does not protect Bob: two large ones differ by him. To refuse sums that determine "
             f"somebody leaves {people - 1} of {people} answers, which the attacker's own value opens. And a refusal "
-            "that depends on the answer is an answer. What is refused has to be decided without looking at the data."
+            "that depends on the answer is an answer. So refusals must be decided without looking at the data."
         ),
         sample=f"{tries:,} tables of {people} students, drawn anew; {CONFIDENCE}",
     )

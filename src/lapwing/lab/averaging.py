@@ -208,7 +208,7 @@ def _plot(rows: list[Row]) -> Plot:
         layer("circle", x=x, y=y, color=series),
     ]
     return chart(
-        "How often the guess about Bob is right after so many answers (the rule across is 95 %)",
+        "How often the guess about Bob is right, by the number of answers (the line is 95 %)",
         **data(point for row in rows for point in _curve(row)),
         facet={"column": nominal("target", sort=[FRESH, SAME, OTHER], title=None)},
         spec={"width": 260, "height": 260, "layer": layers},

@@ -57,10 +57,10 @@ def run(settings: Settings) -> Finding:
         *checks,
         plot=_plot([row for row, _ in spent]),
         conclusion=(
-            "In a pure ledger the three lists cost the same, the whole budget. "
-            f"{_of_gaussian_ledgers(epsilon, delta)} And 80 counts of editors, genders and years, asked one by one, "
-            f"cost {float(8 * epsilon):g}, or {eighty[-1]['predicted']:.3g} by their exact law at "
-            f"δ = {float(delta):g}; asked as one histogram they cost {float(epsilon / 10):g}, with the same noise."
+            "In a pure ledger the three lists cost the same, all of the budget. "
+            f"{_of_gaussian_ledgers(epsilon, delta)} There are 80 counts of editors, genders and years. One by one "
+            f"they cost {float(8 * epsilon):g}. By their exact law at δ = {float(delta):g} they cost "
+            f"{eighty[-1]['predicted']:.3g}. In one histogram they cost {float(epsilon / 10):g}, with the same noise."
         ),
         sample=f"{len(PARTS) * len(LEDGERS)} ledgers, 160 counts on the real engine; {CONFIDENCE}",
     )
@@ -72,8 +72,8 @@ def _of_gaussian_ledgers(epsilon: Fraction, delta: Fraction) -> str:
     if small < large:
         return "In ledgers of Gaussian noise many small questions cost far less than few large ones."
     return (
-        "With so large a δ beside ε, the noise of Gaussian ledgers is what δ allows: small questions cost nearly as "
-        "much as large ones, and fewer of them fit."
+        "With so large a δ next to ε, δ sets the noise of Gaussian ledgers. Small questions cost nearly as much as "
+        "large ones, and fewer of them fit."
     )
 
 
@@ -224,7 +224,7 @@ def _plot(rows: list[Row]) -> Plot:
         y=numeric("observed", "share of the budget"),
         color=nominal("ledger", sort=list(LEDGERS)),
     )
-    return chart("What the same sum of epsilon costs, by kind of ledger", width=420, **data(rows), **bars)
+    return chart("The cost of the same sum of epsilon, by kind of ledger", width=420, **data(rows), **bars)
 
 
 EXPERIMENT: Final = Experiment(

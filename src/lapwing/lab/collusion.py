@@ -58,8 +58,8 @@ def run(settings: Settings) -> Finding:
     if settings.tries("lapwing"):
         parts.append(_one_budget(epsilon, analysts, trials))
         said.append(
-            f"With one budget of {float(epsilon):g} above theirs the first question is answered and the others are "
-            f"not; the best guess is right in {100 * at_most(float(epsilon)):.4g} % of cases at most."
+            f"With one budget of {float(epsilon):g} above theirs only the first question is answered. The best guess "
+            f"is right in {100 * at_most(float(epsilon)):.4g} % of cases at most."
         )
     return Finding.of(
         parts,
@@ -134,7 +134,7 @@ def _plot(rows: list[Row]) -> Plot:
         layer({"type": "point", "filled": True, "size": 60}, x=x, y=numeric("right, observed"), color=kinds),
     ]
     return chart(
-        "What colluding analysts learn of Bob: predicted (line), observed (points)", **data(rows), layer=layers
+        "Guesses of colluding analysts about Bob: predicted (line), observed (points)", **data(rows), layer=layers
     )
 
 

@@ -209,15 +209,15 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
     said = []
     if settings.tries("naive"):
         said.append(
-            "Two exact totals of more than fifty students give away what Bob did, and to the last coin what he gets; "
-            "nothing small was ever shown."
+            "Two exact totals of more than fifty students give away whether Bob cheated, and his money to the last "
+            "coin. No small group was ever shown."
         )
     if settings.tries("lapwing"):
         one, many, money = (100 * predicted(secret, pairs, epsilon) for secret, pairs in ATTACKS)
         said.append(
-            f"Of answers that cost {epsilon:g} together, the difference tells whether he cheated in {one:.1f} % of "
-            f"cases, and whether he has a scholarship in {money:.1f} %; a coin is right in 50 %. Five pairs of groups "
-            f"at the same price tell it in {many:.1f} %. No attack at this price can exceed "
+            f"If the answers cost {epsilon:g} together, their difference tells in {one:.1f} % of cases whether he "
+            f"cheated. It tells in {money:.1f} % whether he has a scholarship; a coin is right in 50 %. Five pairs of "
+            f"groups at the same cost tell it in {many:.1f} %. No attack at this cost can exceed "
             f"{100 * at_most(epsilon):.1f} %."
         )
     return " ".join(said)

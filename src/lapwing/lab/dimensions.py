@@ -57,10 +57,10 @@ def run(settings: Settings) -> Finding:
         checks=tuple(checks),
         plot=_plot(epsilon, delta, rows),
         conclusion=(
-            f"At ε = {float(epsilon):g}, {largest:,} answers that everybody is in come with ±{laplace:,} "
-            f"of Laplace noise, which grows with their number, and with ±{gaussian:,} of Gaussian noise, "
-            f"which grows with its root. From {floor(crossings[delta]) + 1:,} answers on, Gaussian noise is the better "
-            f"one, for who accepts δ = {float(delta):g}; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
+            f"At ε = {float(epsilon):g}, {largest:,} answers about everybody have an error of ±{laplace:,} with "
+            f"Laplace noise, which grows with their number. With Gaussian noise it is ±{gaussian:,}, and grows with "
+            f"the root. At δ = {float(delta):g}, Gaussian noise is better from {floor(crossings[delta]) + 1:,} answers "
+            f"on; at δ = 10⁻¹², from {floor(crossings[DELTAS[-1]]) + 1:,} on."
         ),
         sample=(
             f"{draws:,} draws of each noise for each number of answers, and the real engine's own intervals; "

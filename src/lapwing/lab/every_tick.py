@@ -95,8 +95,8 @@ def run(settings: Settings) -> Finding:
         plot=_plot(epsilon, mu),
         conclusion=(
             f"Over {n:,} ticks at (ε, δ) = ({float(epsilon):g}, {float(delta):g}), fresh noise leaves an error of "
-            f"{naive:,.3g} in the count so far, a binary tree {tree:,.3g}, and noise that is correlated by a matrix "
-            f"{matrix:,.3g}. The first grows with the root of the ticks, the others with their logarithm."
+            f"{naive:,.3g} in the count so far. A binary tree leaves {tree:,.3g}, and correlated noise {matrix:,.3g}. "
+            "The first grows with the root of the ticks, the others with their logarithm."
         ),
         sample=f"{cells:,} counts, each over all ticks; {CONFIDENCE}",
     )

@@ -36,8 +36,8 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot(rows),
         conclusion=(
-            f"{first}. {last}. As ε goes to 0 all is private and nothing is told; as it grows all is told and nothing "
-            "is private."
+            f"{first}. {last}. Near ε = 0 everything is private, and results say nothing. With a large ε results say "
+            "everything, and nothing is private."
         ),
         sample=f"{draws:,} answers with Bob and without, at each ε; {CONFIDENCE}",
     )

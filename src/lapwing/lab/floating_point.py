@@ -146,9 +146,8 @@ def _conclusion(rows: list[Row], epsilon: float) -> str:
     naive = [float(row["excluded, observed"] or 0) for row in rows if row["target"] == NAIVE]
     if naive:
         said.append(
-            f"Of answers with noise in doubles that promised ε = {epsilon:g}, {100 * naive[0]:.1f} % and "
-            f"{100 * naive[1]:.1f} % were proof of what is true: the other figure cannot lead to them, whatever was "
-            "drawn."
+            f"With noise in doubles that promised ε = {epsilon:g}, {100 * naive[0]:.1f} % and {100 * naive[1]:.1f} % "
+            "of answers prove the true figure. The other figure cannot lead to them with any random draw."
         )
     if any(row["target"] == LAPWING for row in rows):
         said.append(

@@ -54,7 +54,7 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot([row for row, _ in parts]),
         conclusion=(
-            f"Of {features:,} features that have nothing to do with the label, the best looking are let vote. Of this "
+            f"{features:,} features have nothing to do with the label, and the ones that look best vote. Of this "
             f"vote {', '.join(told)}; of fresh people it is right for half."
         ),
         sample=f"{features + 1:,} questions to each holdout of {people:,} people; {CONFIDENCE}",
@@ -153,7 +153,7 @@ def _plot(rows: list[Row]) -> Plot:
         layer(tick, x=numeric("right about fresh people", scale=domain)),
     ]
     return chart(
-        "What holdouts say (bars), and of fresh people (ticks)",
+        "Results of holdouts (bars), and of fresh people (ticks)",
         width=380,
         **data(rows),
         encoding=encoding,

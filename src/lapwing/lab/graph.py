@@ -263,16 +263,16 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
     said = []
     if settings.tries("naive"):
         said.append(
-            f"{SPIES} accounts that were planted before a graph was given away are found in it, and with them whether "
-            "two people know each other: to leave out the names hides nobody."
+            f"An attacker planted {SPIES} accounts before a graph was given away. They are found in it, and so is "
+            "whether two people know each other. To leave out the names hides nobody."
         )
     if settings.tries("lapwing"):
         said.append(
-            f"At a price of {epsilon:g}, no guess about an edge, or about who is there, is right in more than "
-            f"{100 * at_most(epsilon):.1f} % of cases, with whatever accounts are planted; a coin is right in 50 %."
+            f"At a cost of {epsilon:g}, no guess about an edge or a person is right in more than "
+            f"{100 * at_most(epsilon):.1f} % of cases, with any planted accounts. A coin is right in 50 %."
         )
         if epsilon < LEAST_FOR_TRIANGLES:
-            said.append("Triangles are not counted at so low a price: Lapwing refuses it.")
+            said.append("Lapwing refuses to count triangles at so low a cost.")
     return " ".join(said)
 
 

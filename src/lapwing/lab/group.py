@@ -118,8 +118,8 @@ def _hits(there: NDArray[np.int64], absent: NDArray[np.int64], size: int) -> int
 def _conclusion(epsilon: float) -> str:
     alone, ten, unit = (100 * right(*given) for given in ((1, epsilon), (TOGETHER, epsilon), (TOGETHER, epsilon / 10)))
     return (
-        f"What is ε = {epsilon:g} for one student is {TOGETHER * epsilon:g} for ten who are always together: the best "
-        f"guess about one is right in {alone:.1f} % of cases, about the ten in {ten:.1f} %. Where the ten are one "
+        f"A promise of ε = {epsilon:g} for one student is {TOGETHER * epsilon:g} for ten who are always together. The "
+        f"best guess about one is right in {alone:.1f} % of cases, about the ten in {ten:.1f} %. If the ten are one "
         f"privacy unit, it is right in {unit:.1f} %, for ten times the noise."
     )
 

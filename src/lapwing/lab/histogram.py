@@ -61,8 +61,8 @@ def run(settings: Settings) -> Finding:
         checks=tuple(checks),
         plot=_plot(rows),
         conclusion=(
-            f"Out of one ε of {float(epsilon):g}, five editors asked singly come with ±{counted[5, 'singly']:g}, asked "
-            f"at once with ±{counted[5, 'at once']:g}; {MANY} cells with ±{counted[MANY, 'singly']:g} and, at once, "
+            f"With ε = {float(epsilon):g} in all, counts of five editors have ±{counted[5, 'singly']:g} singly, and "
+            f"±{counted[5, 'at once']:g} at once. Counts of {MANY} cells have ±{counted[MANY, 'singly']:g} and "
             f"±{counted[MANY, 'at once']:g}. Nobody is in two cells, so the cells need not share the budget: ask once, "
             "with GROUP BY."
         ),

@@ -61,11 +61,11 @@ def run(settings: Settings) -> Finding:
         checks=tuple(checks),
         plot=_plot(float(epsilon), rows),
         conclusion=(
-            f"Before, one believed with {100 * PRIOR:.1f} % that Bob is positive. After a release that he is not even "
-            f"in, it is {100 - 100 * without:.1f} %; after one with him, {100 - 100 * with_bob:.1f} %: his neighbours "
-            f"tell, not he. Whether he is in, the best guess is right with {100 * _success(epsilon):.1f} %, where a "
-            "coin has 50. Differential privacy hides whether you took part, and with what, the better the smaller ε "
-            "is; it does not hide what holds for people like you."
+            f"Before, the belief that Bob is positive was {100 * PRIOR:.1f} %. After a release without him, it is "
+            f"{100 - 100 * without:.1f} %; after one with him, {100 - 100 * with_bob:.1f} %: his neighbours tell, not "
+            f"he. The best guess whether he is in is right with {100 * _success(epsilon):.1f} %, where a coin has 50. "
+            "Differential privacy hides whether you took part, and with what value; a smaller ε hides it better. It "
+            "does not hide facts about people like you."
         ),
         sample=f"one release of the real engine in each world, and {draws:,} guesses of each kind; {CONFIDENCE}",
     )

@@ -43,10 +43,10 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot(float(epsilon)),
         conclusion=(
-            f"At ε = {float(epsilon):g}, whatever an insurer does with the release, Bob's premium rises at most "
-            f"{factor:.4g} times as often as if he had not taken part. Who fears an expected loss of {LOSS:,} × 1 % = "
-            f"{LOSS / 100:g} without taking part has to fear {min(LOSS, LOSS / 100 * factor):.4g} at most with it, and "
-            f"{LOSS / 100 / factor:.4g} at least: that is the price to weigh against what taking part is worth."
+            f"At ε = {float(epsilon):g}, for any use of the release, Bob's premium rises at most {factor:.4g} times as "
+            f"often as if he had not taken part. Without taking part, the expected loss is {LOSS:,} × 1 % = "
+            f"{LOSS / 100:g}. With it, the loss is at most {min(LOSS, LOSS / 100 * factor):.4g}, and at least "
+            f"{LOSS / 100 / factor:.4g}. Weigh that cost against the value of taking part."
         ),
         sample=f"{draws:,} releases with Bob and as many without; {CONFIDENCE}",
     )

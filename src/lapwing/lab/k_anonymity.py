@@ -50,9 +50,9 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot([row for row, _ in parts]),
         conclusion=(
-            f"In a {sizes[0]}-anonymous table the secret of {100 * out[0]:.1f} % of the students is out, as all in "
-            f"their group have the same; by two such tables, that of {100 * out[1]:.1f} %. To be one of k "
-            "rows hides which row is yours, and not what it says."
+            f"A {sizes[0]}-anonymous table gives away the secret of {100 * out[0]:.1f} % of the students, because "
+            f"their whole group has the same. Two such tables give away the secrets of {100 * out[1]:.1f} %. To be one "
+            "of k rows hides which row is yours, and not what it says."
         ),
         sample=(
             f"{repeats:,} times other secrets of {table.num_rows:,} students, a share of {share_of:.3g}; {CONFIDENCE}"

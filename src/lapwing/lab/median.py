@@ -60,7 +60,7 @@ def run(settings: Settings) -> Finding:
         plot=_plot(usual(people), float(epsilon)),
         conclusion=(
             "Noise by local sensitivity gives away which of two neighbours the data are: on one the answer is 0 "
-            f"every time. On usual data of {people} people at ε = {float(epsilon):g}, half of the errors are within "
+            f"every time. Median errors on usual data of {people} people at ε = {float(epsilon):g}: "
             f"{half[GLOBAL]:,.0f} by global sensitivity, {half[SMOOTH]:,.0f} by smooth sensitivity, and "
             f"{half[EXPONENTIAL]:,.0f} by the exponential mechanism."
         ),

@@ -63,8 +63,8 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot(margins),
         conclusion=(
-            f"Whether somebody was among {features // 2} people is guessed rightly {' and '.join(said)} of the times; "
-            f"a coin has 50 %, and at ε = {float(epsilon):g} and δ = {float(delta):g} no guess has more than "
+            f"The guess whether somebody was among {features // 2} people is right {' and '.join(said)} of the times. "
+            f"A coin has 50 %, and at ε = {float(epsilon):g} and δ = {float(delta):g} no guess has more than "
             f"{100 * _most(loss):.1f} %."
         ),
         sample=f"{times:,} models of each kind, and {_shadows(times):,} shadow models; {CONFIDENCE}",

@@ -75,8 +75,8 @@ def run(settings: Settings) -> Finding:
         *_textbook(),
         plot=_plot([row for row, _ in parts]),
         conclusion=(
-            "What is printed differs from what is true, and a run shows the latter. Most mistakes promise more privacy "
-            "than there is. Look up the theorem, with its conditions; or let a program "
+            "The printed figures differ from the true ones, and a run shows the true ones. Most mistakes promise more "
+            "privacy than there is. Look up the theorem, with its conditions; or let a program "
             "compute the loss that was proven."
         ),
         sample=f"{draws:,} draws for each; {CONFIDENCE}",
@@ -265,7 +265,7 @@ def _plot(rows: list[Row]) -> Plot:
     kind = nominal("figure", title=None, sort=["predicted", "observed"])
     printed = nominal("printed", sort=None, title=None, axis={"labelLimit": 360})
     return chart(
-        "What is true, as a multiple of what is printed",
+        "True figures in multiples of the printed ones",
         width=420,
         **data(points),
         layer=[

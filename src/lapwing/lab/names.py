@@ -83,10 +83,10 @@ def run(settings: Settings) -> Finding:
         checks=(*checks, *more),
         plot=_plot(noises[0], drawn["Laplace"], rows),
         conclusion=(
-            f"At ε = {float(epsilon):g} the largest error of 10,000 counts is {reach[0]} at most in 95 % of runs, and "
-            f"{noises[0].quantile(1, 1 - BETA)} for one count alone: ten thousand times as many counts cost little, as "
-            f"nobody is in two of them. The real engine's own largest error was {observed}. With Gaussian noise at "
-            f"δ = {float(delta):g} it is {reach[1]}."
+            f"At ε = {float(epsilon):g} the largest error of 10,000 counts is {reach[0]} at most in 95 % of runs. For "
+            f"a single count it is {noises[0].quantile(1, 1 - BETA)}. Ten thousand times as many counts cost little, "
+            f"because nobody is in two of them. The real engine's own largest error was {observed}. With Gaussian "
+            f"noise at δ = {float(delta):g} it is {reach[1]}."
         ),
         sample=f"{runs:,} runs of 10,000 counts for each noise, one of the real engine; {CONFIDENCE}",
     )

@@ -166,7 +166,7 @@ def _plot(epsilon: float, rows: list[Row]) -> Plot:
         y=numeric("probability"),
         strokeDash=nominal("Bob", sort=["in", "out"], legend={"orient": "top-left"}),
     )
-    answers = {"title": f"What is answered how often at epsilon {epsilon:g}", **data(laws), **drawn}
+    answers = {"title": f"How often each answer comes at epsilon {epsilon:g}", **data(laws), **drawn}
     title = "Guesses right (bars), and what is possible at most (ticks)"
     guesses = {"title": title, **data(cases), **guesses_with_bounds(260)}
     return chart("Is Bob in the data?", hconcat=[answers, guesses])

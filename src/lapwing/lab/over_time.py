@@ -47,8 +47,8 @@ def run(settings: Settings) -> Finding:
     if settings.tries("lapwing"):
         parts += [*_kept(epsilon, people), _ledger(epsilon)]
         said.append(
-            f"A noisy answer that is kept, and made noisy again for each report, gives no more than "
-            f"{float(forever(epsilon)):g} away however long it goes on: the best guess stays below "
+            f"If a device remembers one noisy answer and adds noise to it for each report, it never gives away more "
+            f"than {float(forever(epsilon)):g}. The best guess stays below "
             f"{100 * at_most(float(forever(epsilon))):.4g} %, if the answer never changes. And a ledger that is not "
             "reset refuses on the second day."
         )
@@ -153,8 +153,8 @@ def _said_of_fresh(epsilon: float) -> str:
     right = by_majority(epsilon, 21)
     return (
         f"Reports at ε = {epsilon:g} a day, with fresh coins, cost {MONTH * epsilon:g} in a month and "
-        f"{YEAR * epsilon:g} in a year, whatever is reset every night. After three weeks the majority of one person's "
-        f"reports is the true answer in {100 * right:.4g} % of cases."
+        f"{YEAR * epsilon:g} in a year. To reset a limit every night does not help. After three weeks the "
+        f"majority of one person's reports is the true answer in {100 * right:.4g} % of cases."
     )
 
 

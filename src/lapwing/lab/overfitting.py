@@ -46,9 +46,9 @@ def run(settings: Settings) -> Finding:
         *_exponents(rows),
         plot=_plot(rows),
         conclusion=(
-            f"After {fails} questions a vote of what was asked is right about the sample by more than a naive "
-            f"interval of one question allows, with {sizes[-1]:,} people as with any other number. The error grows "
-            "as the root of the number of questions."
+            f"After {fails} questions a vote of their answers overfits the sample: it leaves the naive interval of one "
+            f"question. That is so with {sizes[-1]:,} people and with any other number. The error grows with the root "
+            "of the number of questions."
         ),
         sample=f"{times:,} samples for each size and number of questions; {CONFIDENCE}",
     )

@@ -78,10 +78,10 @@ def run(settings: Settings) -> Finding:
         plot=_plot(float(epsilon)),
         conclusion=(
             f"One answer at ε = {float(epsilon):g} turns an even chance that Bob is in the data into {low:.4g} or "
-            f"{high:.4g}, and just so often it is true. Between two things that Bob may have said, it may turn an even "
-            f"chance into {least:.4g} or {most:.4g}: to replace Bob is to remove him and to add another. So the bound "
-            f"that courses print is too small there: of a belief of {seldom:.3g}, which is what it would be without "
-            f"Bob's data, an answer makes 0.5, and e^ε times as much is {claimed:.3g}."
+            f"{high:.4g}. Just so often it is true. Between two answers of Bob, it may turn an even chance into "
+            f"{least:.4g} or {most:.4g}. To replace Bob is to remove him and to add another. So the bound "
+            f"that courses print is too small there. An answer turns a belief of {seldom:.3g}, held without Bob's "
+            f"data, into 0.5, and e^ε times as much is {claimed:.3g}."
         ),
         sample=f"{worlds:,} worlds for each belief; {CONFIDENCE}",
     )
@@ -181,7 +181,7 @@ def _plot(epsilon: float) -> Plot:
         strokeDash=bound_named,
         color=bound_named,
     )
-    title = f"What is believed after one answer at epsilon {epsilon:g}"
+    title = f"Beliefs after one answer at epsilon {epsilon:g}"
     return chart(title, width=420, height=360, **data(ends), **drawn)
 
 

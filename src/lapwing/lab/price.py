@@ -55,9 +55,9 @@ def run(settings: Settings) -> Finding:
         before=[*_sensitivities(), *_costs(epsilon)],
         plot=_plot(float(epsilon), rows),
         conclusion=(
-            f"At ε = {float(epsilon):g}, where many pay little, the generalised mechanism keeps "
-            f"{kept[cheap, 'generalised']:.1f} % of the best revenue on average, and the plain one "
-            f"{kept[cheap, 'exponential']:.1f} %; where few pay much, {kept[dear, 'generalised']:.1f} % and "
+            f"At ε = {float(epsilon):g}, if many pay little, the generalised mechanism keeps "
+            f"{kept[cheap, 'generalised']:.1f} % of the best revenue on average. The plain one keeps "
+            f"{kept[cheap, 'exponential']:.1f} %. If few pay much, they keep {kept[dear, 'generalised']:.1f} % and "
             f"{kept[dear, 'exponential']:.1f} %. Comparing each price on its own scale pays if the best price is low, "
             "and can cost something if it is high."
         ),

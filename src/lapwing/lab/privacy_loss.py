@@ -74,9 +74,9 @@ def run(settings: Settings) -> Finding:
         plot=_plot(losses, rate, many),
         conclusion=(
             f"At ε = {rate:g} the loss of a count is {rate:g} or −{rate:g}, {laws[LAPLACE][0]:.4g} on average. With "
-            f"Gaussian noise it is above ε in {100 * laws[GAUSSIAN][2]:.3g} % of cases, though δ is "
-            f"{100 * float(delta):g} %. {many} answers have {many * rate:g} at worst, and "
-            f"{laws[f'{many} × {LAPLACE}'][0]:.4g} on average: that is what composition at a small δ saves."
+            f"Gaussian noise it exceeds ε in {100 * laws[GAUSSIAN][2]:.3g} % of cases, though δ is "
+            f"{100 * float(delta):g} %. Together {many} answers have {many * rate:g} at worst, and "
+            f"{laws[f'{many} × {LAPLACE}'][0]:.4g} on average: composition at a small δ saves the difference."
         ),
         sample=f"{draws:,} outputs of each; {CONFIDENCE}",
     )

@@ -138,7 +138,7 @@ def _plot(rows: list[Row]) -> Plot:
         x=numeric("observed", "share of students who are found", scale={"domain": [0, 1]}),
         y=nominal("case", sort=None, title=None, axis={"labelLimit": 360}),
     )
-    return chart("Who is found behind a pseudonym", width=380, **data(bars), **drawn)
+    return chart("People found behind a pseudonym", width=380, **data(bars), **drawn)
 
 
 EXPERIMENT: Final = Experiment(

@@ -53,9 +53,9 @@ def run(settings: Settings) -> Finding:
         parts,
         plot=_plot(rows),
         conclusion=(
-            f"After {most} questions, of which the first loses ε = {float(epsilon):g}, noise that stays the same has "
-            f"{_said(last[FIXED])}, noise that grows with each question {_said(last[GROWING])}, and noise that doubles "
-            f"{_said(last[DOUBLING])}, and its last answers are worth nothing."
+            f"There are {most} questions, and the first loses ε = {float(epsilon):g}. Noise that stays the same has "
+            f"{_said(last[FIXED])} then. Noise that grows with each question has {_said(last[GROWING])}, and noise "
+            f"that doubles {_said(last[DOUBLING])}. Its last answers are worth nothing."
         ),
         sample=f"{tries:,} attackers of each rule; {CONFIDENCE}",
     )

@@ -229,14 +229,14 @@ def _conclusion(rows: list[Row], people: int) -> str:
     ours = [row for row in rows if row["target"] == "Lapwing's noise"]
     if naive:
         said.append(
-            f"Counts of random groups that are rounded to multiples of {BASE} give {_found(naive[0]):g} % of "
-            f"{people:,} secrets away: noise of a fixed size is none at all if enough is asked. Only noise far above "
+            f"Counts of random groups, rounded to multiples of {BASE}, give {_found(naive[0]):g} % of {people:,} "
+            "secrets away. Noise of a fixed size is none at all against enough questions. Only noise far above "
             "the root of the number of people hides them."
         )
     if ours:
         first = ours[0]
         said.append(
-            f"Lapwing's noise grows with the questions that a budget is spread over: with {first['noise']}, "
+            f"Lapwing's noise grows with the questions that share a budget. With {first['noise']}, "
             f"{ASKED} counts find {_found(first):.1f} % of {BITS} bits, where a coin finds half. "
             "Then the budget is gone, and the next question is refused."
         )

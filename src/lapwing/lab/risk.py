@@ -48,8 +48,8 @@ def run(settings: Settings) -> Finding:
         *(_slope(kind, fitted[kind], sizes) for kind in fitted if len(sizes) > 1),
         plot=_plot(rows),
         conclusion=(
-            f"The mean of {people:,} people at ε = {float(epsilon):g} errs by {wide[LAPLACE]:.3g} in each of "
-            f"{sizes[-1]} coordinates with Laplace noise, and by {wide[GAUSSIAN]:.3g} with Gaussian noise at δ = "
+            f"The mean of {people:,} people at ε = {float(epsilon):g} has an error in each of {sizes[-1]} coordinates. "
+            f"The error is {wide[LAPLACE]:.3g} with Laplace noise, and {wide[GAUSSIAN]:.3g} with Gaussian noise at δ = "
             f"{float(delta):g}. Errors grow as d to the {fitted[LAPLACE]:.2f} and to the {fitted[GAUSSIAN]:.2f}."
         ),
         sample=f"{draws:,} noisy coordinates of each mean; {CONFIDENCE}",

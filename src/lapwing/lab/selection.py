@@ -107,11 +107,10 @@ def run(settings: Settings) -> Finding:
         *_equal_draws(10 * times),
         plot=_plot(float(epsilon), conditions, rows),
         conclusion=(
-            f"At ε = {float(epsilon):g}, the condition that is named has on average "
-            f"{error['permute-and-flip']:.2f} patients fewer than the most common one by permute-and-flip, "
-            f"{error['exponential mechanism']:.2f} by the exponential mechanism, and {error['all noisy counts']:.2f} "
-            "if all counts are released and the largest is picked. Whoever wants one name should not pay for "
-            f"{conditions} numbers."
+            f"At ε = {float(epsilon):g}, the chosen condition has on average {error['permute-and-flip']:.2f} patients "
+            f"fewer than the most common one by permute-and-flip. It has {error['exponential mechanism']:.2f} fewer by "
+            f"the exponential mechanism, and {error['all noisy counts']:.2f} if all counts are released and the "
+            f"largest is picked. If you want one name, do not pay for {conditions} numbers."
         ),
         sample=f"{times:,} choices in each way, and {times // 5:,} in each hardest case; {CONFIDENCE}",
     )

@@ -145,7 +145,7 @@ def _epsilon(value: Number | None) -> Fraction | None:
     if not 0 < amount <= LARGEST_EPSILON:
         raise InvalidParameter(f"epsilon is {value}; it must be above 0, and {LARGEST_EPSILON} at most.")
     if 10**_PLACES % amount.denominator:
-        raise InvalidParameter(f"epsilon is {value}; it must be a decimal of {_PLACES} places at most, as a budget is.")
+        raise InvalidParameter(f"epsilon is {value}; it must be a decimal of {_PLACES} places at most, like a budget.")
     return amount
 
 

@@ -47,10 +47,10 @@ def run(settings: Settings) -> Finding:
         *_neighbours(epsilon, people, candidates),
         plot=_plot([row for row, _ in parts]),
         conclusion=(
-            f"The largest of {candidates} counts of {people:,} people is beyond the population's by "
-            f"{100 * observed[LARGEST]:.2f} points, the pick of the exponential mechanism at ε = {float(epsilon):g} by "
-            f"{100 * observed[PRIVATE]:.2f}. No choice that depends so little on anybody can be further off than "
-            f"{100 * expected_gap(PureDP(epsilon)):.2f} on average."
+            f"The largest of {candidates} counts of {people:,} people exceeds the population's by "
+            f"{100 * observed[LARGEST]:.2f} points. The pick of the exponential mechanism at ε = {float(epsilon):g} "
+            f"exceeds it by {100 * observed[PRIVATE]:.2f}. No choice that depends so little on anybody can be further "
+            f"off than {100 * expected_gap(PureDP(epsilon)):.2f} on average."
         ),
         sample=f"{times:,} samples for each, and {NEIGHBOURS} pairs of neighbours; {CONFIDENCE}",
     )

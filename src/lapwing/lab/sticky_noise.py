@@ -57,8 +57,8 @@ def run(settings: Settings) -> Finding:
         plot=_plot(rows),
         conclusion=(
             f"After {most} questions, bounded noise is seen through in {last[BOUNDED]:.1f} % of cases. Noise that "
-            f"sticks to the words gives {last[WORDS]:.1f} %, noise that sticks to the set {last[SETS]:.1f} % if only "
-            f"the words change, and {last[DIFFERENCES]:.1f} % if the sets do. A seed stops repeats, and nothing else."
+            f"sticks to the words gives {last[WORDS]:.1f} %. Noise that sticks to the set gives {last[SETS]:.1f} % if "
+            f"only the words change, and {last[DIFFERENCES]:.1f} % if the sets do. A seed stops only repeats."
         ),
         sample=f"{tries:,} attackers of each noise and number of questions; {CONFIDENCE}",
     )

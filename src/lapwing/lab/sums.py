@@ -56,7 +56,7 @@ def run(settings: Settings) -> Finding:
     total = total_of(students())
     textbook = [
         exactly("within ±10 by Lap(10)", 0.63, 1 - exp(-1), 0.005),
-        exactly("mean error of the total at ε = 0.1, as a share", 0.05, mean_error(60_000) / total, 0.0005),
+        exactly("relative mean error of the total at ε = 0.1", 0.05, mean_error(60_000) / total, 0.0005),
     ]
     return Finding.of(
         [(row, [check]) for row, check in parts],
@@ -145,8 +145,8 @@ def _useful(noise: DiscreteLaplace, true: int, draws: int) -> tuple[Row, Check]:
     errors = np.abs(drawn(noise, true, draws) - true) / true
     predicted = mean_error(scale) / true
     deviation = sqrt((noise.standard_deviation / true) ** 2 - predicted**2)
-    check = mean("mean error of the total, as a share of it", predicted, float(errors.mean()), deviation, draws)
-    return _row(name, scale, check, "mean error, as a share")
+    check = mean("relative mean error of the total", predicted, float(errors.mean()), deviation, draws)
+    return _row(name, scale, check, "relative mean error")
 
 
 def _row(name: str, scale: float, check: Check, figure: str) -> tuple[Row, Check]:

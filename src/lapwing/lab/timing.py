@@ -258,7 +258,7 @@ def _conclusion(rows: list[Row]) -> str:
         time = float(row["time ~ |noise|"] or 0)
         if row["target"] == AT_ONCE:
             said.append(
-                "How long the database takes is another matter: by the time of an answer it is told in "
+                "The time of the database is another matter. It tells in "
                 f"{100 * right:.0f} % of cases whether somebody is in the data."
             )
         elif row["target"] == AT_A_MOMENT:
@@ -270,8 +270,9 @@ def _conclusion(rows: list[Row]) -> str:
             )
         else:
             said.append(
-                f"A sampler that throws coins until one fails tells its noise by how many it throws: with the answer, "
-                f"{100 * right:.1f} % of neighbours are told apart, and time follows (rank correlation {time:.2f})."
+                f"A sampler that throws coins until one fails reveals its noise by the number of throws. With the "
+                f"answer, an attacker distinguishes {100 * right:.1f} % of neighbours, and time follows (rank "
+                f"correlation {time:.2f})."
             )
     return " ".join(said)
 

@@ -219,7 +219,7 @@ def _conclusion(rows: list[Row], epsilon: float, population: Population) -> str:
     if "exact means" in shares:
         said.append(
             f"From {population.p.size:,} exact means over {population.size} people, {shares['exact means']:.1f} % of "
-            f"the members are found, and {accused['exact means']:.1f} % of the others are wrongly accused: a table of "
+            f"the members are found, and {accused['exact means']:.1f} % of the others are wrongly accused. A table of "
             "nothing but means tells who is in it."
         )
     if OURS in shares:
@@ -247,7 +247,7 @@ def _plot(population: Population, epsilon: Fraction, settings: Settings) -> Plot
     tick = {"type": "tick", "thickness": 2, "color": "black"}
     scores = layer(tick, x=numeric("score", "statistic / threshold"), y=nominal("who", title=None))
     facet = {"row": nominal("target", sort=None, title=None)}
-    return chart("Who is above 1 is taken for a member", **data(points), facet=facet, spec={"width": 420, **scores})
+    return chart("People above 1 are taken for members", **data(points), facet=facet, spec={"width": 420, **scores})
 
 
 EXPERIMENT: Final = Experiment(

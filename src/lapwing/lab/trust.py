@@ -79,9 +79,9 @@ def run(settings: Settings) -> Finding:
         *known,
         plot=_plot([row for row, _ in roads]),
         conclusion=(
-            f"The same promise costs {local / one:.0f} times the error of a trusted curator if nobody is trusted, "
-            f"{mixed / one:.1f} times with a shuffler (and a delta of {float(delta):g}), {servers / one:.2f} times "
-            "if one of three servers is honest, whichever it is, and none at all if two of them are."
+            f"If nobody is trusted, the same promise costs {local / one:.0f} times the error of a trusted curator. "
+            f"With a shuffler it costs {mixed / one:.1f} times (and a delta of {float(delta):g}). It costs "
+            f"{servers / one:.2f} times if any one of three servers is honest, and nothing more if two of them are."
         ),
         sample=f"{people:,} people, {repeats:,} times (totals {cheap:,} times); {CONFIDENCE}",
     )
@@ -176,7 +176,7 @@ def _plot(rows: list[Row]) -> Plot:
         numeric(f"error, {when}", "standard deviation, people", scale=LOG) for when in ("predicted", "observed")
     )
     return chart(
-        "What a count of 10,000 errs by: predicted (tick) and observed (point)",
+        "The error of a count of 10,000: predicted (tick) and observed (point)",
         **data(rows),
         encoding={"y": nominal("road", sort=None, title=None)},
         layer=[

@@ -133,11 +133,11 @@ def _plot(rows: list[Row]) -> Plot:
         layer(
             {"type": "bar", "opacity": 0.6},
             y=y,
-            x=numeric("alone, predicted", "share who are alone", scale=scale),
+            x=numeric("alone, predicted", "share of unique people", scale=scale),
         ),
         layer({"type": "point", "filled": True, "color": "black"}, y=y, x=numeric("alone, observed", scale=scale)),
     ]
-    return chart("Who is alone: predicted (bars), observed (points)", width=380, **data(rows), layer=layers)
+    return chart("Unique people: predicted (bars), observed (points)", width=380, **data(rows), layer=layers)
 
 
 EXPERIMENT: Final = Experiment(
