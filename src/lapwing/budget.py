@@ -44,7 +44,7 @@ class BudgetView:
     Guarantee:
         (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`. What is
         spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this total
-        had been the cap from the start", and `whenever`, "at whatever moment one stops", which is wider. In a pure
+        had been the cap from the start", and `whenever`, "whenever you stop, for any reason", which is wider. In a pure
         ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys took,
         `delta_keys_spent` of the `delta_keys` kept for them.
 

@@ -79,7 +79,7 @@ class Session:
 
     def _require_open(self) -> None:
         if self._closed or os.getpid() != self._process:
-            why = "is closed" if self._closed else "was opened before a fork and works in the parent alone"
+            why = "is closed" if self._closed else "was opened before a fork and works only in the parent process"
             raise InvalidParameter(f"This session {why}; open another with lapwing.connect. Nothing was charged.")
 
     def sql(

@@ -97,7 +97,7 @@ def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, fam
     asked = timing.body(family.text, 1, family.body)
     asked_with = {key: value for key, value in asked.items() if key != "sql"}
     if family.name.endswith("first form"):
-        with pytest.raises(lw.QueryRefused, match=r"read off the clock|secret of the data"):
+        with pytest.raises(lw.QueryRefused, match=r"read off the clock|depends on the data"):
             analyst.explain(asked["sql"], **asked_with)
     else:
         analyst.explain(asked["sql"], **asked_with)

@@ -147,7 +147,7 @@ def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Ru
     """As many as fit do fit: one more is refused."""
     spend(run, measure, ("0.8",))
     document = json.loads(run("explain", BY_PLAN, "--epsilon", "0.9", "--format", "json").out)
-    assert document["epsilon_means"] == "the price of this question alone"
+    assert document["epsilon_means"] == "the cost of this query by itself"
     said = run("explain", BY_PLAN, "--epsilon", "0.9").out
     price = next(line for line in said.split("\n") if line.startswith("price"))
     assert price.endswith("epsilon 0.9 alone")

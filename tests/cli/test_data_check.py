@@ -36,8 +36,8 @@ max_rows_per_unit   rows left out   of units
                 2       1 (16.7%)          1   as declared
                 3        0 (0.0%)          0
 
-private  Exact figures of the data, without noise: for the curator, not for publication. Nothing
-         that is known from here alone may go into the catalog.
+private  Exact figures of the data, without noise: for the curator, not for publication. Do not copy
+         a figure from here into the catalog unless it is known from elsewhere.
 """
 
 

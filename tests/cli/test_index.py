@@ -45,7 +45,7 @@ def test_what_cannot_be_written_is_a_fault(visits: Path, run: Run, monkeypatch: 
     monkeypatch.setattr(Indexing, "build", failing)
     ended = run("index", "build")
     assert ended.status == 6
-    assert "could not be written beside visits.parquet" in ended.err
+    assert "could not be written next to visits.parquet" in ended.err
 
 
 def test_missing_data_are_a_fault(visits: Path, run: Run) -> None:

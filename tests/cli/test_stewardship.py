@@ -172,7 +172,7 @@ def test_a_ledger_is_copied_lost_and_restored(visits: Path, run: Run) -> None:
     assert lost.status == 0
     assert "nothing is left of the budget" in lost.out
     assert "lost before a restore" in run("budget").out
-    assert "entries of the ledger were lost" in " ".join(run("guarantee").out.split())
+    assert "Entries of the ledger were lost" in " ".join(run("guarantee").out.split())
     assert run("query", BY_PLAN, "--epsilon", "0.5").status == 4
     assert run("query", COUNT, "--epsilon", "0.5").status == 0  # what was bought
     assert run("ledger", "verify").status == 0

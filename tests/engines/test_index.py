@@ -474,7 +474,7 @@ def test_data_that_change_while_it_is_written_have_none(
         parquet(found.folder, {"person": [1], "region": ["r0"], "cost": [1.0]})
 
     monkeypatch.setattr(index, "_write", changing)
-    with pytest.raises(Fault, match=r"could not be written beside t\.parquet"):
+    with pytest.raises(Fault, match=r"could not be written next to t\.parquet"):
         engine.build_index(found.tables[0])
     assert [path.name for path in found.folder.iterdir()] == ["t.parquet"]
 
@@ -591,7 +591,7 @@ def test_where_none_can_be_written_questions_do_without(
     monkeypatch.setattr(engine_module, "INDEXED_FROM", 0)
     first = ask(engine, found, QUESTIONS[0])
     assert [ask(engine, found, QUESTIONS[0]) for _ in range(2)] == [first] * 2
-    with pytest.raises(Fault, match="Questions need no index"):
+    with pytest.raises(Fault, match="Queries need no index"):
         engine.build_index(found.tables[0])
 
 

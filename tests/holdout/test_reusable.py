@@ -85,7 +85,7 @@ def test_a_width_says_how_many() -> None:
     holdout = made("gaussian", questions=None, width=0.1)
     assert (holdout.half_width or 1) <= 0.1
     assert holdout.left == how_many(5_000, 0.1)["gaussian"]
-    with pytest.raises(lw.InvalidParameter, match="so narrow it answers"):
+    with pytest.raises(lw.InvalidParameter, match="this number of queries"):
         made("gaussian", questions=5_000, width=0.1)
     with pytest.raises(lw.InvalidParameter, match="for even one question"):
         made("gaussian", questions=None, width=0.001)

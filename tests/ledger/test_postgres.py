@@ -195,7 +195,7 @@ def check_alone(place: Place, patch: pytest.MonkeyPatch) -> None:
     def meanwhile(self: PostgresLog, entry: Entry) -> None:
         if not tried:
             tried.append(entry)
-            with pytest.raises(LedgerFault, match="held by others for too long"):
+            with pytest.raises(LedgerFault, match="locked by others for too long"):
                 spend(other, 0.7)
         insert(self, entry)
 
@@ -287,7 +287,7 @@ def check_unknown_commit(place: Place, patch: pytest.MonkeyPatch) -> None:
     with opened(place) as ledger:
         with patch.context() as once:
             once.setattr(chain, "commit", unheard)
-            with pytest.raises(LedgerFault, match="Nobody knows whether it was charged"):
+            with pytest.raises(LedgerFault, match="Nobody knows yet whether it was charged"):
                 spend(ledger, 0.1, "lost")
         assert ledger.state().account.spent == PureDP(0.4)
         ledger.record_answer(charged(ledger, 0.1, "lost"), "42")
@@ -553,7 +553,7 @@ def test_a_full_disk_is_a_fault_and_costs_nothing(place: Place, monkeypatch: pyt
 def test_a_row_that_another_program_holds_is_a_fault(place: Place) -> None:
     with opened(place, patience=0.2) as ledger, psycopg.connect(place.at.address) as other:
         other.execute("SELECT FROM lapwing.ledgers FOR UPDATE")
-        with pytest.raises(LedgerFault, match="held by others for too long"):
+        with pytest.raises(LedgerFault, match="locked by others for too long"):
             spend(ledger, 0.1)
         other.rollback()
         charged(ledger, 0.7)

@@ -90,7 +90,7 @@ def test_delta_may_grow_and_not_shrink_and_keys_keep_theirs(tmp_path: Path) -> N
     with closing(gaussian_ledger(tmp_path / NAME, keys)) as ledger:
         with pytest.raises(InvalidParameter, match="delta is"):
             ledger.raise_budget(was=(Fraction(3), DELTA), epsilon=Fraction(4), delta=DELTA / 2, principal="c")
-        with pytest.raises(InvalidParameter, match="kept for private keys"):
+        with pytest.raises(InvalidParameter, match="reserved for private keys"):
             ledger.raise_budget(was=(Fraction(3), DELTA), epsilon=Fraction(4), delta=keys / 2, principal="c")
         with pytest.raises(InvalidParameter, match="cannot be"):
             ledger.raise_budget(was=(Fraction(3), DELTA), epsilon=Fraction(4), delta=Fraction(1), principal="c")

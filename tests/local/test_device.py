@@ -488,7 +488,7 @@ def check_that_lost_memory_is_noticed(path: str) -> None:
         send(path, task, answer)
         rewrite(path, memory={})
         before = Path(path).read_bytes()
-        with pytest.raises(devices.DeviceRefused, match="drawn again, which reveals more"):
+        with pytest.raises(devices.DeviceRefused, match="again, which reveals more"):
             send(path, task, answer, DAY + timedelta(weeks=1))
         assert Path(path).read_bytes() == before
 

@@ -335,5 +335,5 @@ def test_other_arguments_that_mean_nothing_are_refused() -> None:
         released.cdf(1.5)  # type: ignore[arg-type]
     with pytest.raises(InvalidParameter, match="low must not be above high"):
         released.count_between(5, 4)
-    with pytest.raises(InvalidParameter, match="not those of such a tree"):
+    with pytest.raises(InvalidParameter, match="do not fit such a tree"):
         replace(released, branching=3)

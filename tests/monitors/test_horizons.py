@@ -239,7 +239,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, clauses: str, options: 
 
 
 def test_days_as_units_do_not_double(tmp_path: Path) -> None:
-    with pytest.raises(lw.InvalidParameter, match="is in one horizon alone"):
+    with pytest.raises(lw.InvalidParameter, match="is in only one horizon"):
         made(by_days(tmp_path), clauses="EVERY '8 hours' FOR '1 day' DOUBLING STARTING '2026-03-02'")
 
 

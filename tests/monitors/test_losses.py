@@ -66,7 +66,7 @@ def test_what_is_lost_stops_it(tmp_path: Path, loss: str) -> None:
     tell(city, loss)
     with open_monitor(city, "m") as monitor:
         before = [released.hash for released in monitor._store.ticks()]
-        with pytest.raises(lw.Fault, match="a part of it is lost"):
+        with pytest.raises(lw.Fault, match="has lost a part of its units"):
             next(monitor.run(replay=True))
         assert [released.hash for released in monitor._store.ticks()] == before
 

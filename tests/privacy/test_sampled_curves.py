@@ -229,7 +229,7 @@ def test_the_large_orders_of_noise_on_a_subset() -> None:
 def test_what_is_refused() -> None:
     curve = RenyiDP.gaussian(sigma=1, orders=[2])
     for numbers in ({}, {"size": 1}, {"rate": TENTH, "size": 1, "population": 2}, {"population": 3}):
-        with pytest.raises(InvalidParameter, match="give the one or the other"):
+        with pytest.raises(InvalidParameter, match="Do not give both"):
             curve.subsampled(**numbers)
     with pytest.raises(InvalidParameter, match="above the population"):
         curve.subsampled(size=3, population=2)

@@ -369,7 +369,7 @@ def test_slots_are_bought_before_the_first_answer() -> None:
     for after in (used, charged):
         assert isinstance(after, WalletGranted)
         assert not after.wallet.untouched
-        with pytest.raises(InvalidParameter, match="in the light of answers"):
+        with pytest.raises(InvalidParameter, match="has answered a query already"):
             after.wallet.bought(more)
     with pytest.raises(InvalidParameter, match="same name"):
         wallet.bought(Slot(name="response", pair=LARGE))

@@ -79,7 +79,7 @@ def test_one_price_is_fixed_before_the_number_is_known(session: lw.Session) -> N
     assert session.budget().spent.amount - before == answer.cost.amount <= session.price(1).amount
     assert len(session.history()) == 2
     assert [row.sequence for row in session.history()] == sorted(answer.entries)
-    assert "asked for first, for 66.7 % of the price" in preview.notes[-1]
+    assert "asked for first, for 66.7 % of the cost" in preview.notes[-1]
     assert [measure.measure for measure in preview.measures] == ["count of avg_age", "sum of avg_age", "n"]
     assert "with 95 % probability: it was asked for first" in answer.notes[-1]
     assert session.explain(ABOVE, epsilon=1).cost.amount == 0

@@ -141,7 +141,7 @@ def test_it_is_that_of_sql(session: lw.Session, text: str) -> None:
         ("SELECT SUM(DISTINCT age, contribution_bounds_per_group => (0, 5)) FROM visits", "count once"),
         ("SELECT SUM(DISTINCT age, contribution_bounds_per_row => AUTO) FROM visits", "needs numbers"),
         ("SELECT AVG(DISTINCT plan) FROM visits", "needs a number, not text"),
-        ("SELECT COUNT(*) FROM (SELECT DISTINCT cost FROM visits)", "whole numbers alone"),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT cost FROM visits)", "only for whole numbers"),
         (
             "SELECT COUNT(*) FROM (SELECT DISTINCT plan FROM visits) WHERE plan = 'a'",
             "merge the rows of different units",

@@ -97,7 +97,7 @@ def test_long_lists_are_cut() -> None:
         ('SELECT COUNT(*) FROM people WHERE plan = "a"', "a text stands in single quotes: 'a'"),
         ("SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
         ("SELECT COUNT(*) FROM people EXCEPT SELECT COUNT(*) FROM people", "GROUP BY ROLLUP"),
-        ("SELECT COUNT(*) FROM theirs.people", "Write the name of the table alone"),
+        ("SELECT COUNT(*) FROM theirs.people", "Write only the name of the table"),
         ("PIVOT people ON plan", "Group by both columns"),
     ],
 )
@@ -145,7 +145,7 @@ def test_quoted_names_ignore_case(session: lw.Session) -> None:
 
 
 def test_a_question_needs_one_price(session: lw.Session) -> None:
-    with pytest.raises(lw.InvalidParameter, match=r"says no price\. Give epsilon, .*--epsilon 0\.5.*--error 50"):
+    with pytest.raises(lw.InvalidParameter, match=r"has no cost yet\. Give epsilon, .*--epsilon 0\.5.*--error 50"):
         session.sql("SELECT COUNT(*) FROM people")
     with pytest.raises(lw.InvalidParameter, match="both were given"):
         session.sql("SELECT COUNT(*) FROM people", epsilon=0.1, error=5)

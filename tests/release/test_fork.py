@@ -77,9 +77,9 @@ def check(session: Session, use: Callable[[Session], object]) -> None:
     ended, said = in_a_child(lambda: repr(use(session)))
     assert ended == 0
     assert isinstance(said, str)
-    assert said.startswith("invalid_parameter: This session was opened before a fork and works in the parent alone"), (
-        said
-    )
+    assert said.startswith(
+        "invalid_parameter: This session was opened before a fork and works only in the parent process"
+    ), said
     assert "open another with lapwing.connect. Nothing was charged." in said
 
 

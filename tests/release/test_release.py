@@ -170,7 +170,7 @@ def test_deleting_the_catalog_does_not_forget_the_promise(path: Path) -> None:
             ({"epsilon": True}, "finite number"),
             ({"error": 0}, "above 0"),
             ({"epsilon": 1, "error": 1}, "both were given"),
-            ({}, "says no price"),
+            ({}, "has no cost yet"),
         ],
         many=True,
     ),

@@ -174,7 +174,7 @@ def test_what_has_no_loss_is_refused(session: lw.Session, parts: list[Listed], d
 
 
 def test_a_delta_is_for_a_gdp_ledger(file: Path) -> None:
-    with opened(file, "zcdp") as session, pytest.raises(InvalidParameter, match="gdp ledger alone"):
+    with opened(file, "zcdp") as session, pytest.raises(InvalidParameter, match="Only a gdp ledger"):
         session.reserve(TRAINING, "nothing", delta=FAILURE)
 
 

@@ -74,7 +74,7 @@ LONG = [
 VERDICTS = (
     "would have noise for values",
     "the rows were chosen",
-    "cells with noise of their own",
+    "cells, and each has its own noise",
     "pass over NULL",
     "holds for no row",
     "does not list",

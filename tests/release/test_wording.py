@@ -122,6 +122,6 @@ def test_a_label_that_no_line_can_show_is_refused(session: Session, label: Any) 
         lambda: session.sql(TEXT, epsilon=0.1, label=label),
         lambda: session.batch([TEXT], epsilon=0.1, label=label),
     ):
-        with pytest.raises(lw.InvalidParameter, match="cannot be kept; write one line of 1 to 200 printable"):
+        with pytest.raises(lw.InvalidParameter, match="is not allowed; write one line of 1 to 200 printable"):
             asked()
     assert session.history() == ()

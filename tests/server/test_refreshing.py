@@ -152,7 +152,7 @@ def refresh(place: World, run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable
 def test_a_curator_refreshes_from_afar(
     place: World, refresh: Callable[..., Outcome], session: Session, tmp_path: Path
 ) -> None:
-    assert refresh().out == "The rows are those of version 1; nothing was changed.\n"
+    assert refresh().out == "The rows are the same as in version 1. Nothing was changed.\n"
     rows.fill_sqlite(tmp_path / "clinic.db", rows.visits(50, seed=2))
     assert refresh("--dataset", "visits", "--whole").out == "Version 2 is current from now on.\n"
     assert session.budget().version == 2

@@ -434,7 +434,7 @@ def test_a_password_is_in_no_file_no_message_and_no_process_list(
     made = rows.catalog(tmp_path, source.replace("lapwing@", "reader@"))
     monkeypatch.delenv("PGPASSWORD", raising=False)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
-    with pytest.raises(DataFault, match="does not let this user in"):
+    with pytest.raises(DataFault, match="rejects this user"):
         fetch(made)
     passes = tmp_path / ".pgpass"
     passes.write_text(f"*:*:*:reader:{SECRET}\n")

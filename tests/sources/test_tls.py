@@ -71,10 +71,10 @@ def test_a_server_whose_certificate_is_known(address: str, tmp_path: Path) -> No
     known = f"verify-full&sslrootcert={tmp_path}/server.crt"
     assert fetched(tmp_path, address % known)[1].tables["visits"].rows == ROWS.num_rows
     assert fetched(tmp_path, address % "require")[1].tables["visits"].rows == ROWS.num_rows
-    with pytest.raises(DataFault, match="cannot prove who it is"):
+    with pytest.raises(DataFault, match="cannot prove its identity"):
         fetched(tmp_path, address % f"verify-full&sslrootcert={tmp_path}/another.crt")
-    with pytest.raises(DataFault, match="does not let this user in"):
+    with pytest.raises(DataFault, match="rejects this user"):
         fetched(tmp_path, address % "disable")
     elsewhere = (address % known).replace("127.0.0.1", "localhost")
-    with pytest.raises(DataFault, match="cannot prove who it is"):
+    with pytest.raises(DataFault, match="cannot prove its identity"):
         fetched(tmp_path, elsewhere)

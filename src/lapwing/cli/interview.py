@@ -315,7 +315,8 @@ def _budget(said: Answers) -> Answers:
         epsilon = _ask(
             "What may all answers together reveal? (epsilon)",
             "After all queries, the odds that somebody is in the data change at most by a factor of e to the epsilon. "
-            "3 is 20 times, 1 is 2.7 times, and 10 hardly protects. Smaller is more private, and less exact.",
+            "With 3 that is 20 times, with 1 it is 2.7 times, and 10 hardly protects. Smaller is more private, and "
+            "less exact.",
             plain(USUAL_EPSILON),
             above_zero("Epsilon"),
         )

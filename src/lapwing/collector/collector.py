@@ -202,7 +202,7 @@ class Collector:
         """
         if self._tally is None:
             raise QueryRefused(
-                f"What reports of the mechanism {self.task.mechanism} say depends on the words that are looked for",
+                f"Reports of the mechanism {self.task.mechanism} need a list of words to look for",
                 remedy="Collect with --candidates words.txt, or estimate from the released files: lapwing local "
                 "estimate TASK FILE… --candidates words.txt.",
             )
@@ -212,7 +212,7 @@ class Collector:
             return rows(confidence)
         if confidence != KEPT_CONFIDENCE:
             raise QueryRefused(
-                f"The reports were deleted on {kept.day}; of what they added up to, intervals of 95 % are kept",
+                f"The reports were deleted on {kept.day}, and the collector stores only intervals of 95 %",
                 remedy="Ask without a confidence.",
             )
         return kept.rows
@@ -379,7 +379,7 @@ def _promise(mechanism: Mechanism, task: client.Task, batch: int, shuffling: Shu
     The number of people in the theorem is that of honest reports of one randomizer: a batch's, but for the forged ones.
     """
     if task.asked.remembers:
-        raise InvalidParameter("What shuffling promises is stated for mechanisms whose reports are independent.")
+        raise InvalidParameter("Shuffling has a promise only for mechanisms whose reports are independent.")
     law = mechanism if task.mechanism in SHUFFLED else task.epsilon
     found = amplified_epsilon(law, batch, shuffling.delta, forged=shuffling.forged)  # type: ignore[arg-type]
     return {
@@ -387,6 +387,6 @@ def _promise(mechanism: Mechanism, task: client.Task, batch: int, shuffling: Shu
         "delta": short(shuffling.delta, 6),
         "batch": batch,
         "forged": shuffling.forged,
-        "trust": "that the collector releases reports in random order and without identities, in whole batches, and "
-        f"that {batch - shuffling.forged:,} reports or more of a batch are of honest devices",
+        "trust": "that the collector releases whole batches in random order, without identities, and that at least "
+        f"{batch - shuffling.forged:,} reports of a batch are from honest devices",
     }

@@ -242,7 +242,7 @@ def _checked(address: str) -> str:
         raise InvalidParameter("That is not the address of a database, as postgres://user@host/database is.") from None
     if any("password" in name for name in parts):
         raise InvalidParameter(
-            "The address of the database holds a password, which others could read; take it out, and give it to this "
+            "The address of the database holds a password, which others could read. Take it out. Give it to this "
             "program's user by ~/.pgpass, a service file, or PGPASSWORD."
         )
     return address

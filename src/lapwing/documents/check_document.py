@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from lapwing.engines.data_check import ColumnCheck, TableCheck
 
 PRIVATE: Final = (
-    "Exact figures of the data, without noise: for the curator, not for publication. Nothing that is known from here "
-    "alone may go into the catalog."
+    "Exact figures of the data, without noise: for the curator, not for publication. Do not copy a figure from here "
+    "into the catalog unless it is known from elsewhere."
 )
 NOUNS: Final = {
     "integer": "an integer",

@@ -69,7 +69,7 @@ def preview_document(preview: Preview, neighbouring: str) -> PreviewDocument:
         "cost": preview.cost.to_record(),
         "price": preview.price.to_record(),
         "epsilon": preview.epsilon,
-        "epsilon_means": "the price of this question alone",
+        "epsilon_means": "the cost of this query by itself",
         "stored": preview.stored,
         "share_of_remaining": part if math.isfinite(part) else None,
         "remaining": preview.remaining.to_record(),

@@ -169,8 +169,8 @@ def digests(catalog: Catalog, engine: Engine, *, unreadable: str | None = None) 
         if unfit:
             raise DataFault(
                 f"{table.source} has values that are not of the declared type in {', '.join(unfit)}. They would count "
-                "as NULL, or be rounded, and no answer would show it. `lapwing data check` says which they are: mend "
-                'them, or the types in the catalog; or let them be accepted by the line unreadable = "null" of '
+                "as NULL, or be rounded, and no result would show it. `lapwing data check` lists them. Correct them, "
+                'or the types in the catalog. Or accept them: write the line unreadable = "null" in '
                 f"table {table.name}"
             )
     return digests

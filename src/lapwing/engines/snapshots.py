@@ -169,8 +169,8 @@ class SnapshotEngine:
             hold = self._snapshots.newest()
             if hold is None:
                 raise DataFault(
-                    f"The data of {', '.join(self._sources)} come from a source, and were not fetched yet: run "
-                    "`lapwing data check` to see what they are like, or `lapwing data refresh` to fetch and accept them"
+                    f"The data of {', '.join(self._sources)} come from a source, and were not fetched yet. To look "
+                    "at them, run `lapwing data check`. To fetch and accept them, run `lapwing data refresh`"
                 )
             known = next((one for one in self._opened if one.hold.snapshot.folder == hold.snapshot.folder), None)
             if known is None:

@@ -109,7 +109,7 @@ class GraphAnswer:
         An interval is around the statistic as it was released: of a graph cut at `level`, if there is one.
         """
         if of != "data":
-            raise InvalidParameter("A graph is no sample of people: its intervals are of the data alone.")
+            raise InvalidParameter("A graph is no sample of people: it has only intervals for the data.")
         return ends_of(self._shown(probability(confidence, "confidence")))
 
     def to_arrow(self, confidence: Number | None = None) -> "pa.Table":
@@ -159,7 +159,7 @@ class GraphAnswer:
         Raises:
             InvalidParameter: If a value is not allowed.
         """
-        raise InvalidParameter("What is shown of a graph is as consistent as its numbers can be made already.")
+        raise InvalidParameter("The numbers of a graph are already as consistent as they can be.")
 
     def describe(self) -> tuple[ColumnFacts, ...]:
         """Return what is public about each column: its noise, and the half-width of its 95 % interval."""

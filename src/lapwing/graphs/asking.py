@@ -195,8 +195,8 @@ def _current(reader: GraphReader, state: State) -> Mapping[str, str]:
     for name, digest in digests.items():
         if state.digests.get(name) != digest:
             raise DataChanged(
-                f"The data of {name} are not those of version {state.version}. Nothing was charged. If the change is "
-                "meant, let the curator accept them; spending stays."
+                f"The data of {name} have changed since version {state.version}. Nothing was charged. If the change is "
+                "meant, let the curator accept them. The spent budget stays spent."
             )
     return digests
 
@@ -225,8 +225,8 @@ def _require_trusted(access: Access) -> None:
     """Refuse people who may not see how long it takes: that is a secret of the graph."""
     if not access.timing.trusted:
         raise QueryRefused(
-            "How long a statistic of a graph takes is a secret of the data, and this service tells it only to people "
-            "whom the curator trusts with time",
+            "The time of a graph statistic depends on the data, and only people whom the curator trusts with time may "
+            "see it",
             remedy="Ask the curator for a grant that trusts you with time.",
         )
 

@@ -87,8 +87,8 @@ def _of_forests(graph: Graph, arguments: Arguments) -> Recipe:
     def show(released: Sequence[Released], chosen: int | None, confidence: Fraction) -> Shown:
         value, h = int(released[0].values[0]), released[0].half_width(confidence)
         note = (
-            f"{UPPER_BOUND}: parts are joined by at most {chosen:,} edges of each node; the ± is around that, which "
-            "may be more parts than there are, and no interval covers how many more"
+            f"{UPPER_BOUND}: parts are joined by at most {chosen:,} edges of each node. The ± is around that number, "
+            "which may count too many parts. No interval covers how many too many"
         )
         return Shown(
             columns=("components",),

@@ -116,7 +116,9 @@ def node_histogram(graph: Graph, arguments: Arguments) -> Recipe:
             columns=("degree", "nodes"),
             rows=rows,
             ends={"nodes": ends},
-            notes=(f"edges are left out where a node would have more than {chosen:,}; the ± is around what is kept",),
+            notes=(
+                f"edges are left out where a node would have more than {chosen:,}; the ± is around the remaining graph",
+            ),
         )
 
     return Recipe(

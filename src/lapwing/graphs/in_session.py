@@ -114,9 +114,9 @@ def require_of_tables(question: str, catalog: Catalog, parameters: Parameters) -
     """
     if question_of(question, catalog.graphs, parameters) is not None:
         raise QueryRefused(
-            "A question about a graph is asked by itself, by people whom the curator trusts with time: how long it "
-            "takes is a secret of the data",
-            remedy="Ask it alone, or ask the curator for a grant that trusts you with time.",
+            "Only people whom the curator trusts with time may query a graph, and only by itself, because its time "
+            "depends on the data",
+            remedy="Run it by itself, or ask the curator for a grant that trusts you with time.",
         )
 
 

@@ -65,8 +65,8 @@ def _level_above_nodes(graph: Graph, arguments: Arguments) -> Recipe:
             rows=({"max_degree": chosen, "full_nodes": value},),
             ends={"full_nodes": (about(value, h, 0),)},
             notes=(
-                f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}, and full_nodes "
-                "end there; of each edge that is left out, one of them is an end",
+                f"max_degree is a level: edges are added while both ends have fewer than {chosen:,}. The full_nodes "
+                "have that many. Each edge that is left out ends at one of them",
             ),
         )
 

@@ -39,9 +39,9 @@ def groups_of(graph: Graph, statistic: str, side: int, name: object) -> tuple[li
         )
     if graph.privacy == EDGE and not graph.public_nodes and graph.degree_at_most is None:
         raise QueryRefused(
-            f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and how many edges "
-            "one of them has is not said",
-            remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask for edges alone.",
+            f"{statistic} reads {column.name}, which is protected with the people of {table.name}, and the catalog "
+            "has no limit on the edges of one of them",
+            remedy="Let the curator declare degree_at_most, so that it counts in both budgets, or ask only for edges.",
         )
     return [*map(str, column.values), *([] if column.other is None else [column.other])], (table.name, column.name)
 

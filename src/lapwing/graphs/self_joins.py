@@ -79,7 +79,7 @@ def counted(select: exp.Select, graphs: Sequence[Graph]) -> CountedPattern:
     )
     statistic, arguments, orders = pattern.directed() if graph.directed else pattern.undirected()
     times = factor * orders
-    notes = () if times == 1 else (f"{_times(times)} each of {statistic}, as the join has that many rows of one",)
+    notes = () if times == 1 else (f"{_times(times)} each of {statistic}, because the join has that many rows of one",)
     return CountedPattern(graph=graph, statistic=statistic, arguments=arguments, times=times, name=name, notes=notes)
 
 
@@ -143,7 +143,7 @@ def _number(select: exp.Select) -> tuple[Fraction, str]:
     if isinstance(value, exp.Div | exp.Mul) and isinstance(value.expression, exp.Literal):
         by = value.expression
         if by.is_string or not by.this.isdigit() or not 0 < int(by.this) < 10**6:
-            raise QueryRefused("A count is divided by whole numbers alone", remedy="Write COUNT(*) / 6.")
+            raise QueryRefused("A count is divided only by whole numbers", remedy="Write COUNT(*) / 6.")
         factor = Fraction(int(by.this)) if isinstance(value, exp.Mul) else Fraction(1, int(by.this))
         value = value.this
     value = value.this if isinstance(value, exp.Paren) else value

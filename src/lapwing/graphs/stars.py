@@ -60,7 +60,7 @@ def star_vector(graph: Graph, level: int, leaves: int) -> NoisyVector:
     return NoisyVector(
         name=f"stars of {leaves} leaves",
         sensitivity=Sensitivity.from_l1(truncation.star_sensitivity(level, leaves)),
-        because=f"{leaves + 1}·C({level:,}, {leaves}), as no node keeps more than {level:,} edges",
+        because=f"{leaves + 1}·C({level:,}, {leaves}), because no node keeps more than {level:,} edges",
         exact=lambda rows: np.array(
             [simple_graph.stars(projection.projected_degrees(rows.graph, level), leaves)], dtype=object
         ),

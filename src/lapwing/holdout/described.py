@@ -82,8 +82,8 @@ class GuessAndCheck:
     def said(self) -> str:
         """Say what it does."""
         return (
-            f"your guess, where the sample's mean is within ± {float(self.width):.3g} less what sampling may add, else "
-            f"the mean rounded to {self.levels:,} levels; for as long as ± {float(self.width):.3g} can be promised"
+            f"your guess, if the sample's mean is near it: within ± {float(self.width):.3g} minus the sampling error. "
+            f"Otherwise the mean, rounded to {self.levels:,} levels, as long as ± {float(self.width):.3g} holds"
         )
 
 

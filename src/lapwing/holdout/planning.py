@@ -78,7 +78,7 @@ def made(
             return Thresholdout.best(people, some, questions, chance, guessed_from=guessed_from, besides=besides)
         case _ if besides.mu_squared:
             raise InvalidParameter(
-                f"Other releases of these people have a loss, and {name} counts what is told, not losses; "
+                f"Other releases of these people have a loss, and {name} does not add up losses; "
                 "take the strategy gaussian or thresholdout."
             )
         case "splitting":

@@ -132,8 +132,8 @@ class ReusableHoldout:
         self._promised = chosen.half_width()
         if width is not None and self._promised is not None and self._promised > positive(width, "width"):
             raise InvalidParameter(
-                f"{chosen.name} promises ± {float(self._promised):.3g} for so many questions; ± {width} was asked "
-                f"for, and so narrow it answers {how_many(self.people, width, confidence).get(chosen.name, 0):,}."
+                f"{chosen.name} promises ± {float(self._promised):.3g} for this number of queries. For ± {width} "
+                f"it answers {how_many(self.people, width, confidence).get(chosen.name, 0):,}."
             )
         self._answering = chosen.start(SYSTEM)
 

@@ -97,8 +97,8 @@ class OpacusAccountant:
         sigma, rate = exact(noise_multiplier, "noise_multiplier"), exact(sample_rate, "sample_rate")
         if sigma < self._sigma or not 0 < rate <= self._rate:
             raise BudgetExhausted(
-                f"A step with noise {noise_multiplier:g} on a sample of {sample_rate:g} is not what was paid: noise of "
-                f"{float(self._sigma):g} or more, and a sample of {float(self._rate):g} or less."
+                f"A step with noise {noise_multiplier:g} on a sample of {sample_rate:g} was not paid. The budget pays "
+                f"for noise of {float(self._sigma):g} or more, and a sample of {float(self._rate):g} or less."
             )
         self._reservation.use()
         same = bool(self.history) and self.history[-1][:2] == (noise_multiplier, sample_rate)

@@ -314,6 +314,6 @@ def _hash_at(log: Log, sequence: int) -> str | None:
 def rolled_back(name: str, sequence: int) -> LedgerFault:
     """Return the fault of a ledger that lacks an entry which it had."""
     return LedgerFault(
-        f"The ledger {name} no longer holds its entry {sequence}: an older copy was put in its place, or its newest "
-        f"part was lost. Nothing is answered. {RESTORE}"
+        f"The ledger {name} no longer holds its entry {sequence}: an older copy replaced it, or its newest part was "
+        f"lost. Lapwing answers no query. {RESTORE}"
     )

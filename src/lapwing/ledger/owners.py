@@ -53,8 +53,8 @@ def require_same_owners(given: Owners, known: Owners, ledger: str) -> None:
     for name in others_than(given, known):
         raise CatalogMismatch(
             f"The ledger {ledger} knows whose the rows of {name} are: {_shown(known[name])} (given: "
-            f"{_shown(given[name])}). What was asked of them before would have protected others than what is asked "
-            "now. Nothing was changed. Write it as it was; only data about other people may have another ledger."
+            f"{_shown(given[name])}). Earlier queries would have protected other people than new ones. "
+            "Nothing was changed. Write it as it was; only data about other people may have another ledger."
         )
 
 

@@ -85,9 +85,9 @@ def require_same_parts(parts: Parts, registered: Parts) -> None:
     else:
         what = f"by {parts.column} where it, or the privacy unit, was read as something else"
     raise CatalogMismatch(
-        f"The parts of {parts.table} were registered {what}, and charges to parts rest on it: people could come to be "
-        "in another part than the one that was charged for them. Nothing was changed. Declare the parts as they were, "
-        "or no parts, so that every question is charged to all of them."
+        f"The parts of {parts.table} were registered {what}, and charges depend on it. People could move to another "
+        "part than the charged one. Nothing was changed. Declare the parts as they were, or no parts: then Lapwing "
+        "charges every query to all of them."
     )
 
 

@@ -49,8 +49,8 @@ def raised_to(was: Registration, epsilon: Fraction, delta: Fraction) -> Registra
     kind = was.budget.kind
     if not (epsilon > 0 and was.delta_keys <= delta < 1):
         raise InvalidParameter(
-            f"A budget of {shown(epsilon, delta)} cannot be; epsilon is above 0, and delta is below 1 and at least the "
-            f"{written(was.delta_keys)} that is kept for private keys."
+            f"A budget of {shown(epsilon, delta)} cannot be. Epsilon must be above 0. Delta must be below 1 and at "
+            f"least the {written(was.delta_keys)} that is reserved for private keys."
         )
     if kind == "pure" and delta != was.delta:
         raise CatalogMismatch(f"A pure ledger uses no delta; it stays {written(was.delta)}. Nothing was changed.")

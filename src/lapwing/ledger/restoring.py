@@ -137,8 +137,8 @@ def admitted(entries: Sequence[Entry], mark: Mark | None, declared: Declared | N
         if declared is None or declared == "marked":
             raise LedgerFault(
                 f"There is no mark of an entry, so nothing says whether entries after {last} were lost. Nothing was "
-                "changed. Find the mark; or declare that this copy is the newest (--newest); or, if you do not know, "
-                "that entries are lost (--lost): then all of the budget counts as spent."
+                "changed. Find the mark, or declare that this copy is the newest (--newest). If you do not know, "
+                "declare that entries are lost (--lost): then all of the budget counts as spent."
             )
         return declared
     if mark.sequence <= last:

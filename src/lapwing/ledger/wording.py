@@ -49,6 +49,6 @@ def require_label(label: str) -> None:
     if not isinstance(label, str) or not 1 <= len(label) <= LONGEST_LABEL or not label.isprintable():
         shown = repr(label)[:60]
         raise InvalidParameter(
-            f"The label {shown} cannot be kept; write one line of 1 to {LONGEST_LABEL} printable characters. "
+            f"The label {shown} is not allowed; write one line of 1 to {LONGEST_LABEL} printable characters. "
             "Nothing was charged."
         )

@@ -48,7 +48,7 @@ class OneAttribute(Mechanism):
 
     def read(self, said: object) -> tuple[int, Hashable]:
         """Return the attribute's number and the report on it."""
-        number, report = list_of(said, 2, "a list of 2: an attribute, and what is said of it")
+        number, report = list_of(said, 2, "a list of 2: an attribute, and the report on it")
         chosen = number_below(number, len(self.each), "the first number of r")
         return chosen, self.each[chosen].read(report)
 
@@ -94,7 +94,7 @@ class AllAttributes(Mechanism):
 
     def read(self, said: object) -> tuple[Hashable, ...]:
         """Return the report on each attribute."""
-        parts = list_of(said, len(self.each), f"a list of {len(self.each)}: what is said of each attribute")
+        parts = list_of(said, len(self.each), f"a list of {len(self.each)}: the report on each attribute")
         return tuple(mechanism.read(part) for mechanism, part in zip(self.each, parts, strict=True))
 
     def gather(self, said: Sequence[tuple[Hashable, ...]]) -> tuple[Any, ...]:

@@ -103,8 +103,8 @@ class Isolated:
         if len(said) == 8 * count + 1:
             return None
         return (
-            f"its process died, or did not end within {self._seconds} seconds; in a copy of a process there are none "
-            "of the threads that a library may have started"
+            f"its process died, or did not end within {self._seconds} seconds; a copy of a process lacks the threads "
+            "that a library may have started"
         )
 
     # ---- on the caller's side ----------------------------------------------------------------------------------------

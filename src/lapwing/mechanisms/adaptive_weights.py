@@ -95,8 +95,8 @@ class Rerouting:
             raise InvalidParameter(f"share is {short(self.share)}; it must be at least {_LEAST_SHARE}.")
         if not all(self._is_bounded(s) for s in range(1, self.high + 1)):
             raise InvalidParameter(
-                f"Spreading a share of {short(self.share)} over {self.low} keys or more, from units with up to "
-                f"{self.high}, could move the weights by more than 1; give a smaller share or a larger low."
+                f"A share of {short(self.share)}, spread over {self.low} keys or more from units with up to "
+                f"{self.high}, could move weights by more than 1. Give a smaller share or a larger low."
             )
 
     def base(self, degree: int) -> int:

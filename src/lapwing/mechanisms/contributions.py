@@ -122,8 +122,8 @@ def _coded(values: Sequence[Label | None] | NDArray[Any], name: str) -> tuple[ND
     types = {_type_of(item) for item in items} - {None}
     if len(types) > 1 or not all(map(_is_plain, types)):
         raise InvalidParameter(
-            f"{name} are of more than one type, or of a type that is no label; they must all be bool, int, str, bytes "
-            "or date, or tuples of these: write others as strings."
+            f"{name} are of more than one type, or of a type that is no label. All must be bool, int, str, bytes or "
+            "date, or tuples of these. Write others as strings."
         )
     labels = tuple(sorted(item for item in set(items) if _type_of(item) is not None))
     ranks = {label: code for code, label in enumerate(labels)}

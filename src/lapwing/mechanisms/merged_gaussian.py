@@ -109,7 +109,7 @@ def merged(
     pairs, half = zip(first.tolist(), second.tolist(), strict=True), Fraction(1, 2)
     values = [math.floor(weight * a + (1 - weight) * b + half) for a, b in pairs]
     if wanted**2 < 1 / (1 / bought.sigma**2 + 1 / fresh.sigma**2):
-        raise InvalidParameter("The mean of two answers is less accurate than it is said to be.")
+        raise InvalidParameter("The mean of the two results is less accurate than the requested sigma.")
     slack = weight * slack_of(bought) + (1 - weight) * slack_of(fresh) + Fraction(1, 2)
     return integer_array(values, below=ROOM), MergedGaussian(sigma=wanted, slack=slack)
 

@@ -29,7 +29,7 @@ def rational(value: Rational, name: str) -> Fraction:
     if isinstance(value, float):
         exactly = f": write Fraction({str(value)!r})" if isfinite(value) else ""
         raise InvalidParameter(
-            f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal, as no float is exact enough{exactly}."
+            f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal, because floats are inexact{exactly}."
         )
     if isinstance(value, bool) or not isinstance(value, Fraction | Decimal | Integral):
         raise InvalidParameter(f"{name} is {_shown(value)}; it must be an int, Fraction or Decimal.")

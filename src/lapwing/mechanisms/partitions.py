@@ -186,8 +186,8 @@ def as_approximate_gaussian(loss: ApproxDP | ApproximateGaussianDP) -> Approxima
 def refused_kind(name: str, kind: str, stated: str) -> InvalidParameter:
     """Return the error for a measure in which a mechanism has no loss."""
     return InvalidParameter(
-        f"{name} has no {kind} loss: a key that one unit alone holds is released with a chance of up to delta, and "
-        f"never without it; ask for {stated!r}."
+        f"{name} has no {kind} loss. It releases a key of a single unit with a probability of up to delta, and never "
+        f"without that unit. Ask for {stated!r}."
     )
 
 

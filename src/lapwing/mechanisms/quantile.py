@@ -129,7 +129,7 @@ def share(value: Rational, name: str) -> Fraction:
     number = rational(value, name)
     if not 0 <= number <= 1 or number.denominator > _FINEST:
         raise InvalidParameter(
-            f"{name} is {value}; it must be from 0 to 1, as a fraction with a denominator of at most 2^20."
+            f"{name} is {value}; it must be from 0 to 1, in a fraction with a denominator of at most 2^20."
         )
     return number
 

@@ -147,7 +147,7 @@ class ReleasedQuantileTree:
 
     def __post_init__(self) -> None:
         if tuple(level.size for level in self.counts) != _sizes(self.lower, self.upper, self.branching):
-            raise InvalidParameter("The counts are not those of such a tree; use what QuantileTree.release returns.")
+            raise InvalidParameter("The counts do not fit such a tree; use the result of QuantileTree.release.")
         up_to = np.cumsum(consistent(self.counts, self.branching))
         object.__setattr__(self, "_up_to", up_to)
         object.__setattr__(self, "_ascending", np.clip(np.maximum.accumulate(up_to), 0, max(0.0, float(up_to[-1]))))

@@ -71,8 +71,8 @@ class TruncatedGeometric:
             raise InvalidParameter(f"epsilon is {short(self.epsilon)}; it must be at most {_MOST_EPSILON}.")
         if self._chances.count > _MOST_CHANCES:
             raise InvalidParameter(
-                f"At epsilon = {short(self.epsilon)} for max_keys = {self.max_keys}, a key would need "
-                f"{self._chances.count} units to be sure of release; give a larger epsilon, or use fewer keys."
+                f"At epsilon = {short(self.epsilon)} for max_keys = {self.max_keys}, a key needs "
+                f"{self._chances.count} units for a sure release. Give a larger epsilon, or use fewer keys."
             )
 
     @classmethod

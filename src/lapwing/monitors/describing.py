@@ -44,8 +44,8 @@ def _horizon(monitor: "Monitor") -> str:
     if schedule.doubling:
         ends = moment_text(schedule.end_of(schedule.before(number + 1)))
         return (
-            f"ticks of {duration_text(schedule.period)} from {start} UTC on, in horizons that begin anew, each twice "
-            f"as long as the one before; number {number} has {schedule.length(number):,} ticks, to {ends} UTC"
+            f"ticks of {duration_text(schedule.period)} from {start} UTC on, in horizons that double in length; "
+            f"number {number} has {schedule.length(number):,} ticks, to {ends} UTC"
         )
     anew = f", in {schedule.repeat} horizons that begin anew" if schedule.repeat > 1 else ""
     ends = moment_text(schedule.end_of(schedule.ticks))

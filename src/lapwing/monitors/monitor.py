@@ -484,7 +484,7 @@ class Monitor:
         if isinstance(commit, bool) or not isinstance(commit, int) or commit < 1:
             raise InvalidParameter(f"commit is {commit!r:.60}; it must be a whole number of ticks from 1.")
         if self._store.facts()["state"] == "stopped":
-            raise InvalidParameter(f"The monitor {self.name} was stopped, for ever. What it released stays.")
+            raise InvalidParameter(f"The monitor {self.name} was stopped, for ever. Its released numbers stay.")
         schedule, folder = self.schedule, self.catalog.folder
         reader = open_event_reader(self.catalog, self._plan.table, self._plan.reading)
         try:

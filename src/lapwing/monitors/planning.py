@@ -197,8 +197,8 @@ def _by_persons(definition: Definition, catalog: Catalog) -> tuple[Catalog, str 
     schedule = definition.schedule
     if schedule.horizon * schedule.period != DAY or schedule.start % DAY or definition.time not in days:
         raise InvalidParameter(
-            "The unit is a person and a day. A monitor of it is FOR '1 day', STARTING at a midnight (UTC), REPEAT as "
-            f"many days as there are to be, and its time is the one whose day that is: {', '.join(map(str, days))}."
+            "The unit is a person and a day. So write FOR '1 day', STARTING at a midnight (UTC), REPEAT with the "
+            f"number of days, and the time of that day: {', '.join(map(str, days))}."
         )
     return catalog, definition.time
 
@@ -207,8 +207,8 @@ def _require_limits(definition: Definition, unit_day: str | None) -> None:
     schedule = definition.schedule
     if unit_day is not None and (schedule.doubling or definition.lifetime):
         raise InvalidParameter(
-            "The unit is a person and a day, and is in one horizon alone; it has neither horizons that double nor a "
-            "limit for its lifetime. REPEAT as many days as there are to be."
+            "The unit is a person and a day, and is in only one horizon. It has neither horizons that double nor a "
+            "limit for its lifetime. Write REPEAT with the number of days."
         )
     if definition.lifetime and schedule.repeat == 1:
         raise InvalidParameter("There is one horizon, so a limit for the lifetime says nothing; leave it out.")

@@ -258,5 +258,7 @@ def _sums(plan: MonitorPlan, store: Store, tick: int) -> list[ContinualSums | Tr
     states = store.states()
     sums = [stream.mechanism.restored(states[number]) for number, stream in enumerate(plan.streams)]
     if any(each.tick != tick for each in sums):
-        raise Fault("What the monitor keeps is not of its newest tick. It is stopped. Restore its file.")
+        raise Fault(
+            "The monitor's stored state is not of its newest tick. Lapwing stopped the monitor. Restore its file."
+        )
     return sums

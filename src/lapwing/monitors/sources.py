@@ -22,7 +22,7 @@ GROWING: Final = ("postgresql", "sqlite")
 """Doors of databases whose tables can be read as they grow."""
 _SOURCES: Final = (
     "Write 'postgresql://READER@HOST/DATABASE?append=KEY#SCHEMA.TABLE', 'sqlite:FILE?append=KEY#TABLE', or 'service' "
-    "for events that are sent. For files, leave it out: they are those of the catalog's table."
+    "for events that are sent. For files, leave it out: the monitor reads the files of the catalog's table."
 )
 
 
@@ -134,7 +134,7 @@ def require_source(text: str | None, table: Table) -> None:
     if source == INBOX or (text is None and not is_address(source)):
         return
     if not is_address(source):
-        raise InvalidParameter(f"What is given is no source of events. {_SOURCES}")
+        raise InvalidParameter(f"The given source is no source of events. {_SOURCES}")
     try:
         address = read_address(source)
     except ValueError as error:

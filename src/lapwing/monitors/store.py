@@ -221,9 +221,9 @@ class Store:
             self._seal()
             if not self._is_whole():
                 raise Fault(
-                    f"What the file {self.path.name} of a monitor keeps of units and events is not what was written: a "
-                    "part of it is lost, or was put there from a copy. It is stopped, as going on without would count "
-                    "more of a unit than its limit. Restore the file with its mark."
+                    f"The file {self.path.name} of a monitor has lost a part of its units and events, or has a part "
+                    "from a copy. Lapwing stopped the monitor, because it could count more of a unit than its limit. "
+                    "Restore the file with its mark."
                 )
             yield
 
@@ -359,8 +359,8 @@ class Store:
         row = self._connection.execute("SELECT hash FROM ticks WHERE number = ?", (mark.sequence,)).fetchone()
         if mark.sequence > newest.sequence or (mark.sequence and (row is None or row[0] != mark.hash)):
             raise Fault(
-                f"The file {self.path.name} of a monitor is older than its mark: a copy was put in its place. It is "
-                "stopped, as going on would release ticks again with other noise. Restore the newest with its mark."
+                f"The file {self.path.name} of a monitor is older than its mark: a copy replaced it. Lapwing stopped "
+                "the monitor, because it would release ticks again with other noise. Restore the newest with its mark."
             )
 
 

@@ -142,8 +142,8 @@ class GrowingTable:
             writers = state.writers(names)
             if place.greatest > _LEAST and greatest is not None and greatest < place.greatest:
                 raise DataFault(
-                    f"The greatest {self._key} of the table of events is less than one that was read before: rows were "
-                    "taken away at its end, or numbered anew. Put them back, or make another monitor"
+                    f"The greatest {self._key} of the table of events is less than before, so rows at its end were "
+                    "removed or numbered anew. Put them back, or make another monitor"
                 )
             until = time.monotonic() + PATIENCE
             while (left := writers & state.writers(names)) - self._lasting and time.monotonic() < until:

@@ -122,7 +122,7 @@ def bars_with_intervals(
             "encoding": {"y": _amount(high, value)},
         }
         layers.append({"transform": [{"filter": f"datum[{faint!r}]"}], **mark})
-        subtitle = {"text": title, "subtitle": "pale, with ?: cannot be told from 0"}
+        subtitle = {"text": title, "subtitle": "pale, with ?: not distinguishable from 0"}
         return Plot({**_chart(title, data, height=None, encoding=encoding, layer=layers).to_dict(), "title": subtitle})
     return _chart(title, data, height=None, encoding=encoding, layer=layers)
 

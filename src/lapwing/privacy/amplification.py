@@ -44,7 +44,7 @@ _INSTEAD = {
     "approx_gdp": "a subsampled μ-GDP mechanism is μ'-GDP for no useful μ': its trade-off curve has another shape",
     "zcdp": "a subsampled ρ-zCDP mechanism is not zCDP with a smaller ρ at large orders",
     "approx_zcdp": "a subsampled ρ-zCDP mechanism is not zCDP with a smaller ρ at large orders",
-    "renyi": "no tight theorem for a curve of Rényi divergences alone is implemented",
+    "renyi": "no tight theorem for only a curve of Rényi divergences is implemented",
 }
 
 Sampled = TypeVar("Sampled", PureDP, ApproxDP)
@@ -100,8 +100,8 @@ def chance_of(rate: Number | None, size: int | None, population: int | None) -> 
         return subset_rate(size, population)
     if rate is None or size is not None or population is not None:
         raise InvalidParameter(
-            "A sample is given by its rate, such as rate=0.01, if it is a Poisson sample, and by its size and the "
-            "population, such as size=100, population=10000, if it is of a fixed size; give the one or the other."
+            "Give a Poisson sample by its rate, such as rate=0.01. Give a sample of fixed size by its size and the "
+            "population, such as size=100, population=10000. Do not give both."
         )
     return sampling_rate(rate)
 

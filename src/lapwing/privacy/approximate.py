@@ -243,8 +243,8 @@ class ApproximateZeroConcentratedDP(LossWithDelta[ZeroConcentratedDP]):
             InvalidParameter: Always.
         """
         raise InvalidParameter(
-            f"{self} towards one unit implies no (ρ, δ) towards {count(size)} (what happens with probability δ is "
-            "amplified by as much as ρ's tail allows); state the loss as ApproxDP or ApproximateGaussianDP."
+            f"{self} towards one unit implies no (ρ, δ) towards {count(size)}, because ρ's tail amplifies the event of "
+            "probability δ. State the loss as ApproxDP or ApproximateGaussianDP."
         )
 
     def __repr__(self) -> str:

@@ -57,8 +57,8 @@ class SubsampledPair:
             raise InvalidParameter(f"rate is {short(self.rate)}; it must be above 0, from 1e-90 to 1.")
         if not self.pair.symmetric or sum(piece.p for piece in pieces_of(self.pair, 8)) < 1 - _UNCOVERED:
             raise InvalidParameter(
-                "Only a pair that is the same in both directions, with δ = 0, can be subsampled; sample once, and put "
-                "what is added on top of it beside it."
+                "Only a pair that is the same in both directions, with δ = 0, can be subsampled. Sample once, and list "
+                "the other mechanisms next to it."
             )
 
     symmetric = False

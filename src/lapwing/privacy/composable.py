@@ -67,8 +67,8 @@ def check_adds_up(measure: type, budget: type) -> None:
             f"such as lapwing.{_EXAMPLES.get(wanted, wanted)}."
         )
     raise InvalidParameter(
-        f"A {measure.__name__} does not add up whatever is asked next, so no account can hold it. A privacy loss "
-        "distribution holds for a list fixed in advance: which of two lists reveals more depends on what was "
-        "answered, so a filter that composes them along the way lets more through than its limit (arXiv "
-        "2602.06756). Keep an account of GaussianDP, or buy what is planned as the slots of a wallet."
+        f"A {measure.__name__} does not add up if queries depend on results, so no account can hold it. A privacy loss "
+        "distribution holds only for a list fixed in advance. A filter that composes such distributions along the way "
+        "lets more through than its limit (arXiv 2602.06756). Use an account of GaussianDP, or buy the planned queries "
+        "as slots of a wallet."
     )

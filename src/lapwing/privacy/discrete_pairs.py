@@ -91,9 +91,9 @@ class DiscreteGaussianPair:
         whole(self.sensitivity, "sensitivity", 1)
         if not Fraction(1, 100) <= self.variance <= 10**6 or self.sensitivity**2 > 100 * self.variance:
             raise InvalidParameter(
-                f"variance is {short(self.variance)} and sensitivity {self.sensitivity}; the privacy loss of discrete "
-                "Gaussian noise is computed for variances from 0.01 to 1e6 and a sensitivity of at most 10 standard "
-                "deviations: use a rounded Gaussian beyond."
+                f"variance is {short(self.variance)} and sensitivity {self.sensitivity}. The privacy loss of discrete "
+                "Gaussian noise takes variances from 0.01 to 1e6, and sensitivities up to 10 standard deviations. "
+                "Use a rounded Gaussian beyond."
             )
 
     symmetric = True

@@ -70,8 +70,8 @@ def _on_one_sample(event: Any, times: int, sample: Mapping[str, Any]) -> Listed:
     inner = _listed(event, 1, {})
     if not inner or any(one.kind != "gaussian" or len(one.numbers) != 1 for one in inner):
         raise InvalidParameter(
-            "Several mechanisms on one sample are accounted for if each is Gaussian noise; give each a sample of its "
-            "own, or sample first and compose the samples."
+            "Several mechanisms can share one sample only if each is Gaussian noise. Give each a sample of its own, or "
+            "sample first and compose the samples."
         )
     mu_squared = sum((one.times / dict(one.numbers)["sigma"] ** 2 for one in inner), Fraction(0))
     mu = enclose_tightly(lambda m: m.sqrt(), mu_squared, bits=_BITS).upper

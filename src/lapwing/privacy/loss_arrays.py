@@ -169,7 +169,9 @@ def _law(arrays: LossArrays) -> AtomLaw:
     atoms = [(Fraction(at), Fraction(mass)) for at, mass in zip(losses.tolist(), probabilities.tolist(), strict=True)]
     over = sum((mass for _, mass in atoms), infinite) - 1
     if abs(over) > _SUMS_TO_ONE:
-        raise InvalidParameter(f"The probabilities sum to {float(1 + over):.9g}, with that of infinity; it must be 1.")
+        raise InvalidParameter(
+            f"The probabilities sum to {float(1 + over):.9g}, with the probability of infinity; it must be 1."
+        )
     infinite += max(Fraction(0), -over)
     kept = []
     for at, mass in atoms:
@@ -183,5 +185,5 @@ def _law(arrays: LossArrays) -> AtomLaw:
 def _vector(values: ArrayLike, name: str) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise InvalidParameter(f"The {name} must be finite numbers in one dimension; infinity has a probability alone.")
+        raise InvalidParameter(f"The {name} must be finite numbers in one dimension; infinity has only a probability.")
     return array

@@ -69,8 +69,8 @@ def losses_of(
     uses = uses_of(parts, neighbouring)
     if not all(mechanism.attained for mechanism, _ in uses):
         raise InvalidParameter(
-            "The law of the loss is not known: the list has a mechanism of bounded range, of which only bounds on "
-            "epsilon and delta are; list a mechanism with a law, such as laplace or pure, or ask for those."
+            "The distribution of the loss is unknown, because the list has a mechanism of bounded range. It has only "
+            "bounds on epsilon and delta: ask for those, or list a mechanism such as laplace or pure."
         )
     law = composed(uses, width)
     levels = [exact(loss, "loss") for loss in losses]

@@ -18,7 +18,7 @@ from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.measures import Loss, PureDP
 
 AS_IF_CAP: Final = "as if this total had been the cap from the start"
-WHENEVER: Final = "at whatever moment one stops"
+WHENEVER: Final = "whenever you stop, for any reason"
 
 
 @final
@@ -128,5 +128,5 @@ class Odometer:
         while not spent <= self.cap(step):
             step += 1
         if self.steps is not None and step >= self.steps:
-            raise InvalidParameter(f"What is spent, {spent}, is beyond the last cap, {self.cap(self.steps - 1)}.")
+            raise InvalidParameter(f"The spent loss, {spent}, is beyond the last cap, {self.cap(self.steps - 1)}.")
         return step

@@ -64,8 +64,8 @@ def calibrate(
 
     if excess(2 * first) == excess(first):
         raise InvalidParameter(
-            f"The list states the same at the parameters {short(first)} and {short(2 * first)}; it must depend on the "
-            "parameter: start elsewhere, or use it in what is built."
+            f"The list states the same at the parameters {short(first)} and {short(2 * first)}. It must depend on the "
+            "parameter: start elsewhere, or use the parameter in the list."
         )
     rises = excess(2 * first) > excess(first)
     kept, broken = _bracket(excess, first, rises=rises, whole=whole)
@@ -82,9 +82,7 @@ def calibrate(
         else:
             bad, broken = place, place * unit
     if excess(good * unit) > 0:
-        raise InvalidParameter(
-            "The list's epsilon neither falls nor rises with the parameter alone; state it otherwise."
-        )
+        raise InvalidParameter("The list's epsilon both falls and rises with the parameter; choose another parameter.")
     return good * unit
 
 
@@ -101,7 +99,7 @@ def _bracket(
             raise InvalidParameter(
                 "A single use is above the promise; allow a larger epsilon or delta, or take more noise."
                 if rises
-                else f"The promise is kept with {short(near)} already; no smaller whole number is left to try."
+                else f"The promise already holds with {short(near)}; no smaller whole number is left to try."
             )
         far = Fraction(math.ceil(far)) if whole else far
         if (excess(far) <= 0) != is_kept:

@@ -30,7 +30,7 @@ from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Reading
 
 RATIO: Final = Fraction(5, 4)
-RAISED: Final = "whatever made the curator raise it"
+RAISED: Final = "for any reason of the raise"
 
 
 def after_raises(first: Loss, cap: Loss, delta: Number) -> Reading:

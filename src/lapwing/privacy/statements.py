@@ -29,7 +29,7 @@ from lapwing.privacy.pairs import ApproximatePair, Pair, RandomizedResponsePair
 from lapwing.privacy.profile import Profiled
 from lapwing.privacy.search import largest
 
-ADAPTIVE: Final = "as a cap, whatever is asked along the way"
+ADAPTIVE: Final = "as a cap, for any queries along the way"
 FIXED: Final = "if this list had been fixed in advance"
 
 _STEPS = 1 << 8
@@ -277,7 +277,7 @@ def _searched(epsilon_at: Callable[[Fraction], _Result], epsilon: Fraction) -> _
             return False
 
     if not states(1):
-        return _Result(1.0, "nothing is kept at this ε")
+        return _Result(1.0, "no promise holds at this ε")
     n = largest(states, guess=20 * _STEPS, least=1)
     return _Result(float_up(nth(n)), epsilon_at(nth(n)).total)
 

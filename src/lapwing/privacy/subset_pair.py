@@ -56,8 +56,8 @@ class SubsetPair:
         subset_rate(self.size, self.population)
         if not self.pair.symmetric or sum(piece.p for piece in pieces_of(self.pair, 8)) < 1 - _UNCOVERED:
             raise InvalidParameter(
-                "Only a pair that is the same in both directions, with δ = 0, can be run on a subset; draw one subset, "
-                "and put what is added on top of it beside it."
+                "Only a pair that is the same in both directions, with δ = 0, can be run on a subset. Draw one subset, "
+                "and list the other mechanisms next to it."
             )
 
     symmetric = True
@@ -90,7 +90,7 @@ class SubsetPair:
     def pieces(self, cells: int) -> list[Piece]:
         """Refuse: a sample of a subset, or a choice among subsets, has no theorem here."""
         raise InvalidParameter(
-            "What is run on a subset of fixed size cannot be sampled once more; put it beside other mechanisms."
+            "A mechanism on a subset of fixed size cannot be sampled once more; list it next to other mechanisms."
         )
 
 

@@ -157,8 +157,8 @@ class Wallet:
         """
         if not self.untouched:
             raise InvalidParameter(
-                "Something was already answered from this wallet, and slots chosen in the light of answers are not "
-                "covered by its guarantee; ask through its gdp account, or open a wallet with all slots next time."
+                "This wallet has answered a query already, and its guarantee covers no slots chosen after results. "
+                "Ask through its gdp account, or open a wallet with all slots next time."
             )
         return replace(self, slots=(*self.slots, *slots), used=(*self.used, *(0 for _ in slots)))
 
@@ -235,6 +235,6 @@ def _check_dominates(pair: Pair) -> None:
     elif not isinstance(pair, _SINGLE):
         allowed = ", ".join(sorted(kind.__name__ for kind in (*_SINGLE, MixturePair, SubsampledPair)))
         raise InvalidParameter(
-            f"The pair of a slot is a {type(pair).__name__}, of which no proof says what it dominates however it is "
-            f"used; it must be one of {allowed}."
+            f"The pair of a slot is a {type(pair).__name__}, and no proof says what it dominates in every use; "
+            f"it must be one of {allowed}."
         )

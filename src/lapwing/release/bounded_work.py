@@ -38,8 +38,8 @@ def _measured(request: Request) -> Plan:
 def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
     if any(request.plan.question.units_of_row > 1 for request in requests):
         return QueryRefused(
-            "How long it takes to join rows of different units is a secret of the data, and this service tells it only "
-            "to people whom the curator trusts with time",
+            "The time of a join of different units depends on the data, and only people whom the curator trusts with "
+            "time may see it",
             remedy="Join on the privacy unit too, or ask the curator for a grant that trusts you with time.",
         )
     each = [work_of(_measured(request)) for request in requests]
@@ -50,7 +50,7 @@ def _refusal(requests: Sequence[Request]) -> QueryRefused | None:
         f"One unit can make this take {work.ratio:,.0f} times as long as it takes to read its own rows, which could be "
         f"read off the clock. To people whom the curator does not trust with time, {MULTIPLE} times are answered, or "
         "1 ms if that is more",
-        remedy="Join a unit's rows with fewer copies of themselves, pad and repeat texts less, use patterns with fewer "
-        "repetitions, or fewer windows, grouping sets and questions at a time. Or ask the curator for a grant that "
+        remedy="Join a unit's rows with fewer copies of themselves, or pad and repeat texts less. Use patterns with "
+        "fewer repetitions, or fewer windows, grouping sets and queries at a time. Or ask the curator for a grant that "
         "trusts you with time, or for a smaller max_rows_per_unit or max_length.",
     )

@@ -43,8 +43,8 @@ from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXT
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
-    "measured as one workload with other questions about the same rows: no number errs by more than it would alone, "
-    "tables add up to each other where keys have a value for every row, and their numbers have noise in common"
+    "measured as one workload with other queries about the same rows: no number has more error than by itself, and "
+    "the numbers share noise. Tables add up to each other where keys have a value for every row"
 )
 
 
@@ -188,7 +188,7 @@ def notes_on_limits(relation: FirstGroups | FirstRows) -> tuple[str, ...]:
     notes, limited = list[str](), cast(Relation, relation)
     while isinstance(limited, FirstGroups | FirstRows):  # groups of rows, where both are limited
         what = f"{'group' if isinstance(limited, FirstGroups) else 'row'}{'' if limited.most == 1 else 's'}"
-        notes.append(f"at most {limited.most} {what} of each unit count, as this question limits it")
+        notes.append(f"this query uses at most {limited.most} {what} of each unit")
         limited = limited.source.relation
     return tuple(notes)
 
@@ -279,8 +279,8 @@ def _note_on_counts(selecting: KeySelectionQuote) -> tuple[str, ...]:
     if selecting.counting is None:
         return ()
     shown = (
-        "the noisy count of units selects its own keys, and shows those where it is at least "
-        f"{selecting.counting.threshold:,}; its intervals hold given that, and reach far down near it"
+        "the noisy count of units selects its own keys: a key is shown if its count is at least "
+        f"{selecting.counting.threshold:,}. Intervals hold for keys that are shown. Near the limit they reach far down"
     )
     computed = "intervals of numbers that are computed from that count do not allow for it"
     return (Note(shown, CHOSEN_KEYS), Note(computed, CHOSEN_KEYS))

@@ -253,8 +253,8 @@ def current_digests(tables: Sequence[Table], engine: Engine, state: State) -> Ma
     for table in tables:
         if state.digests.get(table.name) != digests[table.name]:
             raise DataChanged(
-                f"The data of {table.name} are not those of version {state.version}. Nothing was charged. "
-                f"If the change is meant, let the curator run {renewal(table.source)}; spending stays with the people."
+                f"The data of {table.name} have changed since version {state.version}. Nothing was charged. "
+                f"If the change is meant, let the curator run {renewal(table.source)}. The spent budget stays spent."
             )
     return {name: digest for name, digest in digests.items() if digest is not None}
 

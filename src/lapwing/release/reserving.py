@@ -102,8 +102,8 @@ def reserve(parts: Sequence[Listed], why: str, delta: Number, access: Access) ->
         total = sum(losses[1:], losses[0])
     elif budget.measure != GaussianDP.kind:
         raise InvalidParameter(
-            f"A list is charged with a delta in a gdp ledger alone, and this one is {budget.measure}; leave it out, or "
-            "make the ledger gdp. Nothing was charged."
+            f"Only a gdp ledger charges a list with a delta, and this ledger is {budget.measure}. Leave the delta out, "
+            "or make the ledger gdp. Nothing was charged."
         )
     else:
         above: ApproximateGaussianDP = gaussian_above(composed(uses, None), failure)

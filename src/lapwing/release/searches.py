@@ -128,13 +128,13 @@ def _note_of_values(search: Search, finding: ApproximateBounds) -> str:
         return f"{search.name}: bounds of {low} and {high} were found, the widest that there are"
     if finding.clear:
         return (
-            f"{search.name}: bounds of {low} and {high} were found, and values outside count as the nearest; "
-            f"with 95 % probability at most {finding.beyond:,} rows lie between a bound and its double, and as "
+            f"{search.name}: bounds of {low} and {high} were found, and values outside count as the nearest. "
+            f"With 95 % probability at most {finding.beyond:,} rows lie between a bound and its double, and as "
             "many in each further doubling"
         )
     return (
-        f"{search.name}: no magnitude has clearly more rows than the noise of {finding.beyond // 2:,}, so that "
-        f"the bounds of {low} and {high} are a guess; give a larger epsilon, or write bounds"
+        f"{search.name}: the bounds of {low} and {high} are a guess, because no magnitude has clearly more rows than "
+        f"the noise of {finding.beyond // 2:,}. Give a larger epsilon, or write bounds"
     )
 
 
@@ -145,8 +145,8 @@ def _note_of_totals(search: Search, finding: ApproximateBounds) -> str:
         return f"{said}, the most that there is"
     if finding.clear:
         return (
-            f"{said}, and more counts as that; with 95 % probability at most {finding.beyond:,} times a unit adds "
-            "between that and its double, and as often in each further doubling"
+            f"{said}, and more counts as that. With 95 % probability a unit adds between that and its double at most "
+            f"{finding.beyond:,} times, and as often in each further doubling"
         )
     return f"{said}, which is a guess: no magnitude stands out from the noise; give a larger epsilon, or write a bound"
 
@@ -158,8 +158,8 @@ def _note_of_level(search: Search, finding: ApproximateBounds) -> str:
         return f"{said}, the most that is tried"
     lacking = _plain(finding.beyond * search.total.step)
     return (
-        f"{said}, and what goes beyond it is cut off; with 95 % probability that is at most {lacking} more, in all "
-        "groups together, than twice the bound would cut off"
+        f"{said}, and the excess is cut off. With 95 % probability, in all groups together, this cuts off at most "
+        f"{lacking} more than twice the bound would"
     )
 
 
@@ -169,8 +169,8 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     if constants:
         part = sum((one.loss.amount for one in priced.searches), Fraction(0)) / priced.together.amount
         return (
-            f"{constants}: asked for first, for {float(100 * part):.3g} % of the price, and then a constant of the "
-            "condition; errors are those of the question with a constant that might be it",
+            f"{constants}: asked for first, for {float(100 * part):.3g} % of the cost, and then a constant of the "
+            "condition. The errors shown here are for a likely constant",
         )
     if not plan.unsettled:
         return ()

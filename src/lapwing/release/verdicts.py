@@ -156,7 +156,7 @@ def _of_bounds(node: Operation, asked: bool) -> Note | None:
         return Note(f"a condition on {names} holds for no value within the bounds of the catalog", OUTSIDE_BOUNDS)
     if not _reads(node):
         return Note(f"a condition on {names} holds for every row that has a value", ALL_WITHIN_BOUNDS)
-    text = f"a condition on {names} holds for every value within the bounds of the catalog: it leaves out others alone"
+    text = f"a condition on {names} holds for every value within the bounds of the catalog: it leaves out only others"
     return Note(text, ALL_WITHIN_BOUNDS)
 
 
@@ -290,8 +290,8 @@ def unusable(plan: Plan) -> tuple[str, ...]:
                 if (high - low) * measure.step >= WIDE:
                     ends = [f"{float(end):,.10g}" for end in _ends_of(measure)]
                     notes.append(
-                        f"{output.name} would have noise for values from {' to '.join(ends)}, too noisy to use, as the "
-                        "catalog has no bounds of the columns that it is made of"
+                        f"{output.name} would have noise for values from {' to '.join(ends)}, too noisy to use, "
+                        "because the catalog has no bounds for its columns"
                     )
     return tuple(Note(text, TOO_WIDE) for text in dict.fromkeys(notes))
 
@@ -378,7 +378,7 @@ def _on_outermost(plan: Plan) -> tuple[str, ...]:
     if any(w.function in ("least", "greatest") and w.argument and measures_of(w.argument) for w in windows):
         notes.append("the greatest of noisy numbers lies rather above the greatest of the true ones, the least below")
     if any(w.function == "rows" for w in windows) and plan.question.keys and not plan.question.private_keys:
-        notes.append("COUNT(*) over an answer counts its rows, also those of keys that nobody has")
+        notes.append("COUNT(*) over a result counts its rows, even rows of keys that nobody has")
     return tuple(notes)
 
 
@@ -387,6 +387,6 @@ def _on_cells(plan: Plan) -> tuple[str, ...]:
     if cells is None or cells < MANY:
         return ()
     return (
-        f"the answer has {cells:,} cells with noise of their own, and where few people are in each it is little else: "
+        f"the result has {cells:,} cells, and each has its own noise. Cells with few people show little but noise: "
         "filter the keys, or group by something coarser",
     )

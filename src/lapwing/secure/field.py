@@ -45,7 +45,9 @@ def split(
         InvalidParameter: If there are fewer than two servers: one alone would get the values themselves.
     """
     if servers < 2:
-        raise InvalidParameter(f"{servers} server cannot hold shares, as it would see every value; there must be 2.")
+        raise InvalidParameter(
+            f"{servers} server cannot hold shares, because it would see every value; there must be 2."
+        )
     width = len(values)
     drawn = uniform((servers - 1) * width, entropy, modulus)
     masks = [tuple(drawn[server * width : (server + 1) * width]) for server in range(servers - 1)]

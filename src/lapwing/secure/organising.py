@@ -67,7 +67,7 @@ def new_task(
     if delta * least_clients > 1:
         raise InvalidParameter(
             f"The delta is {short(delta)}, and no client accepts one above 1/{least_clients}, one over the least "
-            "number of clients: such a promise allows to publish the exact answer of somebody. Give a smaller one."
+            "number of clients. Such a promise would allow somebody's exact answer to be published. Give a smaller one."
         )
     key = read_exactly(entropy, _KEY_BYTES).hex()
     servers = []

@@ -86,7 +86,7 @@ class PairKeys:
         try:
             return self._cipher(sender).decrypt(nonce, rest, _bound(sender, self.place, label))
         except (InvalidTag, ValueError):
-            raise InvalidParameter("A message is not that of the other server; nothing was released.") from None
+            raise InvalidParameter("A message is not from the other server; nothing was released.") from None
 
     def _cipher(self, other: int) -> AESGCM:
         return AESGCM(hmac.new(self._keys[other], _MESSAGES, sha256).digest())

@@ -59,7 +59,7 @@ class ShareStore:
         with self._file.transaction() as cursor:
             new, conflicts = self._take(cursor, records)
             if conflicts:
-                raise InvalidParameter("A client's record is not the one that is held; the first one stays.")
+                raise InvalidParameter("A client's record differs from the stored one; the first one stays.")
         return new
 
     def take_each(self, records: Mapping[bytes, bytes]) -> tuple[int, int]:

@@ -168,7 +168,9 @@ class Vector:
         if self.norm not in NORMS or not 1 <= self.bound <= LARGEST:
             raise InvalidParameter("A vector has a bound l1 or l2, of a step at least.")
         if self.size([self.steps] * self.width) > LARGEST:  # what servers check modulo the modulus holds of integers
-            raise InvalidParameter("The steps of so many numbers are too fine for their bound; give fewer --steps.")
+            raise InvalidParameter(
+                "The steps are too fine for this number of cells and their bound; give fewer --steps."
+            )
 
     @property
     def width(self) -> int:

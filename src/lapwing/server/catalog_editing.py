@@ -194,7 +194,7 @@ class CatalogEditor:
             except CatalogError:
                 raise CatalogError(
                     f"this version of Lapwing cannot read catalog {version.number} of this data set, so nobody knows "
-                    "whom it protected; let the operator stop the service and change the file"
+                    "whom it protected. Let the operator stop the service and change the file"
                 ) from None
 
     def _require_known_files(self, before: Catalog, catalog: Catalog, *, more_files: bool) -> None:
@@ -208,7 +208,7 @@ class CatalogEditor:
                 refuse(
                     place,
                     f"{spelling.text(table.source)} is no file of this data set, and a curator of only some data sets "
-                    "cannot add files; let a curator of the service write it",
+                    "cannot add files. Let a curator of the service write it",
                 )
             if not self._registry.folders:
                 refuse(

@@ -143,6 +143,6 @@ def fault(code: str = "") -> DataFault:
     """Return the fault of a database that says that something failed."""
     meaning = f" ({code})" if code.strip("\0") else ""
     return DataFault(
-        "The database of the data cannot be reached, does not let this user in, has no such table, or broke "
-        f"off{meaning}; nothing was taken. Look after the address, what LAPWING_SOURCES holds for it, and its rights"
+        "The database of the data cannot be reached, rejects this user, has no such table, or broke "
+        f"off{meaning}; nothing was taken. Check the address, its entry in LAPWING_SOURCES, and its rights"
     )

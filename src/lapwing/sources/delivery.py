@@ -183,8 +183,8 @@ def _wanted(state: State, names: Names, table: AnyTable) -> dict[str, str]:
             raise DataFault(f"The source of table {table.name} has {what} {spelling.key(name)}; it has {listed}")
         if offered[like[0]].type is None:
             raise DataFault(
-                f"The column {spelling.key(name)} of table {table.name} is of the type {offered[like[0]].stored_as} in "
-                "the source, which a catalog has no type for; take it out of the catalog, or make a view that casts it"
+                f"The column {spelling.key(name)} of table {table.name} has the type {offered[like[0]].stored_as} in "
+                "the source, and a catalog has no such type. Take it out of the catalog, or make a view that casts it"
             )
         wanted[name] = like[0]
     return wanted
@@ -304,7 +304,7 @@ def _settings(scratch: Path, megabytes: int) -> dict[str, str | bool | int | flo
 
 
 def _not_written(table: AnyTable, why: str) -> Fault:
-    return Fault(f"What the source of table {table.name} delivered could not be written: {why}. Nothing was taken.")
+    return Fault(f"Lapwing could not write the data from the source of table {table.name}: {why}. Nothing was taken.")
 
 
 @contextmanager

@@ -112,6 +112,7 @@ def _batches(data: ds.Dataset, columns: Sequence[str], where: Where) -> pa.Recor
 
 def _fault() -> DataFault:
     return DataFault(
-        "The Delta table of the data is not there, has no such version, or cannot be read to its end; look after the "
-        "place, the version (vacuum removes old ones), credentials, and features of the table that its reader lacks"
+        "The Delta table of the data is missing, has no such version, or cannot be read to its end. Check the place, "
+        "the version (vacuum removes old ones) and the credentials. The table may also use features that its reader "
+        "lacks"
     )

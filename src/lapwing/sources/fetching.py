@@ -54,7 +54,7 @@ def fetch(catalog: Catalog, *, whole: bool = False) -> Snapshot:
             taken = [place.publish(fetched) for place in places]
         except OSError as error:
             full = "the disk is full" if error.errno == errno.ENOSPC else "look at the rights of its folder"
-            raise Fault(f"What was fetched could not be written: {full}. Nothing was taken.") from None
+            raise Fault(f"The fetched data could not be written: {full}. Nothing was taken.") from None
     public = {table.name: fetched[table.name] for table in public_tables_of(catalog)}
     return replace(taken[0], tables=taken[0].tables if tables_of(catalog) else {}, public=public)
 
@@ -141,8 +141,8 @@ def _fetched(
         if len(group) > 1 and not state.holds_several and _belong_together([table for table, _ in group], catalog):
             names = ", ".join(table.name for table, _ in group)
             raise DataFault(
-                f"The source of {names} reads each table in a state of its own, so that rows of linked tables may not "
-                "belong together; take them from a database, or let none lead to another"
+                f"The source of {names} reads each table at another moment, so rows of linked tables may not belong "
+                "together. Take them from a database, or remove the links between them"
             )
         for table, address in group:
             place = places[table.name]
@@ -192,12 +192,12 @@ def _require_one_state(catalog: Catalog, groups: Sequence[Sequence[tuple[AnyTabl
     for table in catalog.tables:
         if table.link is not None and place.get(table.name) != place.get(table.link.parent.name):
             raise DataFault(
-                f"Table {table.name} is linked to {table.link.parent.name}, which comes from another place, so that "
-                "there is no state in which both are; take both from the same source"
+                f"Table {table.name} is linked to {table.link.parent.name}, which comes from another place. So nothing "
+                "reads both at the same moment; take both from the same source"
             )
     for reference in catalog.references:
         if place.get(reference.table) != place.get(reference.to):
             raise DataFault(
-                f"Table {reference.table} refers to {reference.to}, which comes from another place, so that there is "
-                "no state in which both are; take both from the same source"
+                f"Table {reference.table} refers to {reference.to}, which comes from another place. So nothing reads "
+                "both at the same moment; take both from the same source"
             )

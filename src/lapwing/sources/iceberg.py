@@ -137,6 +137,6 @@ def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _fault() -> DataFault:
     return DataFault(
-        "The Iceberg table of the data is not there, has no such snapshot, or cannot be read to its end; look after "
-        "the catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the name, and whether the snapshot has expired"
+        "The Iceberg table of the data is missing, has no such snapshot, or cannot be read to its end. Check the "
+        "catalog (~/.pyiceberg.yaml or PYICEBERG_CATALOG__…), the name, and whether the snapshot has expired"
     )

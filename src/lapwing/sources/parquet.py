@@ -43,8 +43,8 @@ def state(address: SourceAddress, folder: Path) -> "Iterator[State]":
 
 
 UNREADABLE: Final = (
-    "The Parquet files of the data cannot be read to their end, or not by this user; look after the place, after "
-    "credentials, and whether they are complete and have the same columns"
+    "The Parquet files of the data cannot be read to their end, or not by this user. Check the place and the "
+    "credentials, and whether the files are complete and have the same columns"
 )
 
 

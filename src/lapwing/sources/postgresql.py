@@ -45,14 +45,14 @@ SETTINGS: Final = (
 )
 _LOCAL: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 _MEANINGS: Final = (
-    ("28", "does not let this user in; look after user and password (~/.pgpass, a service file or PGPASSWORD)"),
+    ("28", "rejects this user; check user and password (~/.pgpass, a service file or PGPASSWORD)"),
     ("42501", "does not let this user read the table; grant USAGE of its schema and SELECT on the table, without "
      "row-level security that hides rows from it"),
     ("42P01", "has no such table"),
     ("3D000", "has no such database"),
     ("42703", "has not the columns that it had a moment ago; try again"),
     ("53", "has no memory, disk or connection left"),
-    ("57014", "ended the reading, as it took too long for the server's statement_timeout"),
+    ("57014", "ended the reading, because it took longer than the server's statement_timeout"),
     ("57P", "was shut down while it was read; nothing was taken. Try again"),
     ("08", "was lost while it was read; nothing was taken. Try again"),
 )  # fmt: skip
@@ -331,9 +331,8 @@ def _fault(code: str, *, reached: bool = True) -> DataFault:
     meaning = next((text for beginning, text in _MEANINGS if code and code.startswith(beginning)), None)
     if meaning is None and not reached:
         meaning = (
-            "cannot be reached, does not let this user in, or cannot prove who it is; look after address, user, "
-            "password (~/.pgpass, a service file or PGPASSWORD) and the server's certificate (sslrootcert=, or "
-            "sslmode=require)"
+            "cannot be reached, rejects this user, or cannot prove its identity. Check address, user, password "
+            "(~/.pgpass, a service file or PGPASSWORD) and the server's certificate (sslrootcert=, or sslmode=require)"
         )
     elif meaning is None:
         meaning = f"broke off{f' ({code})' if code else ''} while it was read; nothing was taken. Try again"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 10_000_000
 WARNING: Final = (
-    "Synthetic rows are nobody's, and a question asked of them has no guarantee of accuracy: what the report does not "
-    "show, three columns together or rare values, may be far off, and nothing bounds how far. Ask the table itself."
+    "Synthetic rows are no real rows, and a query of them has no guarantee of accuracy. Combinations that the report "
+    "does not show, such as three columns or rare values, may be far off without a limit. Query the table itself."
 )
 
 

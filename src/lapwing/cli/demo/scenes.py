@@ -55,8 +55,8 @@ SCENES: Final = (
         sql=PEOPLE,
         epsilon=Decimal("0.5"),
         after=(
-            "Every plan gets noise of the same size, which matters most for the smallest plans. 26 more such queries "
-            "fit, not 5, because losses are added as μ². Many small losses weigh little there."
+            "Every plan gets noise of the same size, which matters most for the smallest plans. There is room for 26 "
+            "more such queries, not 5, because losses are added as μ². Many small losses weigh little there."
         ),
     ),
     Scene(

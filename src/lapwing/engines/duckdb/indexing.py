@@ -92,8 +92,8 @@ class Indexing:
             written = False
         if not written:
             raise Fault(
-                f"The index of table {table.name} could not be written beside {table.source}; look at the folder's "
-                "rights, at the space on its disk, and whether the data are being written. Questions need no index."
+                f"The index of table {table.name} could not be written next to {table.source}. Check the folder's "
+                "rights, the space on its disk, and whether the data are being written. Queries need no index."
             )
         return True
 

@@ -41,9 +41,9 @@ def not_unique(key: Key, table: Table, catalog: Catalog) -> DataFault:
     """Return the fault of a file in which rows share a key. It is for the curator, and says nothing of the rows."""
     leading = catalog.leading_to(table)[key]
     return DataFault(
-        f"The file {table.source} of table {table.name} has several rows with the same {', '.join(key)}, to which the "
-        f"link of {', '.join(leading)} leads; which row is meant must be clear: leave one row, or link by a key that "
-        "no two rows share"
+        f"The file {table.source} of table {table.name} has several rows with the same {', '.join(key)}. The link of "
+        f"{', '.join(leading)} leads there and needs exactly one row: leave one row, or link by a key that no two "
+        "rows share"
     )
 
 

@@ -56,8 +56,8 @@ def metadata(
 def differ(table: Table | PublicTable) -> DataFault:
     """Return the fault of files of one source that do not have the same columns."""
     return DataFault(
-        f"The files of {table.source} of table {table.name} do not all have the same columns, in the same order and of "
-        "the same types; `lapwing init` says which"
+        f"The files of {table.source} of table {table.name} differ in columns, their order or their types; "
+        "`lapwing init` says which"
     )
 
 

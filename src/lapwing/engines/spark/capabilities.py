@@ -31,7 +31,7 @@ _RELATIONS: Final = (ProtectedRows, PerUnit, FirstRows, FirstGroups, PublicJoin,
 
 
 def _missing(construct: str, name: str) -> Missing:
-    return Missing(construct=construct, name=f"{name}, as nothing is proven of it there", remedy=ON_A_SNAPSHOT)
+    return Missing(construct=construct, name=f"{name}, because there is no proof for it there", remedy=ON_A_SNAPSHOT)
 
 
 def lacks(question: Question) -> Missing | None:

@@ -53,8 +53,8 @@ def require_address(address: str) -> None:
         )
     if host not in _HERE and options.get("use_ssl") != "true":
         raise CatalogError(
-            f"dataset.cluster = {address!r:.80} would send what is found in the clear; write /;use_ssl=true after the "
-            "port, or reach the server through a tunnel, as sc://localhost:15002."
+            f"dataset.cluster = {address!r:.80} would send exact numbers without encryption. Write /;use_ssl=true "
+            "after the port, or reach the server through a tunnel, as sc://localhost:15002."
         )
 
 

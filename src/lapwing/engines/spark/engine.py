@@ -265,9 +265,9 @@ def _require_supported(catalog: Catalog) -> None:
         lake = table.source.startswith(LAKES)
         if not lake and (is_address(table.source) or not table.source.endswith(".parquet")):
             raise CatalogError(
-                f'tables.{table.name}.source: dataset.engine = "spark" reads Parquet files, like '
-                f'"{table.name}/*.parquet", and those of delta: and iceberg: tables; use "duckdb" for what is '
-                "somewhere else, which is fetched as a snapshot."
+                f'tables.{table.name}.source: dataset.engine = "spark" reads only Parquet files, like '
+                f'"{table.name}/*.parquet", and delta: and iceberg: tables. Use "duckdb" for other sources: Lapwing '
+                "fetches them as a snapshot."
             )
         if table.where or table.unit_day is not None:
             raise CatalogError(f'tables.{table.name}: dataset.engine = "spark" has no where and no unit_day.')

@@ -161,7 +161,7 @@ class NetworkClassifier:
             )
         if not self.buffers and (not isinstance(price, GaussianDP) or failure == 0):
             raise InvalidParameter(
-                "Training on samples needs a gdp ledger and a delta above 0; with buffers it needs no delta, and "
+                "Training on samples needs a gdp ledger and a delta above 0. Training with buffers needs no delta. "
                 "LogisticRegression takes all units at every step. Nothing was charged."
             )
 

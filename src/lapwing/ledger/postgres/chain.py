@@ -89,9 +89,9 @@ def commit(connection: Connection, name: str) -> None:
 
 def _unknown(name: str) -> LedgerFault:
     return LedgerFault(
-        f"PostgreSQL did not say whether it kept what was written to the ledger {name}: the connection was lost while "
-        "it was committed, or its standbys were not waited for. Nobody knows whether it was charged. Nothing was "
-        "answered, and nothing will be; `lapwing budget` tells once the server is back."
+        f"PostgreSQL did not confirm the last entry of the ledger {name}. The connection was lost during the commit, "
+        "or a standby did not answer. Nobody knows yet whether it was charged. Nothing was answered. Run "
+        "`lapwing budget` once the server is back: it shows whether the entry is there."
     )
 
 

@@ -18,9 +18,9 @@ from lapwing.errors import LedgerFault
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _MEANINGS: Final[tuple[tuple[type[psycopg.Error], str], ...]] = (
-    (errors.LockNotAvailable, "was held by others for too long. Ask again later"),
-    (errors.QueryCanceled, "took too long to answer. Ask again later"),
-    (errors.DeadlockDetected, "was locked by another program in another order. Ask again later"),
+    (errors.LockNotAvailable, "was locked by others for too long. Run the query again later"),
+    (errors.QueryCanceled, "took too long to answer. Run the query again later"),
+    (errors.DeadlockDetected, "was locked by another program in another order. Run the query again later"),
     (errors.InsufficientPrivilege, "may not be used by this user. Grant it the schema lapwing and all of its tables"),
     (errors.ReadOnlySqlTransaction, "cannot be written: its server is a standby, or set to be read only. Connect to "
      "the primary server"),

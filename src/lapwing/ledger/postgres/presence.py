@@ -142,7 +142,7 @@ class PostgresPresence:
     def _take(self, name: str) -> None:
         session = self._asked(self._clear)
         if not _locks(session, name):
-            raise psycopg.OperationalError("the lock of a new name is held")
+            raise psycopg.OperationalError("another process holds the lock of a new name")
         session.execute("INSERT INTO lapwing.askers VALUES (%s, %s)", (self._ledger, name))
         self._name, self._ended = name, threading.Event()
         keeper = threading.Thread(target=_keep, args=(weakref.ref(self), name, self._ended), daemon=True)

@@ -95,8 +95,8 @@ def _require_empty(log: PostgresLog, name: str) -> None:
     if log.locked_head() != EMPTY or next(log.entries(since=0), None) is not None:
         raise LedgerFault(
             f"There is a ledger {name} in the database. Nothing was changed. If it is beyond repair, give another name "
-            "in the catalog, or let the database's administrator rename it; leave the mark, which says how far it had "
-            "come, where it is."
+            "in the catalog, or let the database's administrator rename it. Leave the mark where it is: it says how "
+            "far the ledger had come."
         )
 
 

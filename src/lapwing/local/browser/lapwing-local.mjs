@@ -7,7 +7,7 @@ export class Refused extends Error { // kind: task, answer, limit, device or ran
 }
 const refuse = (kind, text) => { throw new Refused(kind, text + (kind == "task" ? "" : " Nothing was sent.")) };
 const need = (good, text) => good || refuse("task", text);
-const damaged = () => refuse("answer", "What the device kept for this task is damaged.");
+const damaged = () => refuse("answer", "The device's data for this task are damaged.");
 
 // Random words: least significant byte first, each coin and integer with an exact rational law.
 
@@ -471,7 +471,7 @@ function readDevice(device) {
     if (device.format !== 1 || !isDay(device.began) || device.limit !== null && !LIMIT.test(device.limit) || device.delta_limit != null && !DELTA.test(device.delta_limit)) throw 0;
     return new Map(each.map((one) => [one.task.digest, one]));
   } catch {
-    refuse("device", "What this device keeps is damaged: what it revealed is not known.");
+    refuse("device", "The data of this device are damaged, so nobody knows what it revealed.");
   }
 }
 const spent = (task, reports, unchanged) => {

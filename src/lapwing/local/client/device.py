@@ -347,9 +347,9 @@ def _read(content: bytes) -> Device:
         )
     except (TaskRefused, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DeviceRefused(
-            f"The device's file is damaged, empty, or not of format {FORMAT}: what it revealed is not known. "
-            "Nothing was sent. An older copy in its place, or a new file, counts too little: it knows nothing of what "
-            "left since, and kept answers are drawn again, which reveals more."
+            f"The device's file is damaged, empty, or not of format {FORMAT}, so nobody knows what it revealed. "
+            "Nothing was sent. Do not use an older copy or a new file: it counts too little, and draws remembered "
+            "answers again, which reveals more."
         ) from None
 
 

@@ -39,7 +39,7 @@ MOST_POWER: Final = 1 << 12
 
 _COHORT: Final = "cohort"
 _KEPT: Final = "permanent"
-_DAMAGED: Final = "What the device kept for this task is damaged; nothing was sent."
+_DAMAGED: Final = "The device's data for this task are damaged; nothing was sent."
 
 
 def bloom(text: str, cohort: int, bits: int, hashes: int) -> int:

@@ -97,7 +97,7 @@ def _attributes(document: Mapping[str, object]) -> Attributes:
     each, mechanism = document[Attributes.kind], document["mechanism"]
     name = mechanism["name"] if isinstance(mechanism, dict) and mechanism.keys() == {"name"} else None
     if any(kind in document for kind in _KINDS[:-1]) or not isinstance(name, str):
-        raise TaskRefused("A task of attributes has a mechanism with a name alone, and no other answers.")
+        raise TaskRefused("A task of attributes has a mechanism with only a name, and no other answers.")
     if not isinstance(each, list):
         raise TaskRefused("attributes must be a list of tables.")
     return Attributes(tuple(_attribute(attribute) for attribute in each), name)

@@ -163,7 +163,7 @@ class FrequencyEstimate:
         deviation = float(replace(self, shared=0.0).standard_error("population").max()) * sqrt(self.reports)
         allowed = (half_width / z) ** 2 - self.shared
         if allowed <= 0:
-            raise InvalidParameter("The functions of the sketch alone leave shares less certain; take more of them.")
+            raise InvalidParameter("The sketch has too few functions for this half-width; take more of them.")
         return int(np.ceil(deviation**2 / allowed))
 
     def rows(

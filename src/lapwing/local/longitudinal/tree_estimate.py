@@ -119,7 +119,7 @@ def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
     """
     counts, sums = block_totals(tree, reports)
     if not counts[0]:
-        raise InvalidParameter("No report is about the first period alone; wait for more.")
+        raise InvalidParameter("No report is about only the first period; wait for more.")
     return TreeEstimate(tree=tree, counts=counts, sums=sums)
 
 

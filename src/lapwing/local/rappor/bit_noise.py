@@ -88,7 +88,9 @@ class Noise:
             InvalidParameter: If there is none.
         """
         if not self.flip:
-            raise InvalidParameter("With f = 0 nothing is kept, and there is no ε for ever; see ratio_after(reports).")
+            raise InvalidParameter(
+                "With f = 0 the device remembers nothing, and there is no ε for ever; see ratio_after(reports)."
+            )
         return self.flip
 
     @property

@@ -92,7 +92,7 @@ def possible_keys(
     if None not in empty and empty[0] is not None:
         texts = [value for value in empty[0].domain if isinstance(value, str)]
         raise QueryRefused(
-            f"No row can have a value of {empty[0].name}, whatever the data: the answer would have no rows",
+            f"No row can have a value of {empty[0].name}, in any data: the result would have no rows",
             remedy=f"Look at WHERE, and at what the public tables hold.{f' Values: {listed(texts)}.' if texts else ''}",
             cause=RefusalCause.NO_POSSIBLE_KEYS,
         )

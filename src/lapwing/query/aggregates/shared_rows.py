@@ -60,7 +60,7 @@ def truncated(measure: Count | Sum, named: NamedArguments, requests: Requests) -
         threshold = floor(bounds[1] / measure.step)
         if bounds[0] > 0 or threshold < 1:
             raise QueryRefused(
-                "What a unit adds to rows that it shares is limited from 0 to at least a step",
+                "The limits for a unit's part of shared rows go from 0 to at least one step",
                 remedy=f"Write (0, 100), or {AUTO}.",
             )
         return MeasureValue(measure=replace(measure, clamp=(0, min(threshold, MOST_LEVEL))))
@@ -91,7 +91,7 @@ def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], req
     if any(key.private for key in keys):
         names = ", ".join(key.name for key in keys if key.private)
         raise QueryRefused(
-            f"The values of {names} are not public, and rows in which different units meet have public groups alone",
+            f"The values of {names} are not public, and rows in which different units meet can have only public groups",
             remedy="Declare the values in the catalog if they are public, or join a public table that has them.",
         )
     if requests.value_searches:

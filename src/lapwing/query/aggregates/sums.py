@@ -75,7 +75,7 @@ def _distinct(node: exp.Expression, distinct: exp.Distinct, scope: SelectScope) 
     if len(distinct.expressions) != 1:
         raise rows.refusal(node, "SUM(DISTINCT …) takes one expression", "Sum each by itself.")
     if named is not None and named.contribution_bounds_per_group is not None:
-        reason = "What a unit adds to a group is not one number where values of several units count once"
+        reason = "A unit adds no single number to a group where values of several units count once"
         raise rows.refusal(node, f"SUM(DISTINCT …): {reason}", "Give contribution_bounds_per_row.")
     argument = _numeric(node, distinct.expressions[0], rows)
     try:

@@ -32,7 +32,7 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
     plan = asked(with_named(query, common_tables(select)))
     rows.only(node, "this", "query")
     if plan.constants or plan.searches or plan.composition is not None or not plan.question.measures:
-        raise rows.refusal(query, "A list in a condition is that of one question", "Ask for it by itself first.")
+        raise rows.refusal(query, "A list in a condition must come from a single query", "Ask for it by itself first.")
     shown = plan.outputs[0].value
     if len(plan.outputs) > 1 or not isinstance(shown, KeyValue):
         reason = "A list in a condition shows the values of one key"

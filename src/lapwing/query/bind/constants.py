@@ -103,7 +103,9 @@ def with_constants(
         if number.narrower is not None and _groups(plan) is None:
             plan = asked_alone(number.narrower)
         if plan.composition is not None or plan.constants or plan.searches or not plan.question.measures:
-            raise rows.refusal(node, "A number in a condition is that of one question", "Ask for it by itself first.")
+            raise rows.refusal(
+                node, "A number in a condition must come from a single query", "Ask for it by itself first."
+            )
         if len(plan.outputs) != 1 + (number.key is not None) or plan.outputs[-1].value.shape not in NUMERIC + TEMPORAL:
             raise rows.refusal(node, "A subquery in the place of a number has one column", "Show one number or date.")
         found = next((answer for other, answer in known if other == plan), None)

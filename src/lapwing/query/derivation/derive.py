@@ -159,7 +159,7 @@ def interval_end(value: Derived, side: Side) -> IntervalEnd:
         QueryRefused: If the value is not a noisy number, or no interval follows for it.
     """
     if value.shape not in NUMERIC or not measures_of(value):
-        raise QueryRefused("An interval is that of a noisy number", remedy="Name a COUNT, SUM, AVG or a formula.")
+        raise QueryRefused("Only a noisy number has an interval", remedy="Name a COUNT, SUM, AVG or a formula.")
     if not value.has_interval:
         raise QueryRefused(
             "No interval follows for this column", remedy="CASE, COALESCE, conditions and ends of intervals have none."

@@ -163,5 +163,5 @@ MOST_NODES_IN_ALL = 100_000
 def require_bounded(expressions: Iterable[Expression]) -> None:
     """Refuse a question whose aggregates are too large together."""
     if sum(map(nodes_of, expressions)) > MOST_NODES_IN_ALL:
-        reason = "The aggregates of the question grow too large when the columns of subqueries are put into them"
+        reason = "The aggregates of the query grow too large when Lapwing replaces the columns of subqueries"
         raise QueryRefused(reason, remedy="Ask for fewer at a time.")

@@ -201,7 +201,7 @@ def to_text(argument: Expression) -> Expression:
     if isinstance(kind, Fixed) and kind.step.denominator == 1:
         return _operation("written", rescale(argument, ONE))
     raise QueryRefused(
-        f"A cast of {describe(kind)} to text is answered for whole numbers alone",
+        f"A cast of {describe(kind)} to text works only for whole numbers",
         remedy="Write CAST(FLOOR(x) AS VARCHAR).",
     )
 

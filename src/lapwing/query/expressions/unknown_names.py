@@ -33,8 +33,8 @@ PARTS: Final[Mapping[str, str]] = {
 }
 """What an argument of a node is called."""
 INSTEAD: Final[Mapping[str, str]] = {
-    "catalog": "Write the name of the table alone.",
-    "db": "Write the name of the table alone.",
+    "catalog": "Write only the name of the table.",
+    "db": "Write only the name of the table.",
     "pivots": PIVOT,
 }
 AGGREGATES: Final = frozenset({"AVG", "COUNT", "COUNT_IF", "MEDIAN", "QUANTILE_CONT", "STDDEV", "SUM", "VARIANCE"})

@@ -61,7 +61,7 @@ MOST_DEPTH = 180
 def require_small(expression: Expression) -> Expression:
     """Return an expression, or refuse it if it has become too large."""
     if nodes_of(expression) > MOST_NODES or depth_of(expression) > MOST_DEPTH:
-        reason = "An expression grows too large when the columns of subqueries are put into it"
+        reason = "An expression grows too large when Lapwing replaces the columns of subqueries"
         raise QueryRefused(reason, remedy="Compute fewer things from one another.")
     return expression
 
@@ -69,5 +69,5 @@ def require_small(expression: Expression) -> Expression:
 def require_few(expressions: Iterable[Expression]) -> None:
     """Refuse the columns of a subquery that are too large together."""
     if sum(map(nodes_of, expressions)) > MOST_NODES:
-        reason = "The columns of a subquery grow too large when those of others are put into them"
+        reason = "The columns of a subquery grow too large when Lapwing replaces the columns of other subqueries"
         raise QueryRefused(reason, remedy="Compute fewer things from one another.")

@@ -79,7 +79,7 @@ def _unconnected(
             return not_of_one_unit(join.this, "inner", bound, other, scope)
     name = (other.source if isinstance(other, PublicInput) else other.sources[0]).name
     reason = f"Nothing says what rows of '{name}' are joined with"
-    return scope.nowhere.refusal(join.this, reason, "Compare its columns with those of the other tables.")
+    return scope.nowhere.refusal(join.this, reason, "Compare its columns with columns of the other tables.")
 
 
 def _connected(

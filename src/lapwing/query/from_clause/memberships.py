@@ -156,7 +156,7 @@ def _in_units(node: exp.Expression, denied: bool, bound: Input, other: Input, sc
         return paired("anti" if denied else "semi", bound, other, [], [], scope)
     if len(shown) != 1 or denied:
         what = "NOT IN takes" if denied else "IN takes"
-        reason = f"{what} a subquery over a public table, or one that shows the privacy unit alone"
+        reason = f"{what} a subquery over a public table, or one that shows only the privacy unit"
         if not denied:
             reason = "IN takes a subquery with one column"
         unit = rows.unit or "the unit"

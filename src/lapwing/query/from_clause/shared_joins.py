@@ -83,7 +83,7 @@ def _check_units(node: exp.Expression, bound: Input, other: Input, scope: Scope)
     rows = rows_of(bound, scope)
     tables = (*tables_of(bound.selection.relation), *tables_of(other.selection.relation))
     if any(table.unit_is_row for table in tables):
-        reason = "Rows that are privacy units themselves are not joined with those of other units"
+        reason = "Rows that are privacy units themselves are not joined with rows of other units"
         raise rows.refusal(node, reason, "Let the curator say in the catalog whose rows they are.")
     if any(table.part is not None for table in scope.catalog.tables):
         reason = "Where units are divided into parts, rows of different units do not meet"

@@ -321,7 +321,7 @@ def _public_subquery(node: exp.Select, bound: PublicInput, name: str, scope: Sco
     columns: dict[str, Expression] = {}
     for shown, expression in bind_list(node, rows).columns.items():
         if node.args.get("distinct") is not None and not isinstance(expression, ColumnReference):
-            reason = "DISTINCT in a subquery over a public table takes its columns alone"
+            reason = "DISTINCT in a subquery over a public table takes only its columns"
             raise rows.refusal(node, reason, "Leave it out, or name columns.")
         columns[shown] = expression
     where = conjunction(bound.rows.where, condition(node.args.get("where"), rows, "WHERE"))

@@ -192,7 +192,7 @@ def check_units(node: exp.Expression, bound: Input, other: Input, rows: RowScope
     """Refuse to join rows that are not of the same units, or are units themselves."""
     table, second = (table_of(side.selection.relation) for side in (bound, other))
     if table.units != second.units:
-        reason = f"{table.name} and {second.name} are not joined: the units of one are not those of the other"
+        reason = f"{table.name} and {second.name} are not joined, because they have different units"
         remedy = "Ask about each by itself, or let the curator link them in the catalog if they are the same."
         raise rows.refusal(node, reason, remedy + further)
     if table.unit_is_row:

@@ -242,8 +242,8 @@ def notes_on_choices(terms: Sequence[NoisyMeasure]) -> tuple[str, ...]:
         widths = sorted({term.half_width(CONFIDENCE) for term in told})
         near = " to ".join(f"{float(h):,.10g}" for h in dict.fromkeys((widths[0], widths[-1])))
         return (
-            "told by the sparse vector technique, which releases no number: with 95 % probability none is told wrongly "
-            f"that is {near} or more away from its threshold",
+            "decided by the sparse vector technique, which releases no number. With 95 % probability it is right about "
+            f"every number that is {near} or more away from its threshold",
         )
     return tuple(note for note in map(_note_on_largest, terms) if note is not None)
 
@@ -260,8 +260,8 @@ def _note_on_largest(term: NoisyMeasure) -> str | None:
     best = "the one that belongs in its place" if mechanism.count > 1 else best
     side = "above" if mechanism.least else "below"
     return (
-        f"chosen by {law}, which releases no number: with 95 % probability the number of what is shown is "
-        f"at most {near} {side} that of {best}; noisy numbers, sorted, would come within {sorted_near}"
+        f"chosen by {law}, which releases no number. With 95 % probability the number of the choice is "
+        f"at most {near} {side} the number of {best}. Sorted noisy numbers would come within {sorted_near}"
     )
 
 

@@ -99,7 +99,7 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
         raise _refused(
             options,
             "min_privacy_units_per_group",
-            "Every group of public keys is shown, whatever its size",
+            "Every group of public keys is shown, of any size",
             "Use HAVING COUNT(DISTINCT unit) >= n on the released count.",
         )
     if options.group_selection_epsilon is not None and not private:

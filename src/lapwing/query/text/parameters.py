@@ -34,7 +34,7 @@ _NAME: Final = re.compile(r"[^\W\d]\w*")
 _DOLLAR: Final = re.compile(r"(?<!\$)\$(?=[^\W\d])")
 _TYPES: Final = "Give bool, int, float, Decimal, Fraction, str, date, datetime or None."
 _GIVE: Final = "Give a list with one value for every ?, or a mapping of names to values."
-_SPELLING: Final = "Write ? for the values of a list, or $name for those of a mapping."
+_SPELLING: Final = "Write ? for the values of a list, or $name for the values of a mapping."
 # A colon right after one of these ends `name:`, and begins no `:name`.
 _ENDINGS: Final = re.compile(r"[\w)\"'$?]")
 

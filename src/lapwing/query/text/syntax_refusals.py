@@ -67,7 +67,7 @@ def not_a_table_expression(part: exp.CTE, text: str) -> QueryRefused:
 
 def top_refused(top: Token, number: Token, text: str) -> QueryRefused:
     """Return the refusal of SELECT TOP n PERCENT and TOP n WITH TIES."""
-    return refused_at(top, text, "TOP takes a number alone", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
+    return refused_at(top, text, "TOP takes only a number", f"Write ORDER BY … LIMIT {number.text[:40]} at the end.")
 
 
 def not_understood(error: Exception) -> QueryRefused:

@@ -239,7 +239,7 @@ export async function openDevice(name = "lapwing-local") {
     reported.onsuccess = () => {
       try {
         const device = all.result ?? { format: 1, began: today(), limit: null, reported: [] };
-        if (device.format !== 1 || !Array.isArray(device.reported)) refuse("device", "What this device keeps is damaged: what it revealed is not known.");
+        if (device.format !== 1 || !Array.isArray(device.reported)) refuse("device", "The data of this device are damaged, so nobody knows what it revealed.");
         const [after, value] = change(device, device.reported.length ? reported.result : "0");
         if (after) store.put(after, "all");
         result = value;
