@@ -304,7 +304,7 @@ def _settings(scratch: Path, megabytes: int) -> dict[str, str | bool | int | flo
 
 
 def _not_written(table: AnyTable, why: str) -> Fault:
-    return Fault(f"Lapwing could not write the data from the source of table {table.name}: {why}. Nothing was taken.")
+    return Fault(f"The data from the source of table {table.name} could not be written: {why}. Nothing was taken.")
 
 
 @contextmanager
