@@ -323,8 +323,8 @@ ONE = {"epsilon": 1}
         6,
         [
             (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), ONE, "give one of them"),
-            (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "both were given"),
-            ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "both were given"),
+            (said("epsilon = 0.5", "SELECT COUNT(*) FROM visits"), {"error": 1}, "not both"),
+            ("SELECT COUNT(*) FROM visits", {"epsilon": 1, "error": 1}, "not both"),
             ("SELECT COUNT(*) FROM visits", {}, "has no cost yet"),
             ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"error": 10}, "its own epsilon"),
             ("SELECT SUM(age, epsilon => 0.5), COUNT(*) FROM visits", {"epsilon": 0.5}, "more than its price"),

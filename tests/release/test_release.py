@@ -169,7 +169,7 @@ def test_deleting_the_catalog_does_not_forget_the_promise(path: Path) -> None:
             ({"epsilon": "0.5"}, "finite number"),
             ({"epsilon": True}, "finite number"),
             ({"error": 0}, "above 0"),
-            ({"epsilon": 1, "error": 1}, "both were given"),
+            ({"epsilon": 1, "error": 1}, "not both"),
             ({}, "has no cost yet"),
         ],
         many=True,
