@@ -360,7 +360,7 @@ def test_what_shuffling_promises_counts_honest_reports_of_a_batch(make: Made) ->
     certified = amplified_epsilon(mechanism_of(WAYS.asked), 1000, Fraction(1, 10**6), forged=100)  # type: ignore[arg-type]
     assert certified.upper <= float(shuffled["epsilon"]) < certified.upper + 2e-6
     assert amplified_epsilon(mechanism_of(WAYS.asked), 1000, Fraction(1, 10**6)).upper < certified.upper  # type: ignore[arg-type]
-    assert "900 reports or more" in shuffled["trust"]
+    assert "at least 900 reports" in shuffled["trust"]
     with pytest.raises(InvalidParameter, match="independent"):
         make(PERIODS, shuffling=Shuffling(delta=Fraction(1, 10**6)))
 

@@ -302,7 +302,7 @@ WRONG = {
     ('r_ticket = "ticket"', 'r_ticket = "item"'): "a column is there more than once",
     ('r_ticket = "ticket"', 'r_ticket = "paid"'): "has bounds or a step",
     ('r_ticket = "ticket"', 'r_ticket = "tickets"'): 'there is no column "tickets"',
-    ('max_rows_per_unit = 5\nunit = "person"', "max_rows_per_unit = 5"): "are not those of",
+    ('max_rows_per_unit = 5\nunit = "person"', "max_rows_per_unit = 5"): "have different units",
     ("[tables.lines.references.customer]\nwho", "[tables.lines.references]\ncustomer"): "write a section like",
 }
 

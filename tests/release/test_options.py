@@ -331,7 +331,7 @@ ONE = {"epsilon": 1}
             ("SELECT SUM(age, epsilon => 0.5) FROM visits", {"epsilon": 0.4}, "more than its price"),
             (said(SELECTING, BY_TOWN), {"delta": 1e-5}, "delta"),
             (said("group_selection_epsilon = 0.1", BY_PLAN), ONE, "no private keys"),
-            (said("min_privacy_units_per_group = 5", BY_PLAN), ONE, "whatever its size"),
+            (said("min_privacy_units_per_group = 5", BY_PLAN), ONE, "of any size"),
             (said("group_selection_strategy = PUBLIC_GROUPS", BY_TOWN), {"epsilon": 1, "delta": 1e-6}, "not public"),
             (said("privacy_unit_column = town", "SELECT COUNT(*) FROM visits"), ONE, "not the privacy unit"),
             (FROM[0].format("MEDIAN(age, contribution_bounds_per_group => (0, 1))"), ONE, "takes no"),

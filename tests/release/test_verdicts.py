@@ -45,7 +45,7 @@ SAID = [
     ("SELECT COUNT(*) AS n FROM visits WHERE age > 1000", "a condition on age holds for no row"),
     ("SELECT COUNT(*) AS n FROM visits WHERE age + 5 < 0 OR plan = 'a'", "a condition on age holds for no row"),
     ("SELECT COUNT(*) AS n FROM visits WHERE plan = 'nothing alike'", "plan is compared with a text that the catalog"),
-    ("SELECT YEAR(day) AS y, COUNT(*) AS n FROM visits GROUP BY 1", "the answer has 9,999 cells"),
+    ("SELECT YEAR(day) AS y, COUNT(*) AS n FROM visits GROUP BY 1", "the result has 9,999 cells"),
 ]
 SILENT = [
     f"SELECT AVG({DAYS}, contribution_bounds_per_row => (0, 4000)) AS d FROM visits",

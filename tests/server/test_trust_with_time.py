@@ -117,6 +117,6 @@ def test_a_session_that_is_not_trusted_says_why(world: World) -> None:
     session = world.session().acting_for("dave", timing=Timing(trusted=False))
     with pytest.raises(QueryRefused, match=r"One unit can make this take [\d,]+ times as long"):
         session.sql(STRETCHED[0], epsilon=0.01)
-    with pytest.raises(QueryRefused, match="rows of different units"):
+    with pytest.raises(QueryRefused, match="join of different units"):
         session.explain(SHARED[0], epsilon=0.01)
     assert spent(world) == 0

@@ -25,8 +25,8 @@ from tests.support.engines.standalone import ConnectServer, connect_server, free
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("sc://cluster.example.org:15002", "in the clear"),
-        ("sc://cluster.example.org:15002/;use_ssl=false", "in the clear"),
+        ("sc://cluster.example.org:15002", "without encryption"),
+        ("sc://cluster.example.org:15002/;use_ssl=false", "without encryption"),
         ("sc://localhost:15002/;token=secret", "SPARK_CONNECT_AUTHENTICATE_TOKEN"),
         ("sc://localhost:15002/;session_id=1", "no address"),
         ("sc://localhost:99999", "no address"),

@@ -30,7 +30,7 @@ def test_look_check_save_and_go_back(place: World, file: Path) -> None:
         "You can save this catalog",
         "tables.visits.columns.cost.upper",
         "# narrower",
-        "other questions",
+        "as new from now on",
     ):
         assert said in looked.text
     assert "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan" in looked.text  # which alice asked
