@@ -235,5 +235,5 @@ def test_a_request_that_was_lost_is_a_fault(place: Place, monkeypatch: pytest.Mo
             whole(self, own)
 
         monkeypatch.setattr(GroupCommit, "_carry_out_all", losing)
-        with pytest.raises(LedgerFault, match="Nobody knows yet whether it was charged"):
+        with pytest.raises(LedgerFault, match="Nobody knows whether it was charged"):
             ledger.charge_all([request("a")])

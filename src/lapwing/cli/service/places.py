@@ -1,7 +1,6 @@
 """Where commands of the service work: at a server, for a curator with a token; or in the store of people itself.
 
-Both do the same. The routes of the service and the second way call the same functions
-(`server.people`,
+Both do the same. The routes of the service and the second way call the same functions (`server.people`,
 `server.access`). These write the same lines into the audit log. A service that runs looks at its store at every
 request, so what is done beside it holds at once. Who can read and write the store is trusted: the log calls them by
 their name on this machine and `(command line)`, which no person of the service can be called.
