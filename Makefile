@@ -48,8 +48,8 @@ check-quick: $(VENV)/dev.stamp
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/trusted_path.py
 
-types: $(VENV)/dev.stamp
-	@$(BIN)/mypy
+types: $(VENV)/dev.stamp       # of all, or with TYPES=src of the package alone
+	@$(BIN)/mypy $(TYPES)
 
 figures: $(VENV)/dev.stamp
 	@$(BIN)/python scripts/architecture_figures.py

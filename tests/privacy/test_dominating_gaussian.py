@@ -140,8 +140,8 @@ def test_the_share_is_searched() -> None:
 
 def test_a_wrong_guess_costs_tightness_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: where the largest share seems best, what it has is above all the same, and further above."""
-    monkeypatch.setattr(module, "_rough_epsilon", lambda _mu, delta: delta)
-    monkeypatch.setattr(module, "_best_above", module._best_above.__wrapped__)
+    monkeypatch.setattr(module, "rough_epsilon", lambda _mu, delta: delta)
+    monkeypatch.setattr(module, "best_above", module.best_above.__wrapped__)
     assert given_away().to_epsilon(delta=TOTAL) > 0.465
 
 

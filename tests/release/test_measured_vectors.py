@@ -175,17 +175,17 @@ FORESEEN = [
 def test_the_way_that_is_foreseen_is_the_best_of_all(tmp_path: Path, monkeypatch: Any) -> None:
     """Priced is only the way that gains most in floating point; with all of them priced it is the same one."""
     priced_ways: list[object] = []
-    own, foreseen = measured_vectors._quote, measured_vectors._best_first
+    own, foreseen = measured_vectors.quote_of, measured_vectors.best_first
 
     def noted(*asked: Any) -> Quote | None:
         priced_ways.append(asked)
         return own(*asked)
 
-    monkeypatch.setattr(measured_vectors, "_quote", noted)
+    monkeypatch.setattr(measured_vectors, "quote_of", noted)
     for (columns, kind, rest), others, epsilon in product(FORESEEN, ("", REPLACED), (Fraction(1, 50), 1, 15)):
         vectors = list[Any]()
         for first in (foreseen, lambda *_: None):
-            monkeypatch.setattr(measured_vectors, "_best_first", first)
+            monkeypatch.setattr(measured_vectors, "best_first", first)
             priced_ways.clear()
             found = asked(tmp_path, columns, BUDGETS[kind] + others, rest=rest, epsilon=epsilon).vector
             vectors.append(found and (found.weights, found.bought))
@@ -194,23 +194,23 @@ def test_the_way_that_is_foreseen_is_the_best_of_all(tmp_path: Path, monkeypatch
 
 
 def test_twin_a_way_that_is_foreseen_wrongly_is_found(tmp_path: Path, monkeypatch: Any) -> None:
-    best, foreseen = asked(tmp_path, THREE).vector, measured_vectors._best_first
+    best, foreseen = asked(tmp_path, THREE).vector, measured_vectors.best_first
     assert best is not None
-    monkeypatch.setattr(measured_vectors, "_best_first", lambda *asked: list(reversed(foreseen(*asked) or ())))
+    monkeypatch.setattr(measured_vectors, "best_first", lambda *asked: list(reversed(foreseen(*asked) or ())))
     worse = asked(tmp_path, THREE).vector
     assert worse is None or worse.weights != best.weights
 
 
 def test_the_ways_of_an_error_are_written_once(tmp_path: Path, monkeypatch: Any) -> None:
     """Twelve prices are tried, for which the ways and what they lose together are the same."""
-    forms, made = measured_vectors._Forms.__iter__, list[object]()
+    forms, made = measured_vectors.Forms.__iter__, list[object]()
 
     def counted(self: Any) -> Any:
         made.append(self)
         return forms(self)
 
     measured_vectors._ways.cache_clear()
-    monkeypatch.setattr(measured_vectors._Forms, "__iter__", counted)
+    monkeypatch.setattr(measured_vectors.Forms, "__iter__", counted)
     assert asked(tmp_path, flags(4), error=30).vector is not None
     assert len(made) == 1
 
@@ -423,7 +423,7 @@ def test_twins_of_what_a_row_adds_are_found(bug: str, monkeypatch: pytest.Monkey
                 )
                 yield replace(kinds, kinds=turned)
 
-    monkeypatch.setattr(row_price, "_kinds", lambda measures: tuple(wrong(measures)))
+    monkeypatch.setattr(row_price, "kinds_of", lambda measures: tuple(wrong(measures)))
     with pytest.raises(AssertionError):
         test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared=True)
 

@@ -247,7 +247,7 @@ def test_a_full_disk_leaves_what_was_there(postgres: str, tmp_path: Path, monkey
             ("DROP TABLE visits", "has no table public.visits"),
             (
                 "ALTER TABLE visits ALTER COLUMN plan TYPE text[] USING ARRAY[plan]",
-                r"of the type text\[\] in the source",
+                r"has the type text\[\] in the source",
             ),
             ("ALTER TABLE visits ALTER COLUMN plan TYPE jsonb USING to_jsonb(plan)", "of the type jsonb"),
             ("ALTER TABLE visits ALTER COLUMN day TYPE time USING '10:00'", "of the type time without time zone"),

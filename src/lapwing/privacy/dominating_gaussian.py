@@ -88,14 +88,15 @@ def best_gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGau
     Raises:
         InvalidParameter: If `gaussian_above` refuses every share.
     """
-    return _best_above(loss, probability(delta, "delta"))
+    return best_above(loss, probability(delta, "delta"))
 
 
 @lru_cache(maxsize=64)
-def _best_above(loss: LossDistribution, total: Fraction) -> ApproximateGaussianDP:
+def best_above(loss: LossDistribution, total: Fraction) -> ApproximateGaussianDP:
+    """Return what `best_gaussian_above` does, which remembers it."""
     points = _rough_points(loss, total)
     epsilons = {
-        share: _rough_epsilon(_rough_mu(points, float(share)), float((total - share) / (1 - share)))
+        share: rough_epsilon(_rough_mu(points, float(share)), float((total - share) / (1 - share)))
         for share in (total * n / _SHARES for n in range(1, _SHARES))
         if share >= points[-1].delta
     }
@@ -128,7 +129,7 @@ def _rough_mu(points: Sequence[_Point], failure: float) -> float:
     return _halved(lambda mu: all(_rough_delta(mu, at) >= wanted for at, wanted in room), 1e-9, 1e4) if room else 0.0
 
 
-def _rough_epsilon(mu: float, delta: float) -> float:
+def rough_epsilon(mu: float, delta: float) -> float:
     """Return about the ε of μ-GDP at a δ."""
     return _halved(lambda epsilon: _rough_delta(mu, epsilon) <= delta, 1e-12, 1e9) if mu else 0.0
 

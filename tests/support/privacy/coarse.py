@@ -13,7 +13,7 @@ CELLS: Final = 24
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Look at the curve of a list at few points in place of 256: a bound as sound and a little larger, in less time."""
-    caches = (dominating_gaussian._least_above, dominating_gaussian._best_above)
+    caches = (dominating_gaussian._least_above, dominating_gaussian.best_above)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setattr(dominating_gaussian, "_CELLS", CELLS)

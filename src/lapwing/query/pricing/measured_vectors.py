@@ -193,10 +193,10 @@ def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest)
     never = never if isinstance(question.selection.relation, ProtectedRows) else _NEVER
     rows_of, means = RowsOfQuestion.of(question, budget.neighbouring), _means_by_hand(plan)
     ways = _ways(tuple(eligible), never, rows_of, pure=isinstance(priced.loss, PureDP))
-    foreseen = _best_first(ways, priced, means)
+    foreseen = best_first(ways, priced, means)
     best, least = priced, -_GAIN
     for way in ways if foreseen is None else foreseen:
-        found = _quote(priced, plan, budget, way, narrowest)
+        found = quote_of(priced, plan, budget, way, narrowest)
         gain = None if found is None else _exact_gain(way, priced, found, means)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
@@ -214,7 +214,8 @@ class _Way:
         rows: of each number, how it is computed.
         steps: of each measured number, the part of the price that its noise is for, by the most that a row moves it.
         together: what these lose together, of one row.
-        weights, losses: `rows` and `steps` per unit of `together`, in floating point.
+        weights: `rows`, in floating point.
+        losses: `steps` per unit of `together`, in floating point.
     """
 
     rows: Rows
@@ -234,7 +235,7 @@ def _ways(
         never: the columns that are never NULL.
     """
     ways, power = list[_Way](), 1 if pure else 2
-    for rows, shares in _Forms(eligible, never, rows_of, pure=pure):
+    for rows, shares in Forms(eligible, never, rows_of, pure=pure):
         if shares.keys() != set(eligible):  # else as it is without a vector
             steps = {measure: share / max(1, _most(measure)) ** power for measure, share in shares.items()}
             amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
@@ -247,7 +248,7 @@ def _ways(
 # ---- what is measured ------------------------------------------------------------------------------------------------
 
 
-class _Forms:
+class Forms:
     """Ways to compute the numbers of a question from others, each with what it pays for these."""
 
     def __init__(
@@ -431,7 +432,7 @@ def _root(number: int, degree: int) -> Fraction:
 # ---- what it costs, and what it gains --------------------------------------------------------------------------------
 
 
-def _quote(priced: Quote, plan: Plan, budget: Budget, way: _Way, narrowest: Narrowest) -> Quote | None:
+def quote_of(priced: Quote, plan: Plan, budget: Budget, way: _Way, narrowest: Narrowest) -> Quote | None:
     """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind."""
     question, loss, delta, rows, steps = priced.question, priced.loss, priced.delta, way.rows, way.steps
     others = frozenset(measure for measure in question.measures if measure not in rows)
@@ -502,7 +503,7 @@ def _means_by_hand(plan: Plan) -> Mapping[Sum, Count]:
     return {total: count for total, count in found.items() if total not in alone}
 
 
-def _best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) -> Sequence[_Way] | None:
+def best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) -> Sequence[_Way] | None:
     """Return the ways that gain, the best first, by their noise in floating point; None where that is not foreseen."""
     question, kind, loss = priced.question, priced.loss.kind, float(priced.loss.amount)
     law = DiscreteLaplace if kind == PureDP.kind else RoundedGaussian

@@ -96,7 +96,7 @@ class RowsOfQuestion:
             return Fraction(0)
         bottom = lcm(*(unit.denominator for unit in units.values()))  # in whole parts, as these are added up quickly
         parts = [unit.numerator * (bottom // unit.denominator) for unit in units.values()]
-        each = min(self._of_kinds(kinds, parts, squared) for kinds in _kinds(tuple(units)))
+        each = min(self._of_kinds(kinds, parts, squared) for kinds in kinds_of(tuple(units)))
         return Fraction(each * self.rows ** (2 if squared else 1), bottom)
 
     def _of_kinds(self, kinds: RowKinds, units: Sequence[int], squared: bool) -> int:
@@ -118,7 +118,7 @@ def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
 
 
 @lru_cache(maxsize=256)
-def _kinds(measures: tuple[RowMeasure, ...]) -> tuple[RowKinds, ...]:
+def kinds_of(measures: tuple[RowMeasure, ...]) -> tuple[RowKinds, ...]:
     """Return what a row adds to measures, which is remembered for other prices."""
     return tuple(row_kinds(measures))
 
