@@ -414,6 +414,7 @@ def _widths(quantiles: tuple[Fraction, ...], way: Way) -> list[Fraction]:
     return list(widths.values())
 
 
+@lru_cache(maxsize=256)  # a plan asks which ways there are, and then for the mechanism of each
 def scale_for(
     loss: Loss, sensitivity: Sensitivity, *, quantiles: tuple[Fraction, ...], way: Way, counted: bool
 ) -> Fraction:

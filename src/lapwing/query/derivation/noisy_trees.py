@@ -219,12 +219,12 @@ def rank_error(measure: Distribution, noise: NoiseLaw, confidence: Fraction, sha
     Args:
         share: The q; None for any q.
     """
-    if noise.name == QUANTILE or (noise.name == QUANTILES and share is None):
-        return noise.half_width(confidence)
-    if noise.name == QUANTILES and share is not None:
-        from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: it has a bound for each of its own
+    if noise.name in (QUANTILE, QUANTILES):
+        from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: most answers have no quantile
 
-        return QuantilesOfCounts.from_record(noise.record()).rank_error(share, confidence)
+        if isinstance(noise, QuantilesOfCounts) and share is not None:  # of several each has a bound of its own
+            return noise.rank_error(share, confidence)
+        return noise.half_width(confidence)
     if share is None:
         return _bound(noise, largest_weight(measure.sizes, measure.branching), 1 - confidence)
     return int(rank_margins(measure, noise, share, 1 - confidence).max())

@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
 _NO_INTERVAL = "chosen without counts of values, so it has no interval; ask for DP_INTERVAL_LOW as well to get one"
 _NO_ROWS = "without rows it may be any value"
 _FEW_ROWS = "a group shows no value if its noisy number of rows, which is part of the price, is below that"
-_COUNT_NOISE = 3
-"""Where the record of several quantiles has the noise of their numbers of rows."""
 
 
 @final
@@ -77,5 +75,7 @@ class OrderStatistic:
         within = f"its rank is within {rank_error(measure, noise, INTERVAL_CONFIDENCE, self.share):,} rows{read_off}"
         if noise.name not in (QUANTILE, QUANTILES):
             return within
-        is_counted = noise.name == QUANTILES and bool(noise.record()[_COUNT_NOISE])
+        from lapwing.mechanisms.quantiles_of_counts import QuantilesOfCounts  # here: most answers have no quantile
+
+        is_counted = isinstance(noise, QuantilesOfCounts) and noise.counting is not None
         return f"{within}; {_FEW_ROWS if is_counted else _NO_ROWS}; {_NO_INTERVAL}"
