@@ -318,7 +318,7 @@ def _of_quotient(form: _Quotient, bounds: list[Fraction]) -> Callable[[NoisyCell
         first = intervals.lesser(intervals.greater(intervals.over(below, counted), low), high)
         last = intervals.greater(intervals.lesser(intervals.over(above, counted), high), low)
         first, last = intervals.choose(few, low, first), intervals.choose(few, high, last)
-        # What is shown may be outside, as it is not clamped: nobody should see a number beside its interval.
+        # A quotient is not clamped, so it may be outside of this interval: extend the interval to it.
         shown, is_shown = intervals.over(Ends(numbers=top), Ends(numbers=count)), rationals.signs(count) != 0
         return (
             intervals.choose(is_shown, intervals.lesser(first, shown), first),
