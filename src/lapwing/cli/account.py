@@ -101,7 +101,7 @@ def command(
         keys, mu = figures.delta(slot.delta), rounded(slot.exact_part.mu, ROUND_CEILING)
         own = rounded(slot.to_epsilon(delta=delta), ROUND_CEILING)
         note("reserve", f"a gdp ledger charges mu = {mu} for this list with delta = {keys}.")
-        note("init", f"--delta {figures.delta(delta)} --delta-keys {keys} suits this list best: it costs epsilon {own}.")
+        note("init", f"--delta {figures.delta(delta)} --delta-keys {keys} suits it best: it costs epsilon {own}.")
     if plot is not None and drawn is not None:
         write_chart(drawn, plot)
 
