@@ -7,6 +7,7 @@ import atexit
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,10 @@ FLAGS: Final = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 )  # fmt: skip
+
+
+PATIENCE: Final = 120
+"""Seconds without a word from a browser, after which a test ends rather than to wait for ever."""
 
 
 def find_chromium() -> str | None:
@@ -131,11 +136,15 @@ class Browser:
         message: dict[str, Any] = {"id": self._number, "method": method, "params": arguments or {}}
         if session:
             message["sessionId"] = session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
+        rest = memoryview(json.dumps(message).encode() + b"\0")
+        while rest:  # a pipe takes less than the whole where a signal comes between
+            rest = rest[os.write(self._write, rest) :]
         return self._number
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            if not select.select([self._read], [], [], PATIENCE)[0]:
+                raise TimeoutError(f"Chromium said nothing for {PATIENCE} seconds.")
             data = os.read(self._read, 1 << 20)
             if not data:
                 raise EOFError("Chromium ended.")
