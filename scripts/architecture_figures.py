@@ -14,6 +14,7 @@ path, from `Session.sql` to its answer, in one thread. A *return* is a step back
 """
 
 import ast
+import gc
 import re
 import sys
 import threading
@@ -259,6 +260,7 @@ def complaints(counts: Mapping[str, int], page: Mapping[str, int]) -> list[str]:
 
 def main() -> int:
     """Check, or write; return the exit code."""
+    gc.disable()  # each search for garbage would go through the trees of all files
     counts = measured()
     if "--write" in sys.argv[1:]:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -14,12 +14,14 @@ the pages of the documentation. Code, SQL and names in backquotes are read as on
 
 import argparse
 import ast
+import gc
 import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -160,13 +162,14 @@ def interface() -> Iterator[Sentence]:
         yield from page.sentences
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _modules() -> list[tuple[str, ast.Module]]:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
-def _documented(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.Constant]]:
-    for node in ast.walk(tree):
+def _documented(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, ast.Constant]]:
+    for node in nodes:
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -190,11 +193,12 @@ _CODE = re.compile(
 def messages() -> Iterator[Sentence]:
     """Yield the strings of the code that read like prose: at least four words, no SQL, no docstring."""
     for name, tree in _modules():
-        left_out = {id(constant) for _, constant in _documented(tree)}
-        for node in ast.walk(tree):
+        nodes = [*ast.walk(tree)]
+        left_out = {id(constant) for _, constant in _documented(nodes)}
+        for node in nodes:
             if isinstance(node, ast.JoinedStr):
                 left_out.update(id(part) for part in ast.walk(node) if part is not node)
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.expr) and id(node) not in left_out and (text := _written(node)) is not None:
                 text = re.sub(r"`[^`]*`", "x", text)
                 if _PROSE.match(text) and not _CODE.search(text) and _words(text) >= 4:
@@ -209,7 +213,7 @@ def api() -> Iterator[Sentence]:
     for name, tree in _modules():
         if any(part.startswith("_") for part in Path(name).with_suffix("").parts[2:]):
             continue
-        for node, constant in _documented(tree):
+        for node, constant in _documented(ast.walk(tree)):
             if getattr(node, "name", "").startswith("_") or not isinstance(constant.value, str):
                 continue
             text = re.sub(r"`[^`]*`", "x", constant.value)
@@ -283,6 +287,7 @@ def main() -> int:
             parser.error(f"sources: {', '.join(SOURCES)}; rules: {', '.join(RULES)}")
         sys.stdout.writelines(f"{line}\n" for line in shown(source, rule))
         return 0
+    gc.disable()  # the trees of all files stay: each search for garbage would go through them, and find none
     now = {source: counted(source) for source in SOURCES}
     before = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
     more = [

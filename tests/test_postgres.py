@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests.support import postgres as servers
+from tests.support.effort import one_in
 from tests.support.postgres import Postgres
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ def test_databases_are_separate_and_dropped(shared_postgres: Postgres) -> None:
         psycopg.connect(one)
 
 
-@pytest.mark.parametrize("immediate", [False, True])
+@pytest.mark.parametrize("immediate", one_in(2, [False, True]))
 def test_a_server_keeps_what_was_committed(own_postgres: Postgres, immediate: bool) -> None:
     with own_postgres.database() as address:
         cut_off = psycopg.connect(address)
@@ -71,7 +72,7 @@ def has_ended(process: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL, None])
+@pytest.mark.parametrize("how", one_in(3, [signal.SIGINT, signal.SIGKILL, None]))
 def test_nothing_is_left_of_a_server(postgres_files: Path, how: signal.Signals | None) -> None:
     """The reader's end of our output closes when the last process of the runner and its keeper has ended."""
     with subprocess.Popen(

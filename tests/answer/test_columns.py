@@ -65,9 +65,9 @@ def same(plan: Plan, values: Any, keys: Any = None) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("block", numbers(1, 60))
+@pytest.mark.parametrize("block", numbers(1, 150))
 def test_columns_are_what_cells_are(block: int) -> None:
-    for seed in range(30 * block, 30 * block + 30):
+    for seed in range(12 * block, 12 * block + 12):
         maker = Maker(seed)
         same(maker.plan(), maker.released())
 
@@ -173,7 +173,7 @@ def careless_floats(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name", "bug"),
     only(
-        (0, 2, 3, 4, 7),
+        (0, 3, 7),
         [
             (rationals, "product", wrapped),
             (rationals, "total", lambda x, y: x + y),
@@ -198,5 +198,5 @@ def test_a_planted_bug_is_found(place: Any, name: str, bug: Any, monkeypatch: py
 
 
 def _all_blocks() -> None:
-    for block in range(8):
+    for block in range(20):
         test_columns_are_what_cells_are(block)

@@ -22,6 +22,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lw.Answer]:
         yield session.sql(TEXT, epsilon=50)
 
 
+@pytest.mark.long
 def test_pandas_has_the_rows_and_whole_numbers_stay_whole(answer: lw.Answer) -> None:
     frame = answer.to_pandas()
     assert type(frame).__module__.startswith("pandas")

@@ -80,7 +80,7 @@ def expected(name: str, rows: list[tuple[int, int]]) -> float | None:
 pairs = st.lists(st.tuples(st.integers(-6, 20), st.integers(0, 8)), min_size=1, max_size=30)
 
 
-@pytest.mark.parametrize("name", one_in(3, STATISTICS))
+@pytest.mark.parametrize("name", one_in(6, STATISTICS))
 @given(rows=pairs)
 def test_without_noise_they_are_what_they_are_called(name: str, rows: list[tuple[int, int]]) -> None:
     value, wanted = evaluate(STATISTICS[name], released(rows), {}), expected(name, rows)
@@ -99,7 +99,7 @@ def test_too_few_rows_have_none(name: str, count: int) -> None:
 noise = st.lists(st.integers(-400, 400), min_size=6, max_size=6)
 
 
-@pytest.mark.parametrize("name", one_in(3, STATISTICS))
+@pytest.mark.parametrize("name", one_in(6, STATISTICS))
 @examples(15, 1_000)
 @given(rows=pairs, moved=noise, widths=st.lists(st.integers(0, 400), min_size=6, max_size=6))
 def test_noise_leaves_them_inside_bounds_and_the_truth_inside_the_interval(

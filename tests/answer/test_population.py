@@ -172,6 +172,7 @@ def test_a_variance_that_is_paid_makes_means_narrower(
     assert not holds(covers(still, cells(still, x, x > 0), 1.0))
 
 
+@pytest.mark.long
 def test_variances_hold(answers: dict[tuple[str, int], Answer], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a law whose sample variance strays most; planted bug: the draw is left out."""
     answer = answers["variance", 1]

@@ -49,6 +49,7 @@ def right(seen: Any, within: Any, generator: np.random.Generator) -> float:
     return float(hits / count)
 
 
+@pytest.mark.long
 def test_it_finds_a_shift_in_one_of_many_features(generator: np.random.Generator) -> None:
     seen, within = generator.random((TRIALS, COLUMNS)), generator.random(TRIALS) < 0.5
     seen[:, 5] += 0.9 * within  # which nine in ten times is enough to tell, and else half of the time
@@ -91,7 +92,7 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield session.acting_for("analyst", timing=Timing(trusted=False))
 
 
-@pytest.mark.parametrize("family", one_in(4, [*timing.BOUNDED, timing.CONTROL]), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", one_in(10, [*timing.BOUNDED, timing.CONTROL]), ids=lambda family: family.name)
 def test_what_counts_is_answered_to_people_who_are_not_trusted(analyst: Any, family: Any) -> None:
     """And the first forms of what was found are refused before the charge."""
     asked = timing.body(family.text, 1, family.body)

@@ -81,6 +81,7 @@ def test_a_linked_file_must_hold_what_its_table_declares(shop: Path) -> None:
         lw.connect(shop)
 
 
+@pytest.mark.long
 def test_linked_tables_have_indexes_too(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("build", "status", "drop"):
         assert main(("index", command, "--catalog", str(shop))) == 0
@@ -102,6 +103,7 @@ def test_protecting_again_with_other_bounds_takes_linked_tables_along(shop: Path
     assert linked.link.parent == customer
 
 
+@pytest.mark.long
 def test_tables_of_the_same_units_are_joined(shop: Path) -> None:
     pq.write_table(pa.table({"pid": [1, 2, 2]}), shop.parent / "bills.parquet")
     bills = TEXT[TEXT.index("[tables.customer]") :].replace("customer", "bills").replace("c_custkey", "pid")

@@ -147,6 +147,7 @@ def test_both_directions_are_drawn_where_they_differ() -> None:
     assert {cell["direction"] for cell in cells} == {"remove", "add"}
 
 
+@pytest.mark.long
 def test_a_list_without_a_law_has_its_profile_alone() -> None:
     assert len(panels(listed("exponential", 3, epsilon=1))) == 1
 

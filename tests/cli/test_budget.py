@@ -63,7 +63,7 @@ def test_twin_the_figure_of_a_cap_is_no_odometer(folder: Path, run: Run) -> None
             check_holds_whenever(view, mislabelled)
 
 
-@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
 def test_spent_and_remaining_do_not_add_up_in_epsilon(folder: Path, run: Run, measure: str) -> None:
     spend(run, measure, ("1",))
     view = read()
@@ -71,7 +71,7 @@ def test_spent_and_remaining_do_not_add_up_in_epsilon(folder: Path, run: Run, me
     assert view.spent_epsilon + view.remaining.to_epsilon(delta=DELTA) > float(view.epsilon) * 1.2
 
 
-@pytest.mark.parametrize("measure", ["gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(2, ["gdp", "zcdp"]))
 def test_keys_take_their_part_of_delta(folder: Path, run: Run, measure: str) -> None:
     run(*INIT, "--measure", measure, "--delta-keys", "4e-7")
     run("query", COUNT, "--epsilon", "1")
@@ -130,6 +130,7 @@ def check_labelled(page: str) -> None:
             assert AS_IF_CAP in line or WHENEVER in line, line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", only([1], ["pure", "gdp", "zcdp"]))
 def test_no_epsilon_stands_alone(folder: Path, run: Run, measure: str) -> None:
     for prices in ((), ("0.5",), ("0.5", "1.5")):
@@ -172,6 +173,7 @@ def test_the_history_is_in_the_words_of_who_asked(folder: Path, run: Run) -> Non
     assert (refused.status, "write one line" in refused.err) == (2, True)
 
 
+@pytest.mark.long
 def test_the_last_charges_are_shown(folder: Path, run: Run) -> None:
     spend(run, "gdp", ("0.1", "0.2", "0.3"))
     shown = run("budget", "--last", "2").out

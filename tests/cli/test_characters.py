@@ -115,6 +115,7 @@ def keyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 GROUPED = 'SELECT plan AS "p\x1b[1m", COUNT(*) AS n FROM visits GROUP BY plan ORDER BY plan'
 
 
+@pytest.mark.long
 def test_keys_are_seen_on_a_page_and_exact_for_programs(keyed: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     page = run("query", GROUPED, "--epsilon", "1", "--format", "table")
     assert (page.status, is_harmless(page.out), is_harmless(page.err)) == (0, True, True), keyed

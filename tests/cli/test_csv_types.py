@@ -128,6 +128,7 @@ def test_t22_twin_a_guess_is_found_out(tmp_path: Path, run: Run, way: str) -> No
         assert catalog_differs, cell
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("guessing")
 def test_t22_twin_a_guess_decides_a_price(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WAYS, "protect", (by_protect, ("a half",)))

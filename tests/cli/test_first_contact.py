@@ -143,6 +143,7 @@ def test_a_query_that_is_refused_writes_no_catalog(folder: Path, run: Run, sql: 
                "--privacy-unit", "id", "--max-rows", "1").status == 0  # fmt: skip
 
 
+@pytest.mark.long
 def test_types_are_shown_and_not_used_unless_somebody_judges_them(
     folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_help_has_an_example(run: Run, command: tuple[str, ...], option: str) ->
     assert max(map(len, outcome.out.splitlines())) <= 100
 
 
+@pytest.mark.long
 def test_help_loads_no_engine() -> None:
     code = (
         "import sys\nfrom lapwing.cli import main\nmain(['--help'])\n"

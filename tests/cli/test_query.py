@@ -78,6 +78,7 @@ def test_a_table_shows_the_error(visits: Path, run: Run) -> None:
     assert "\x1b" not in outcome.out
 
 
+@pytest.mark.long
 def test_confidence_widens_the_interval(visits: Path, run: Run) -> None:
     def width(*options: str) -> float:
         (row,) = csv.DictReader(io.StringIO(run("query", COUNT, "--epsilon", "1", *options).out))
@@ -112,6 +113,7 @@ def test_a_population_that_cannot_be_meant_costs_nothing(visits: Path, run: Run,
     assert json.loads(run("budget", "--format", "json").out)["history"] == []
 
 
+@pytest.mark.long
 def test_a_file_is_written_by_its_name(visits: Path, run: Run) -> None:
     for name in ("answer.csv", "answer.json", "answer"):
         outcome = run("query", COUNT, "--epsilon", "1", "-o", name)
@@ -211,6 +213,7 @@ def test_a_process_that_ends_leaves_nothing_to_complain_of(visits: Path) -> None
     assert b"leak" not in ended.stderr
 
 
+@pytest.mark.long
 def test_a_full_disk_is_a_fault_that_says_what_to_do(visits: Path) -> None:
     command = [sys.executable, "-m", "lapwing", "query", BY_PLAN, "--epsilon", "1"]
     with open("/dev/full", "wb") as full:

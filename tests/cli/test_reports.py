@@ -36,6 +36,7 @@ def test_explain_at_an_assumed_count_and_at_an_error(visits: Path, run: Run) -> 
     assert document["measures"][0]["mechanism"] == "rounded Gaussian"
 
 
+@pytest.mark.long
 def test_explain_says_when_it_would_be_free_or_refused(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "2")
     assert "bought before" in run("explain", COUNT, "--epsilon", "2").out

@@ -249,7 +249,7 @@ def test_a_name_that_is_no_word_is_quoted(visits: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "taken"),
     one_in(
-        2,
+        6,
         [
             ("SELECT 1;\r", "SELECT 1;"),
             ("SELECT\r1;\r", "SELECT\n1;"),

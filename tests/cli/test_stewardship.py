@@ -134,6 +134,7 @@ def test_the_guarantee_is_text_html_or_json(visits: Path, run: Run) -> None:
 # ---- The end ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_data_set_is_closed_for_ever(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run("query", COUNT, "--epsilon", "0.5")
     assert run("data", "close").status == 2

@@ -67,6 +67,7 @@ def test_three_faults_stop_until_the_curator_resumes(visits: Path, run: Run, mon
     assert "an unbroken chain" in run("ledger", "verify").out
 
 
+@pytest.mark.long
 def test_new_data_do_not_resume(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     fail(run, 3, monkeypatch)
     write_visits(visits, people=61)

@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet
+import pytest
 
 from lapwing.catalog.draft import draft
 from lapwing.catalog.toml import load
@@ -25,6 +26,7 @@ def remade(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_script_makes_the_shipped_file(tmp_path: Path) -> None:
     first = remade(tmp_path)
     shipped = pyarrow.parquet.read_table(rand_hie_data())

@@ -126,6 +126,7 @@ def test_a_stranger_beside_lapwing_is_named_at_the_first_import(installed: Path)
     assert "pip uninstall lapwing lapwing-dp" in shown
 
 
+@pytest.mark.long
 def test_a_stranger_that_came_last_stops_the_command(installed: Path) -> None:
     """It wrote its own `__init__.py` over ours. What of Lapwing runs then still names it."""
     (installed / "lapwing-1.1.0.dist-info").mkdir()
@@ -137,6 +138,7 @@ def test_a_stranger_that_came_last_stops_the_command(installed: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.long
 def test_a_stranger_that_was_removed_took_a_file_along(installed: Path) -> None:
     (installed / "lapwing/__init__.py").unlink()
     ended = python(installed, "from lapwing.cli import run; run()", "-S")  # this clone is not behind it

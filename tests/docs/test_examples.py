@@ -61,6 +61,11 @@ SLOW = {
         "how-to/disjoint-parts.md",
         "how-to/sharpen-and-batch.md",
         "mechanisms/unbounded-quantile.md",
+        "how-to/use-ibis.md",
+        "how-to/connect.md",
+        "how-to/spend-a-budget.md",
+        "how-to/speed.md",
+        "course/adaptive.md",
     ),
 }
 """Pages whose examples draw millions, compose thousands, or ask several data sets: the long run is for them."""

@@ -58,6 +58,7 @@ def write(folder: Path, rows: list[list[Any]], name: str = "visits.csv") -> None
         csv.writer(file).writerows(rows)
 
 
+@pytest.mark.long
 def test_a_file_whose_last_quarter_is_of_another_kind(tmp_path: Path) -> None:
     drawn = random.Random(7)
     rows: list[list[Any]] = []

@@ -129,7 +129,7 @@ def answered(text: str, catalog: Catalog) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("asked_of", "every"), [(SHORT, 20), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
+    ("asked_of", "every"), [(SHORT, 40), pytest.param(RICH, 1, marks=pytest.mark.long)], ids=["few", "rich"]
 )
 def test_nothing_raises(catalog: Catalog, engine: DuckDB, asked_of: Collection[str], every: int) -> None:
     """A file is refused as a whole, for its types, or every question about it is answered.

@@ -78,6 +78,7 @@ def test_names() -> None:
     assert not is_text(Path("x.parquet"))
 
 
+@pytest.mark.long
 def test_init_writes_a_catalog_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

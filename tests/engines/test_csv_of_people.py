@@ -59,6 +59,7 @@ def test_what_cannot_is_refused_with_line_and_reason(name: str, tmp_path: Path) 
     assert not list(tmp_path.glob("*.toml"))
 
 
+@pytest.mark.long
 def test_tabs_and_other_encodings_keep_their_meaning(tmp_path: Path) -> None:
     (tmp_path / "x.tsv").write_bytes("id\ta\r\n1\té\n2\ty\r\n".encode())
     (tmp_path / "y.csv").write_bytes("id;a\r\n1;é\n2;y\r\n".encode("utf-16"))

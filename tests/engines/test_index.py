@@ -226,6 +226,7 @@ def everything(engine: DuckDB, found: Catalog, text: str) -> list[object]:
     return plainly(engine.run(question, digests(engine, question)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "passed_on"), one_in(6, SELECTED.items(), many=True))
 def test_words_are_texts_to_every_question(text: str, passed_on: set[str], worded: tuple[DuckDB, Catalog]) -> None:
     engine, found = worded
@@ -251,6 +252,7 @@ def test_a_question_that_looks_at_words_is_not_handed_numbers(
     assert hashes[0] != hashes[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", ["MOST_WORDS", "MOST_LETTERS"])
 def test_too_many_words_stay_texts(limit: str, worded: tuple[DuckDB, Catalog], monkeypatch: pytest.MonkeyPatch) -> None:
     engine, found = worded
@@ -330,6 +332,7 @@ def test_an_index_of_another_version_is_not_used(
     engine.close()
 
 
+@pytest.mark.long
 def test_data_and_index_may_move_together(found: Catalog, stored: Path, tmp_path: Path) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -479,6 +482,7 @@ def test_data_that_change_while_it_is_written_have_none(
     assert [path.name for path in found.folder.iterdir()] == ["t.parquet"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "error", one_in(2, [OSError(28, "no space"), duckdb.OutOfMemoryException("x"), KeyboardInterrupt()])
 )
@@ -571,6 +575,7 @@ def test_the_second_question_about_a_large_file_makes_it(
     unwilling.close()
 
 
+@pytest.mark.long
 def test_a_small_file_has_none_until_many_questions_were_asked(found: Catalog, engine: DuckDB) -> None:
     first = ask(engine, found, QUESTIONS[0])
     for _ in range(engine_module.SMALL_INDEXED_AT - 2):
@@ -595,6 +600,7 @@ def test_where_none_can_be_written_questions_do_without(
         engine.build_index(found.tables[0])
 
 
+@pytest.mark.long
 def test_who_finds_an_index_need_not_read_the_data_through(
     found: Catalog, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_damaged_index_of_a_parent_is_not_used(found: Catalog, engine: DuckDB)
     assert answers(engine, found) == expected
 
 
+@pytest.mark.long
 def test_the_second_question_about_a_large_file_makes_the_indexes_that_it_needs(
     found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +254,7 @@ def test_an_index_is_of_the_data_and_the_catalog_of_all_parents(found: Catalog, 
     again.close()
 
 
+@pytest.mark.long
 def test_an_index_says_which_keys_were_unique(found: Catalog, engine: DuckDB) -> None:
     """A new link to a table that has an index: the key that it leads to was not looked at before."""
     people = named(found, "people")
@@ -345,6 +347,7 @@ def test_keys_that_rows_of_different_units_share_are_found(
         engine.digest(named(found, "people"))
 
 
+@pytest.mark.long
 def test_a_change_of_the_parent_may_bring_shared_keys_to_light(found: Catalog, engine: DuckDB) -> None:
     """The rows of nobody that share a key belong to somebody once their parent is there."""
     data = shop(0)

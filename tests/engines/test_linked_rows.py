@@ -145,6 +145,7 @@ def bounding(by: str) -> Callable[[Table, str, Location, bool], str]:
     return other
 
 
+@pytest.mark.long
 def test_a_bound_for_each_parent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaned, "kept", bounding('"of"'))
     assert is_wrong()

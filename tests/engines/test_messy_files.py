@@ -39,6 +39,7 @@ def counted(rows: Sequence[Row], key: Callable[[Row], object], of: Sequence[obje
     return {value: found[value] for value in of}
 
 
+@pytest.mark.long
 def test_a_survey_with_codes(tmp_path: Path) -> None:
     chance, sexes = random.Random(1), {"1": "male", "2": "female"}
     lines = ["id,age,sex,income,day,region"]

@@ -72,6 +72,7 @@ def test_rows_of_all_passes_may_be_gathered_first(text: str, tmp_path: Path, mon
     engine.close()
 
 
+@pytest.mark.long
 def test_cells_that_do_not_add_up_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Different costs, which people share, are no sum over people: that is what gathering is for."""
     found = generated(tmp_path, 5_000, 400)

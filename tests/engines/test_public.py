@@ -491,6 +491,7 @@ def test_the_folder_goes_with_the_database(opened: Open) -> None:
     codes.data.close()
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_a_fact(opened: Open, interruptible: None) -> None:
     codes = opened(CODES, COLUMNS)
     codes.data.multiplicity(codes.table, [])

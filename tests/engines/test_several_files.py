@@ -116,6 +116,7 @@ def test_a_pattern_of_csv_files_is_one_table(tmp_path: Path) -> None:
     assert (tmp_path / "visits.lapwing.toml").is_file()
 
 
+@pytest.mark.long
 def test_files_of_another_encoding_in_folders(tmp_path: Path) -> None:
     for place, year in enumerate(("2013", "2014")):
         csv(tmp_path / "visits" / f"year={year}" / "p.csv", 20 * place, "é", encoding="cp1252")
@@ -237,6 +238,7 @@ def test_what_is_passed_over_changes_nothing(visits: Path) -> None:
         assert counts(session, "plan") == before
 
 
+@pytest.mark.long
 def test_the_index_is_of_all_files(visits: Path) -> None:
     toml = visits / "visits.lapwing.toml"
     with protected(visits) as session:
@@ -282,6 +284,7 @@ def test_no_answer_is_written_among_the_data(tmp_path: Path, capsys: pytest.Capt
     assert main([*there, str(tmp_path / "answer.json")]) == 0
 
 
+@pytest.mark.long
 def test_public_files_may_be_several(visits: Path) -> None:
     protected(visits).close()
     for place, plan in enumerate("ab"):

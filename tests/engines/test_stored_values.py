@@ -156,6 +156,7 @@ def test_a_unit_that_is_missing_has_no_rows(tmp_path: Path) -> None:
     assert abs(found - 10) <= 2
 
 
+@pytest.mark.long
 def test_public_tables_are_read_alike(tmp_path: Path) -> None:
     (tmp_path / "visits.csv").write_text("id,code\n1,a\n2,b\n3,a\n")
     (tmp_path / "codes.csv").write_text('code,price\na,"1.234,50 €"\nb,-99\n')

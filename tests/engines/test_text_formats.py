@@ -180,6 +180,7 @@ def test_names_that_repeat_are_told_apart(tmp_path: Path) -> None:
     assert (row["a"], row["b"]) == (10, 16)
 
 
+@pytest.mark.long
 def test_init_writes_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

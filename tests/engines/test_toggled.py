@@ -59,7 +59,7 @@ def toggled(engine: DuckDB, names: Iterable[str]) -> set[str]:
     return {name for name, (absent, present) in pairs.items() if absent < present / 2}
 
 
-NAMES = pytest.mark.parametrize("names", one_in(2, [[*QUESTIONS][::3], [*QUESTIONS]]), ids=len)
+NAMES = pytest.mark.parametrize("names", one_in(2, [[*QUESTIONS][::6], [*QUESTIONS]]), ids=len)
 
 
 @NAMES

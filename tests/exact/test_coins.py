@@ -66,7 +66,7 @@ def certify(table: CoinTable, chances: list[mpf], *, slack: int = 3) -> None:
         assert (low, high) == (heads >> 48, most >> 48)
 
 
-@pytest.mark.parametrize("scale", one_in(2, SCALES), ids=str)
+@pytest.mark.parametrize("scale", one_in(8, SCALES), ids=str)
 def test_the_tables_of_the_decay_are_certified(scale: Fraction) -> None:
     for place, table in module._decay_tables(scale):
         certify(table, [decayed(place, digit) for digit in range(place.count)])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lapwing.errors import EntropyFault
 from lapwing.exact import integers
 from lapwing.exact.integers import categorical, subset, uniform_integers
-from tests.support.effort import only
+from tests.support.effort import one_in, only
 from tests.support.exact.fit import LEAST_P_VALUE, p_value
 from tests.support.fixed_entropy import RecordedEntropy, StreamEntropy
 
@@ -35,7 +35,7 @@ def test_small_bounds_fit(bound: int) -> None:
     assert fit(draws, [1 / bound] * bound) > LEAST_P_VALUE
 
 
-@pytest.mark.parametrize("bound", [(1 << 16) + 1, 1 << 31, (1 << 32) + 5, (1 << 62) + (1 << 61), 1 << 63])
+@pytest.mark.parametrize("bound", one_in(5, [(1 << 16) + 1, 1 << 31, (1 << 32) + 5, (1 << 62) + (1 << 61), 1 << 63]))
 def test_large_bounds_fit(bound: int) -> None:
     """Sixteen equal parts of the range, and the last four bits."""
     draws = uniform_integers(bound, DRAWS // 4, StreamEntropy(f"uniform {bound}"))
@@ -129,6 +129,7 @@ def test_the_last_member_of_the_largest_population_is_drawn() -> None:
     assert subset(1 << 63, 1, last).tolist() == [(1 << 63) - 1]
 
 
+@pytest.mark.long
 def test_twin_a_window_is_no_subset() -> None:
     """Neighbours are each as likely as they should be, but not together."""
     with pytest.raises(AssertionError):

@@ -187,6 +187,7 @@ def test_a_bound_is_bought_and_stays_free(tmp_path: Path, measure: str, delta: s
         assert graph.ask("clustering", epsilon=1, delta=9e-6).rows() == both.rows()
 
 
+@pytest.mark.long
 def test_a_scale_is_not_released_for_nothing(tmp_path: Path) -> None:
     """In a ledger that keeps no delta, or beside people who are charged too, or where nothing is proven: refused."""
     (tmp_path / "people").mkdir()
@@ -233,6 +234,7 @@ def test_what_is_of_no_use_at_a_price_is_said_before(tmp_path: Path) -> None:
 # ---- two budgets -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_an_edge_question_counts_for_people_as_a_group_of_the_largest_degree(tmp_path: Path) -> None:
     path = written(tmp_path, 40, RING, graph=TIES)
     with lw.graphs.connect(path) as graph:
@@ -359,6 +361,7 @@ def test_too_small_a_price_is_refused_before_it_is_paid(tmp_path: Path) -> None:
         assert graph.budget().history == ()
 
 
+@pytest.mark.long
 def test_data_that_changed_are_not_answered_from(tmp_path: Path) -> None:
     path = written(tmp_path, 40, RING)
     with lw.graphs.connect(path) as graph:
@@ -536,6 +539,7 @@ def test_the_groups_with_most_edges(tmp_path: Path, promise: str, public: bool) 
         assert answer.describe()[1].measures == ()
 
 
+@pytest.mark.long
 def test_numbers_of_a_graph_that_is_cut_say_that_they_are_bounds(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
         for statistic, sides in (

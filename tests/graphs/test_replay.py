@@ -166,7 +166,7 @@ def replayed(folder: Path, seed: int, promise: str, *, directed: bool, every: in
 
 @pytest.mark.parametrize(("promise", "directed"), only([0], CASES, many=True))
 def test_neighbours_are_shown_the_same(tmp_path: Path, promise: str, directed: bool) -> None:
-    assert len(replayed(tmp_path, 1, promise, directed=directed)) >= 5
+    assert len(replayed(tmp_path, 1, promise, directed=directed, every=2)) >= 4
 
 
 @pytest.mark.long

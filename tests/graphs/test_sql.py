@@ -213,6 +213,7 @@ def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
         assert answer.to_arrow(0.9).column_names == ["count", "count_low", "count_high"]
 
 
+@pytest.mark.long
 def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_path: Path) -> None:
     with lw.connect(written(tmp_path, 40, RING, graph=TIES)) as session:
         session.sql("SELECT GRAPH_EDGES(friends)", epsilon=2)

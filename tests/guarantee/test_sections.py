@@ -63,6 +63,7 @@ def test_delta_widens_the_odds(tmp_path: Path) -> None:
     assert "of δ, for keys that are not public 1e-7" in text
 
 
+@pytest.mark.long
 def test_parts_are_listed_with_what_they_spent(tmp_path: Path) -> None:
     with opened(tmp_path, GDP, part="plan") as session:
         session.sql("SELECT COUNT(*) AS n FROM visits WHERE plan = 'a'", epsilon=0.5)

@@ -96,7 +96,7 @@ def test_a_width_says_how_many() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    one_in(2, [ROWS[:4], pa.table({"x": ROWS[:4, 0], "y": ROWS[:4, 1]}), ROWS[:4, 0].tolist()]),
+    one_in(4, [ROWS[:4], pa.table({"x": ROWS[:4, 0], "y": ROWS[:4, 1]}), ROWS[:4, 0].tolist()]),
     ids=["array", "arrow", "list"],
 )
 def test_kinds_of_rows(data: Any) -> None:
@@ -110,7 +110,7 @@ def test_kinds_of_rows(data: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     one_in(
-        3,
+        6,
         [
             (7.0, 1.0),
             (-3.0, 0.0),

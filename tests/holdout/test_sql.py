@@ -169,6 +169,7 @@ def test_ledgers_of_other_measures(measure: str, epsilon: float, strategy: str, 
             ReusableHoldout(held, people=PEOPLE, questions=5, strategy="rounding")
 
 
+@pytest.mark.long
 def test_the_gap_is_that_of_two_persons_where_one_is_added_or_removed(tmp_path: Path) -> None:
     """Of a pure budget of ε it is tanh(2ε/4), for replace_one tanh(ε/4)."""
     for neighbouring, persons in (("add_remove", 2), ("replace_one", 1)):

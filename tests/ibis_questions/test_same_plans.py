@@ -516,7 +516,7 @@ def title(text: object) -> str | None:
     return text[:70] if isinstance(text, str) else None
 
 
-@pytest.mark.parametrize(("text", "build"), one_in(6, PAIRS, many=True), ids=title)
+@pytest.mark.parametrize(("text", "build"), one_in(16, PAIRS, many=True), ids=title)
 def test_same_plan(world: World, text: str, build: Build) -> None:
     question = build(world.tables)
     assert not same(world.plan(text), world.plan(question)), ibis.to_sql(question)

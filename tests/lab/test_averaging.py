@@ -50,6 +50,7 @@ def test_shares_of_sure_posteriors_are_those_of_another_computation(epsilon: flo
     assert found == pytest.approx(beyond_by_inversion(epsilon, repeats, averaging.LEVEL), abs=1e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "repeats"), one_in(3, list(FIGURES.items()), many=True))
 def test_repeats_are_the_least_that_suffice(epsilon: Fraction, repeats: tuple[int, int]) -> None:
     for level, wanted, least in ((0.0, 0.95, repeats[0]), (averaging.LEVEL, 0.5, repeats[1])):
@@ -134,6 +135,7 @@ def test_a_system_that_forgets_its_answers_and_its_budget_is_noticed(monkeypatch
     assert "answers in other words by a budget of 1 at ε = 1" in failed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", one_in(2, [0.7, 1.5]))
 def test_naive_noise_of_another_scale_is_noticed(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
     monkeypatch.setattr(averaging, "with_laplace", lambda true, scale, size: with_laplace(true, times * scale, size))

@@ -116,6 +116,7 @@ def test_bounded_noise_shows_both_ends_as_often_as_all_cases_say(m: int) -> None
     assert sticky_noise.bounded_seen(m) == pytest.approx(exact)
 
 
+@pytest.mark.long
 def test_noise_that_does_not_stick_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: noise that should depend on the set of people depends on the words as well."""
     monkeypatch.setattr(sticky_noise, "by_set", sticky_noise.by_words)

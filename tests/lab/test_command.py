@@ -76,6 +76,7 @@ class Tags(HTMLParser):
         self.loaded += [value or "" for name, value in attrs if name in ("src", "href") and (value or "#")[0] != "#"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one")
 def test_a_page_to_hand_out_needs_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "all", "--short", "--html", str(tmp_path / "out")]) == 0

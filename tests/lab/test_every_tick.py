@@ -68,7 +68,7 @@ def test_twin_laplace_noise_that_is_too_small_is_noticed(monkeypatch: pytest.Mon
         "release",
         lambda self, values, *rest: release(DiscreteLaplace(scale=self.scale * less), values, *rest),
     )
-    wrong = _wrong(every_tick.run(Settings(short=True, repetitions=2_000)).checks)
+    wrong = _wrong(every_tick.run(Settings(short=True, repetitions=1_300)).checks)
     for way in (every_tick.FRESH, every_tick.BINARY, every_tick.SUBTRACTS):
         assert f"Laplace, {way}, 128 ticks" in wrong
     assert "Gaussian" not in wrong

@@ -82,6 +82,7 @@ def test_only_alice_decides_whether_a_forest_is_proven() -> None:
     assert (faults.PEOPLE - 64, faults.PEOPLE - 1 - 56) == faults.COUNTS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alice", one_in(2, [True, False]))
 def test_a_limit_of_rounds_is_noticed(monkeypatch: pytest.MonkeyPatch, alice: bool) -> None:
     """The planted bug: an engine that gives up after some rounds. It shows in every attack on Alice, and in no other.

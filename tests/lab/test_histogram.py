@@ -33,6 +33,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not histogram.run(Settings()).holds
 
 
+@pytest.mark.long
 def test_a_narrow_interval_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = histogram._engine
     monkeypatch.setattr(histogram, "_engine", lambda epsilon: {k: v - 1 for k, v in counted(epsilon).items()})

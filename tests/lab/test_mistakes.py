@@ -49,6 +49,7 @@ def test_advanced_composition_is_better_from_35_answers_on() -> None:
     assert better[0] == 35
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", one_in(6, published(1.0)), ids=lambda variant: variant.name)
 def test_outcomes_have_the_chances_of_an_integral(variant: SparseVector) -> None:
     def law(x: Any) -> Any:

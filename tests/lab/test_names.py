@@ -81,6 +81,7 @@ def test_noise_that_is_a_tenth_off_is_noticed(factor: Fraction, monkeypatch: pyt
     assert any("Laplace errors" in check.what for check in names.run(Settings()).checks if not check.holds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("factor", one_in(2, [Fraction(1, 2), Fraction(2)]))
 def test_an_engine_with_other_noise_is_noticed(factor: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiscreteLaplace, "release", _scaled(factor))

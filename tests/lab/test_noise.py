@@ -29,6 +29,7 @@ def test_it_holds_and_has_the_figures_of_the_textbook() -> None:
     assert [[round(float(share or 0), 2) for share in shown[a]] for a in (55, 54)] == [[0.39, 0.46], [0.19, 0.17]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", one_in(3, [0.1, 0.2, 0.5, 1, 2]))
 def test_risk_and_its_spread_are_those_of_the_law(epsilon: float) -> None:
     reach = round(60 / epsilon)
@@ -52,6 +53,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not experiment.run(Settings(short=True)).holds
 
 
+@pytest.mark.long
 def test_rounded_floats_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the naive law, which has nearly the same variance."""
 

@@ -73,6 +73,7 @@ def test_fresh_coins_in_the_kept_answers_place_are_noticed(monkeypatch: pytest.M
     assert f"bound of majorities right, 365 days, {over_time.KEPT}" in wrong
 
 
+@pytest.mark.long
 def test_a_budget_that_is_reset_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = Session.sql
 

@@ -66,6 +66,7 @@ def test_the_printed_bound_of_two_worlds_is_broken_by_one_histogram() -> None:
     assert (replaced / before).max() <= np.e
 
 
+@pytest.mark.long
 def test_it_says_so() -> None:
     found = posterior.run(Settings(short=True))
     (row,) = (r for r in found.rows if r["belief"] == posterior.WHICH and r["before"] != 0.5)
@@ -79,6 +80,7 @@ def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert posterior.run(Settings(epsilon=epsilon, short=True)).holds
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posterior, "noise_of", a_tenth_too_small)
     assert not posterior.run(Settings(short=True)).holds

@@ -67,6 +67,7 @@ def _generalised(release: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("way", "kind", "less"),
     one_in(

@@ -31,7 +31,7 @@ def less(mechanism: DiscreteLaplace, true: int, count: int) -> Any:
 @pytest.mark.parametrize(
     ("experiment", "repetitions"),
     one_in(
-        3,
+        2,
         [(insurance, 20_000), (extremes, 5_000), (privacy_loss, 20_000), (collusion, 500), (query_limit, 2_000)],
         many=True,
     ),

@@ -93,6 +93,7 @@ def _less(kind: Any, **named: str) -> Callable[..., int]:
     return lambda self, scores: int(release(kind(scale=self.scale / 2, **named), scores))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "named", "way"),
     one_in(

@@ -51,6 +51,7 @@ def test_another_epsilon_holds(epsilon: Fraction) -> None:
     assert sums.run(Settings(epsilon=epsilon, short=True)).holds
 
 
+@pytest.mark.long
 def test_targets_can_be_chosen() -> None:
     naive, ours = (observed(sums.run(Settings(against=target, short=True))) for target in TARGETS)
     assert {name for name, _ in naive} == {"Bob's, noise for 1"}
@@ -75,6 +76,7 @@ def test_bounds_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPatch)
     assert not sums.run(Settings(against="lapwing", short=True)).holds
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "noise_of", a_tenth_too_small)
     failed = {c.what for c in sums.run(Settings(epsilon=Fraction(1), short=True)).checks if not c.holds}

@@ -27,6 +27,7 @@ def test_coins_give_the_noise_away_and_lapwings_work_does_not() -> None:
     assert (at_once["target"], at_a_moment["target"]) == ("answered at once", "answered at a moment")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", one_in(2, [0.05, 1.0, 4.0]))
 def test_the_best_guess_by_coins_is_that_of_an_enumeration(epsilon: float) -> None:
     q = exp(-epsilon)

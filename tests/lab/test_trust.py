@@ -32,6 +32,7 @@ def test_another_epsilon_holds() -> None:
     assert experiment.run(Settings(epsilon=Fraction(3), short=True)).holds
 
 
+@pytest.mark.long
 def test_noise_by_one_server_only_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: two servers of three add nothing."""
     calls = iter(range(10**9))

@@ -47,6 +47,7 @@ def test_an_audit_finds_no_more_than_was_charged(mu: float) -> None:
         assert least_epsilon(right, 200, 250, DELTA) > 0.3
 
 
+@pytest.mark.long
 def test_an_audit_finds_noise_that_is_too_small() -> None:
     """The planted bug: a twentieth of the noise that the price asks for."""
     noise = Releases.noise
@@ -115,6 +116,7 @@ def most(false: float, mu: float, slack: float) -> float:
     return normal.cdf(normal.inv_cdf(min(max(false + slack, 1e-9), 1 - 1e-9)) + mu)
 
 
+@pytest.mark.long
 def test_a_tree_without_privacy_tells_who_is_in_it() -> None:
     true, false = told_apart(without_privacy, 80)
     assert true == 1

@@ -142,6 +142,7 @@ class Twice(Counted):
         DecisionTree(depth=99).fit(*asked, **more)
 
 
+@pytest.mark.long
 def test_what_is_refused_after_a_charge_says_what_stays_paid(session: lw.Session) -> None:
     with pytest.raises(InvalidParameter, match=r"after 1 were trained, which stay paid: depth is 99") as raised:
         chosen(session, DecisionTree(depth=1), Twice([]), tries=None)

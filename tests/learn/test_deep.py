@@ -272,7 +272,7 @@ def test_twin_noise_for_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("batch", only([0], [60, 20]))  # all of them are priced at once, samples take seconds
 def test_what_is_fit_is_charged_once(session: lw.Session, batch: int) -> None:
-    model = NetworkClassifier(people=60, batch=batch, steps=5, network=LINEAR)
+    model = NetworkClassifier(people=60, batch=batch, steps=2, network=LINEAR)
     model.fit(session, "visits", FEATURES, "ill", epsilon=1, delta=1e-7)
     budget, price = session.budget(), session.price(1)
     assert budget.spent == model.cost_

@@ -181,6 +181,7 @@ def test_naive_bayes(tmp_path: Path) -> None:
     assert np.exp(counts.logarithms_[0][1]).tolist() == pytest.approx(wanted, abs=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", one_in(3, ["pure", "gdp", "zcdp"]))
 def test_they_work_in_every_ledger(tmp_path: Path, measure: str) -> None:
     with opened(tmp_path, people(200), measure=measure, delta=0 if measure == "pure" else 1e-6) as session:

@@ -99,6 +99,7 @@ def shared_generator(count: Callable[..., Integers], *, draws: int = 1) -> float
     return farthest(without_last, shared, seeds=range(draws))
 
 
+@pytest.mark.long
 def test_teachers_cannot_share_a_generator() -> None:
     assert shared_generator(counted) <= 2
 
@@ -250,6 +251,7 @@ def test_a_teacher_that_cannot_learn_at_all_is_refused(tmp_path: Path) -> None:
         assert not session.history()
 
 
+@pytest.mark.long
 def test_nobody_votes_too(tmp_path: Path) -> None:
     with opened(tmp_path, people(5)) as session:
         model = PATE(inputs=INPUTS, teachers=3).fit(session, "visits", FEATURES, "ill", epsilon=1, where="age < 0")

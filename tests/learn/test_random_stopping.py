@@ -183,6 +183,7 @@ def test_the_best_of_those_that_count_is_taken(tmp_path: Path) -> None:
     assert model.score_ == 9
 
 
+@pytest.mark.long
 def test_better_candidates_win_where_noise_is_small(tmp_path: Path) -> None:
     candidates = [LinearRegression(alpha=1e9), LinearRegression()]
     with (

@@ -175,6 +175,7 @@ class Constant:
         return self.values
 
 
+@pytest.mark.long
 def test_nobody_is_scored(tmp_path: Path) -> None:
     with opened(tmp_path, people(20)) as session:
         model = GaussianNB().fit(session, "visits", ["age"], "ill", epsilon=1)

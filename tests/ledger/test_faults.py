@@ -232,6 +232,7 @@ def test_a_damaged_mark_is_a_fault(path: Path, spoil: Callable[[bytes], bytes]) 
     refuses(path, "mark .* is damaged")
 
 
+@pytest.mark.long
 def test_every_byte_of_the_mark_counts(path: Path) -> None:
     mark = path_of(path)
     whole = mark.read_bytes()

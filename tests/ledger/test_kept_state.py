@@ -115,7 +115,7 @@ DOUBTS: dict[str, Callable[[Place], object]] = {
 }
 
 
-@pytest.mark.parametrize("doubt", one_in(2, DOUBTS.values()), ids=DOUBTS)
+@pytest.mark.parametrize("doubt", one_in(20, DOUBTS.values()), ids=DOUBTS)
 def test_what_is_in_doubt_is_passed_over(doubt: Callable[[Place], object], place: Place) -> None:
     whole = asked(place)
     doubt(place)

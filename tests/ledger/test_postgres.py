@@ -375,6 +375,7 @@ def test_a_server_that_does_not_sync_is_refused(place: Place, monkeypatch: pytes
     refuses(place, "fsync = off")
 
 
+@pytest.mark.long
 def test_a_restart_kills_no_question(own_postgres: Postgres, tmp_path: Path) -> None:
     """Charged before, answered after; meanwhile others charge, and nobody is taken for dead."""
     with own_postgres.database() as address:

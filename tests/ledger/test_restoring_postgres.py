@@ -277,6 +277,7 @@ def test_the_catalog_must_be_that_of_the_copy(lost: Place) -> None:
     assert rows(lost) == []
 
 
+@pytest.mark.long
 def test_on_the_command_line(visits: Path, run: Run, postgres: str) -> None:
     count = ("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5")
     run(*count)

@@ -169,6 +169,7 @@ def test_what_no_device_says_is_rejected(said: Any) -> None:
     assert sum(map(len, taken.reports)) == 1
 
 
+@pytest.mark.long
 def test_from_records_to_estimates() -> None:
     """Six standard errors of each attribute, from about a third of the reports each."""
     entropy, people = StreamEntropy("records"), 9000

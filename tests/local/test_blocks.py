@@ -66,6 +66,7 @@ def check_no_favourite() -> None:
                     assert (renamed, too) == ({names[other] for other in plain}, kept)
 
 
+@pytest.mark.long
 def test_no_other_is_a_favourite() -> None:
     check_no_favourite()
 

@@ -448,6 +448,7 @@ PIECES = (
 )
 
 
+@pytest.mark.long
 def test_keys_of_three_parts_are_found_where_toml_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of texts at random: wherever Python's reader comes upon one, it is refused; and no other TOML is."""
     longest = 0

@@ -18,6 +18,7 @@ __all__ = ["run"]
 ASK = ("local", "cost", "--epsilon", "4", "--reports-a-day", "2", "--days", "30")
 
 
+@pytest.mark.long
 def test_every_day_is_written(run: Run) -> None:
     outcome = run(*ASK)
     assert outcome.status == 0

@@ -249,6 +249,7 @@ def test_the_chart_rises_day_by_day(folder: Path) -> None:
     assert specification["layer"][1]["data"]["values"] == [{"epsilon": 5.0, "of": "limit"}]
 
 
+@pytest.mark.long
 def test_of_many_days_some_are_drawn_and_the_last() -> None:
     days = {TODAY + timedelta(days=n): 1 for n in range(1, 1_001)}
     reported = devices.Reported(task=TASKS["fresh"], days=days)

@@ -67,7 +67,7 @@ def check_coverage(ends: Ends, whom: str) -> None:
         assert 0.935 <= covered <= 0.965, (mechanism, share, covered)
 
 
-@pytest.mark.parametrize("whom", ["respondents", "population"])
+@pytest.mark.parametrize("whom", one_in(2, ["respondents", "population"]))
 def test_intervals_cover(whom: Any) -> None:
     check_coverage(lambda found, whom: found.interval(0.95, whom=whom), whom)  # type: ignore[arg-type]
 

@@ -269,6 +269,7 @@ def test_a_module_that_trusts_the_task_is_caught(tmp_path: Path) -> None:
     assert not any(isinstance(answer, dict) for answer in node("tasks", lies, planted))
 
 
+@pytest.mark.long
 @needs_node
 def test_answers_that_are_none_are_refused() -> None:
     given = []

@@ -207,7 +207,7 @@ def check_the_memoised_curve(reports: int, monkeypatch: pytest.MonkeyPatch) -> N
     assert worst_between(one, other) == OVER_TIME.ratio_after(reports)
 
 
-@pytest.mark.parametrize("reports", [1, 2, 3])
+@pytest.mark.parametrize("reports", one_in(3, [1, 2, 3]))
 def test_all_reports_of_a_text_that_never_changes(reports: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check_the_memoised_curve(reports, monkeypatch)
 

@@ -104,6 +104,7 @@ def test_hashes_that_meet_and_count_twice_are_noticed(monkeypatch: pytest.Monkey
         check_patterns()
 
 
+@pytest.mark.long
 def test_the_density_is_that_of_random_texts() -> None:
     patterns = Rappor.once(1, bits=24, hashes=12, cohorts=50).patterns([f"text {i}" for i in range(2000)])
     mean = (patterns.columns(np.arange(2000)) + patterns.density[:, None]).mean(axis=(0, 2))

@@ -319,6 +319,7 @@ def test_tables_against_sums(trials: int, chance: Fraction) -> None:
         assert float(down) <= value * (1 + mpf(10) ** -10)
 
 
+@pytest.mark.long
 @examples(2, 60)
 @given(
     st.fractions(min_value=Fraction(1, 10), max_value=8, max_denominator=100),
@@ -348,6 +349,7 @@ def test_a_mechanism_hides_better_than_any_must() -> None:
     assert many.upper < many.lower * 1.03  # both bounds are nearly tight
 
 
+@pytest.mark.long
 def test_forged_reports_hide_nobody() -> None:
     assert amplified_delta(1, 1000, 0.1, forged=300) == amplified_delta(1, 700, 0.1)
     if not is_long():

@@ -183,6 +183,7 @@ def check_all_roads(found: tuple[Simulated, ...], repeats: int) -> None:
     assert by_road["central", "discrete Laplace"].predicted == pytest.approx(laplace, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repeats", [100, pytest.param(400, marks=pytest.mark.long)])
 def test_every_road_at_epsilon_1(repeats: int) -> None:
     check_all_roads(simulate(DATA, epsilons=[1], repeats=repeats), repeats)

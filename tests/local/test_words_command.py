@@ -60,6 +60,7 @@ def test_errors_name_the_option(run: Run) -> None:
         assert f"--text is {int(size):,}; it must be from 1 to 1,000" in outcome.err
 
 
+@pytest.mark.long
 def test_words_that_nobody_listed_are_found(run: Run) -> None:
     asked = task(run, "6", "--text", "2")
     assert asked.mechanism == "prefixes"

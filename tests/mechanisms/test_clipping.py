@@ -266,6 +266,7 @@ def check_shortfall(shortfall: Callable[[RaceToTheTop, int], int]) -> None:
         assert mp.fsum(law[y] for y in law if truth - h <= y <= truth) >= 1 - real(RACE.failure)
 
 
+@pytest.mark.long
 def test_shortfall() -> None:
     check_shortfall(lambda race, largest: race.shortfall(largest))
     assert RACE.shortfall(3) == RACE.shortfall(4) == RACE.shortfall(10**9) == 2 * RACE.penalty(4)

@@ -137,6 +137,7 @@ def test_the_order_of_rows_and_units_and_one_named_twice_make_no_difference(numb
             assert found == int(want + 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [8, pytest.param(60, marks=pytest.mark.long)])
 def test_what_is_settled_leaves_a_program_of_the_same_value(number: int) -> None:
     for arity in (2, 3):

@@ -265,7 +265,7 @@ def weight_found(mechanism: WeightedGaussian, degree: int) -> int:
     return int(mp.nint(mechanism.threshold - mpf(1) / 2 + sigma * mp.sqrt(2) * mp.erfinv(2 * chance - 1)))
 
 
-@pytest.mark.parametrize("bits", [2, 9, 30])
+@pytest.mark.parametrize("bits", one_in(3, [2, 9, 30]))
 def test_weights_have_length_one(bits: int) -> None:
     made = WeightedGaussian(sigma=Fraction(4), delta=Fraction(1, 10**5), max_keys=30, fraction_bits=bits)
     check_weights(made, lambda t: weight_found(made, t))
@@ -293,7 +293,7 @@ def test_nobody_holds_nothing(mechanism: PartitionSelection) -> None:
         assert mechanism.release(data, StreamEntropy("empty")).tolist() == []
 
 
-@pytest.mark.parametrize("draws", [1_000, pytest.param(8_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("draws", one_in(4, [1_000, pytest.param(8_000, marks=pytest.mark.long)]))
 @EACH
 def test_a_key_that_one_unit_holds_is_released_with_probability_delta_at_most(
     mechanism: PartitionSelection, draws: int

@@ -176,6 +176,7 @@ def test_own_keys_weigh_no_more_than_the_threshold_counts_on() -> None:
         check_novel(generous, plain)
 
 
+@pytest.mark.long
 def test_heavy_sums_do_not_wrap() -> None:
     """A key that 2^22 units hold alone weighs its level; one that units with many keys share weighs a great deal."""
     count = 1 << 20

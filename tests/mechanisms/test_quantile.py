@@ -187,6 +187,7 @@ def check_rank_error(error: Callable[[Quantile, Fraction], Fraction]) -> None:
                     assert exceeds(mechanism, equal, e - 1) > real(1 - confidence)
 
 
+@pytest.mark.long
 def test_the_rank_error_holds_and_is_attained() -> None:
     check_rank_error(lambda mechanism, confidence: mechanism.rank_error(confidence))
 

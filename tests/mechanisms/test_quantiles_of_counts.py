@@ -222,6 +222,7 @@ def test_cuts_are_drawn_by_their_law(quantile: Fraction) -> None:
     assert stats.chisquare(observed, wanted).pvalue > 1e-8
 
 
+@pytest.mark.long
 def test_what_is_far_off_is_drawn_by_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces that are further off than 64 scales are drawn as one; here they are further off than nothing."""
     monkeypatch.setattr(quantiles_of_counts, "FAR", 0)
@@ -329,6 +330,7 @@ def stray_of_halves(scale: Fraction | None = None) -> float:
     return float(both[0] / both[1])
 
 
+@pytest.mark.long
 def test_quartiles_in_halves_err_by_little_more_than_half_of_three_queries() -> None:
     assert stray_of_halves() < 0.85  # it is .57; what these draws leave open is .05
 

@@ -96,7 +96,7 @@ def of_the_pure_loss(coin: RandomizedResponse, kind: str) -> mpf:
     return real(pure.to_kind(kind).amount)
 
 
-@pytest.mark.parametrize("twin", one_in(2, [of_two_faces, at_order_one, of_the_pure_loss]))
+@pytest.mark.parametrize("twin", one_in(4, [of_two_faces, at_order_one, of_the_pure_loss]))
 def test_twins_of_losses_are_caught(twin: Amount) -> None:
     with pytest.raises(AssertionError):
         check_amounts(twin)
@@ -235,7 +235,7 @@ def test_codes_that_are_none_are_refused_before_anything_is_drawn(codes: Any) ->
 # Estimates
 
 
-@pytest.mark.parametrize("categories", [2, 3])
+@pytest.mark.parametrize("categories", one_in(2, [2, 3]))
 def test_estimates_are_unbiased(categories: int) -> None:
     """Exactly: their mean over the enumerated law is the truth."""
     coin = RandomizedResponse(keep=Fraction(3, 5), categories=categories)

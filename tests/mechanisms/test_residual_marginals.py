@@ -238,6 +238,7 @@ def test_zero_concentrated_is_half_of_the_square() -> None:
     assert same.loss(RowsOfUnit(), "zcdp") == ZeroConcentratedDP(same.mu_squared(RowsOfUnit()) / 2)
 
 
+@pytest.mark.long
 def test_what_is_refused() -> None:
     def refused(part: str, **given: Any) -> None:
         usual: dict[str, Any] = {"sizes": (2, 3), "marginals": ((0, 1),), "unit": RowsOfUnit()}

@@ -96,11 +96,14 @@ def test_twin_a_wrong_price_is_caught(states: States) -> None:
 
 @pytest.mark.parametrize(
     "law",
-    [
-        lambda m, answers: law_of_run(m, answers, noisy=False),
-        lambda m, answers: law_of_run(m, answers, cap=m.count + 1),
-        lambda m, answers: law_of_run(m, answers, cap=3),
-    ],
+    one_in(
+        3,
+        [
+            lambda m, answers: law_of_run(m, answers, noisy=False),
+            lambda m, answers: law_of_run(m, answers, cap=m.count + 1),
+            lambda m, answers: law_of_run(m, answers, cap=3),
+        ],
+    ),
     ids=["no noise on the answers", "one more than the cap", "no cap"],
 )
 def test_twin_a_wrong_run_is_caught(law: Callable[[AboveThreshold, tuple[int, ...]], Law]) -> None:
@@ -277,6 +280,7 @@ def check_half_width(half_width: Callable[[AboveThreshold, int, Fraction], int])
             assert h < slack or wrong(mechanism, queries, h - slack) > real(1 - confidence)
 
 
+@pytest.mark.long
 def test_half_width() -> None:
     check_half_width(lambda mechanism, queries, confidence: mechanism.half_width(queries, confidence))
 

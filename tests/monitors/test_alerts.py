@@ -159,6 +159,7 @@ def test_many_ticks_are_looked_at_a_part_at_a_time(tmp_path: Path, monkeypatch: 
         assert told(monitor.alarms()) == PLACES
 
 
+@pytest.mark.long
 def test_alerts_from_the_command_line(tmp_path: Path, run: Run) -> None:
     made(tmp_path).close()
     place = ("--catalog", str(tmp_path / "lapwing.toml"))

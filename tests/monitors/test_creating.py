@@ -81,7 +81,7 @@ def test_what_is_released_differs_between_neighbours_by_what_was_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neighbour replay: one person more, and the inputs of every mechanism move within what its noise is made for."""
-    events = events_of(number=300)
+    events = events_of(number=150)
     question = (
         "SELECT cell, COUNT(*) AS n, SUM(pay) AS s, COUNT(DISTINCT person) AS p FROM moves WHERE pay < 9 GROUP BY cell "
         + EVERY
@@ -292,6 +292,7 @@ from = "service"
 """
 
 
+@pytest.mark.long
 def test_a_monitor_is_made_of_a_section_of_the_catalog(tmp_path: Path, run: Run) -> None:
     city = make_city(tmp_path)
     city.write_text(city.read_text() + SECTION)

@@ -134,6 +134,7 @@ def test_twin_a_limit_that_begins_anew_is_noticed(
         check_limit_for_life(a_city(tmp_path), question, clauses, expected, restarts=False)
 
 
+@pytest.mark.long
 def test_a_limit_for_life_lets_each_of_several_horizons_have_the_whole_price(tmp_path: Path) -> None:
     clauses = "EVERY '10 minutes' FOR '30 minutes' REPEAT 4 STARTING '2026-03-02'"
     for name, lifetime, parts in (("each", False, 4), ("life", True, 1)):

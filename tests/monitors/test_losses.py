@@ -121,6 +121,7 @@ def made_of_files(folder: Path) -> Monitor:
     return create_monitor(make_city(folder), "m", question, epsilon=3, time="at", most=MOST)
 
 
+@pytest.mark.long
 def test_estimates_are_kept_and_are_those_that_follow_from_what_was_released(tmp_path: Path) -> None:
     from lapwing.mechanisms.continual.saved import from_bytes
     from lapwing.monitors.tick import Reader

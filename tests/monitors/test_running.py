@@ -230,6 +230,7 @@ def check_each_event_counts_once(city: Path, monitor: Monitor) -> None:
     assert truth.told(monitor.ticks())[-1]["north"] == 2
 
 
+@pytest.mark.long
 def test_each_late_event_counts_once_whatever_restarts(city: Path) -> None:
     with made(city, f"SELECT cell, COUNT(*) AS n {BY_CELL} {EVERY}") as monitor:
         check_each_event_counts_once(city, monitor)
@@ -315,6 +316,7 @@ def test_ticks_come_whether_events_came_or_not(city: Path) -> None:
 # ---- limits of a person over ticks and restarts ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_limit_holds_across_restarts(city: Path) -> None:
     write_events(city.parent, "a", [event(tick, at=at) for tick in range(1, 9) for at in (1, 2)])
     clock = Time(0)
@@ -377,7 +379,7 @@ def test_what_is_followed_is_what_was_released(city: Path) -> None:
         assert list_monitors(city) == ["m"]
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])
+@pytest.mark.parametrize("suffix", one_in(3, [".parquet", ".csv", ".arrow"]))
 def test_ticks_are_exported(city: Path, suffix: str) -> None:
     with made(city, f"SELECT cell, COUNT(*) AS n {BY_CELL} {EVERY}") as monitor:
         file = city.parent / f"out{suffix}"

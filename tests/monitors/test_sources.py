@@ -49,6 +49,7 @@ def test_a_table_that_grows_is_read_as_files_are(tmp_path: Path) -> None:
         assert truth.off_by(truth.told(monitor.run(replay=True)), by_rows) <= 3
 
 
+@pytest.mark.long
 def test_ticks_wait_for_a_table_that_is_not_there(tmp_path: Path) -> None:
     said = list[str]()
 

@@ -251,6 +251,7 @@ def test_a_source_that_is_gone_for_an_hour_is_a_clear_state(tmp_path: Path, own_
         assert "waiting" not in monitor.state(clock.now)
 
 
+@pytest.mark.long
 def test_a_password_comes_from_the_environment(
     tmp_path: Path, own_postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

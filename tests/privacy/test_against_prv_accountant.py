@@ -129,14 +129,14 @@ def check(found: Interval, other: Interval, width: float) -> None:
     assert found.upper <= other.upper + width
 
 
-@pytest.mark.parametrize(("parts", "delta"), only([0, 12, 19, 28], [*LISTS, *EDGES], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), only([0, 19], [*LISTS, *EDGES], many=True), ids=str)
 def test_the_intervals_meet(parts: Parts, delta: Fraction) -> None:
     other = theirs(parts, delta).epsilon
     assert other.upper - other.lower < 3 * ERROR
     check(ours(parts).to_epsilon(delta), other, float(WIDTH))
 
 
-@pytest.mark.parametrize(("parts", "delta"), only([3, 9, 15], [*LISTS[:-6], LISTS[-1]], many=True), ids=str)
+@pytest.mark.parametrize(("parts", "delta"), only([9], [*LISTS[:-6], LISTS[-1]], many=True), ids=str)
 def test_the_intervals_of_delta_meet(parts: Parts, delta: Fraction) -> None:
     other = theirs(parts, delta)
     check(ours(parts).to_delta(Fraction(other.middle)), other.delta, float(delta) / 20)

@@ -30,6 +30,7 @@ def check_keeps_the_promise(calibrate: Callable[[str, Fraction, Fraction], Loss]
         assert oracle.zcdp_delta(loss.amount, epsilon) <= real(delta) * (1 + real(Fraction(1, 10**30)))
 
 
+@pytest.mark.long
 def test_a_calibrated_loss_keeps_its_promise() -> None:
     check_keeps_the_promise(loss_for)
 

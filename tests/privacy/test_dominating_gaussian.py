@@ -129,6 +129,7 @@ def given_away() -> ApproximateGaussianDP:
     return best
 
 
+@pytest.mark.long
 def test_the_share_is_searched() -> None:
     """Shares up to one half imply nothing here, and far above it μ has little δ left: at 15/16 ε is .518."""
     best = given_away()
@@ -186,7 +187,7 @@ def lower_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LossDistribution, "to_deltas", lowered)
 
 
-@pytest.mark.parametrize("fault", only((0, 1), [one_direction, points_alone, lower_ends]))
+@pytest.mark.parametrize("fault", only((0,), [one_direction, points_alone, lower_ends]))
 def test_twins(monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]) -> None:
     fault(monkeypatch)
     monkeypatch.setattr(module, "_least_above", module._least_above.__wrapped__)  # none that is remembered

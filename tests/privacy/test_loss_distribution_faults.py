@@ -86,6 +86,7 @@ def test_checks_pass_without_bugs() -> None:
     check_steps()
 
 
+@pytest.mark.long
 def test_twin_one_direction_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LossDistribution, "directions", lambda self: ("add",))
     with pytest.raises(AssertionError):

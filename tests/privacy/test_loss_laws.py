@@ -38,7 +38,7 @@ def check_discs(discs: Discs, true: list[mpc]) -> None:
         assert abs(z) <= mpf(discs.bound)
 
 
-@pytest.mark.parametrize("turn", only([0, 1, 4], ["0", "1e-9", "0.1", "-2.9", "1234.5678"]))
+@pytest.mark.parametrize("turn", only([4], ["0", "1e-9", "0.1", "-2.9", "1234.5678"]))
 def test_rotations(turn: str) -> None:
     discs = rotations(Fraction(turn), 3000)
     assert discs.radius <= 1e-14

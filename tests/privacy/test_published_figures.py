@@ -58,6 +58,7 @@ def check_divergences(rates: Iterable[str]) -> int:
     return count
 
 
+@pytest.mark.long
 def test_divergences() -> None:
     rates = some(2, ["0.0001", "0.001", "256/60000", "0.01", "0.05", "0.1", "1"])
     assert check_divergences(rates) == 192 * len(rates)

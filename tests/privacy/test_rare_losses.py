@@ -212,6 +212,7 @@ def check_largest(lower: AtomLaw, upper: AtomLaw) -> None:
     assert lower.most <= upper.most
 
 
+@pytest.mark.long
 def test_the_law_below_has_no_larger_loss() -> None:
     upper, lower = laws_of(sampled("1e-3"))
     check_largest(lower, upper)

@@ -134,7 +134,7 @@ def best_delta(curve: RenyiDP, epsilon: mpf) -> mpf:
 
 
 @pytest.mark.parametrize(
-    "loss", one_in(2, [PureDP(0.3), GaussianDP(0.7), ZeroConcentratedDP(3), ZeroConcentratedDP(1e-7)])
+    "loss", one_in(4, [PureDP(0.3), GaussianDP(0.7), ZeroConcentratedDP(3), ZeroConcentratedDP(1e-7)])
 )
 def test_epsilon_and_delta_are_those_of_the_best_order(loss: Loss) -> None:
     curve = 3 * RenyiDP.from_loss(loss)

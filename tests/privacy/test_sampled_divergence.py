@@ -69,7 +69,7 @@ def check_whole_orders(name: str) -> None:
         assert real(loss) <= min(true * (1 + mpf(10) ** -8), most) or abs(real(loss) / most - 1) < mpf(10) ** -15
 
 
-@pytest.mark.parametrize("name", one_in(3, CASES))
+@pytest.mark.parametrize("name", one_in(6, CASES))
 def test_whole_orders(name: str) -> None:
     check_whole_orders(name)
 

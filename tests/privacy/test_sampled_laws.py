@@ -135,7 +135,7 @@ def test_decay_of_normal_laws_by_their_variation() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "fault"),
     one_in(
-        4,
+        5,
         [
             (sampled_gaussian, "expm1", lambda f: lambda x: f(x) * (1 + 1e-9)),
             (sampled_gaussian, "log1p", lambda f: lambda x: f(x) * (1 + 1e-9)),

@@ -74,7 +74,7 @@ def test_many_uses() -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     one_in(
-        2,
+        4,
         [
             ("_in_subset", lambda f: lambda law, rate, *, up: f(law, rate * 9 / 10, up=up)),
             ("_in_subset", lambda f: lambda law, rate, *, up: f(law, 1 - rate, up=up)),

@@ -97,6 +97,7 @@ def asked(name: str) -> Iterator[Question]:
     return (FORMS[name](random.Random(f"{seed} {name}")) for seed in range(12))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", one_in(14, [name for name in FORMS if name != "keys alone"]))
 def test_a_bound_that_is_not_applied_is_found(folders: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     question = next(asked(name))

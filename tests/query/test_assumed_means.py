@@ -41,6 +41,7 @@ def test_the_price_promises_the_error_and_little_more_exactness(session: lw.Sess
     assert less > error * 0.999
 
 
+@pytest.mark.long
 def test_cells_of_as_many_rows_are_as_exact(session: lw.Session) -> None:
     answer = session.sql(ALONE, error=0.5, assuming_count=2_000)
     low, high = answer.interval()["mean"]

@@ -135,7 +135,7 @@ def rows_of(answer: lw.Answer) -> list[list[Any]]:
     return [[as_number(value) for value in row.values()] for row in answer]
 
 
-@pytest.mark.parametrize("outer", one_in(12, OVER))
+@pytest.mark.parametrize("outer", one_in(6, OVER))
 def test_the_answer_is_what_sql_makes_of_the_released_ones(
     outer: str, session: lw.Session, released: dict[str, pa.Table]
 ) -> None:
@@ -176,6 +176,7 @@ def test_rows_are_bounded_by_what_keys_say_is_equal(session: lw.Session, monkeyp
     assert more_than_said(answer) == 36
 
 
+@pytest.mark.long
 def test_rows_that_are_alike_and_kept_would_be_noticed(
     session: lw.Session, released: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +332,7 @@ def test_private_keys_are_joined_as_they_were_chosen(towns: lw.Session) -> None:
     )
 
 
+@pytest.mark.long
 def test_too_many_rows_are_refused(session: lw.Session, towns: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     every = "(SELECT plan, site, age, COUNT(*) AS n FROM visits GROUP BY plan, site, age)"
     with pytest.raises(QueryRefused, match="up to 918,330,048 rows, and at most 1,000,000 are joined"):

@@ -124,6 +124,7 @@ def test_one_price_is_fixed_before_the_list_is_known(session: lw.Session) -> Non
     assert outer.question != inner.question
 
 
+@pytest.mark.long
 def test_an_empty_list_is_false_and_one_with_null_is_never_true_outside_of_it(session: lw.Session) -> None:
     nobody = BIG.replace("700", "70000")
     with_total = "SELECT plan FROM sales GROUP BY ROLLUP (plan) HAVING COUNT(*) > 2000"  # that of all: NULL

@@ -160,6 +160,7 @@ def test_inside_several_answers(session: lw.Session) -> None:
     assert session.sql(share, epsilon=1).cost.amount == 0
 
 
+@pytest.mark.long
 def test_in_a_batch(session: lw.Session) -> None:
     answers = session.batch([ABOVE, MEAN], epsilon=1)
     assert sum(answer.cost.amount for answer in answers) <= session.price(1).amount
@@ -230,10 +231,12 @@ def check_prices_of_ends(session: lw.Session) -> None:
     assert 0 <= session.budget().spent.amount - spent.amount - preview.cost.amount < 1e-20  # the ledger rounds up
 
 
+@pytest.mark.long
 def test_constants_that_are_not_known_yet_have_a_price_each(session: lw.Session) -> None:
     check_prices_of_ends(session)
 
 
+@pytest.mark.long
 def test_twin_a_price_for_two_that_are_charged_is_caught(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (explaining, joint_price):
         monkeypatch.setattr(place, "asked_by", lambda plan: (plan.question,))

@@ -251,6 +251,7 @@ def test_summed_values_stay_inside_their_bounds(
         assert found is None or (isinstance(found, int) and low <= found + taken_off <= high)
 
 
+@pytest.mark.long
 @examples(12, 500)
 @given(text=st.one_of(strategies.conditions, strategies.numbers.map("{} > 1".format)))
 def test_the_same_question_has_one_canonical_text(catalog: Catalog, text: str) -> None:

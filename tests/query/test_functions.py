@@ -268,6 +268,7 @@ def test_duckdb_means_the_same(text: str, catalog: Catalog, engine: duckdb.DuckD
     assert all(agree(one, other) for one, other in zip(ours, theirs, strict=True)), list(zip(ours, theirs, strict=True))
 
 
+@pytest.mark.long
 def test_canonical_texts_tell_expressions_apart(catalog: Catalog) -> None:
     """Different functions, units, parameters: different texts, unless they are the same function by another name."""
     texts: dict[str, str] = {}

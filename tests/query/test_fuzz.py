@@ -39,7 +39,7 @@ from tests.support.query.questions import Grower
 from tests.support.query.worlds import VISITS
 
 CHUNKS = 20
-PARTS = 6
+PARTS = 12
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 KINDS = (("add_remove", 2), ("replace_one", 3))
 
@@ -171,7 +171,7 @@ BUGS: dict[str, tuple[int, Any, str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("bug", one_in(2, BUGS))
+@pytest.mark.parametrize("bug", one_in(20, BUGS))
 def test_planted_bugs_are_found(bug: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     first, owner, name, planted = BUGS[bug]
     monkeypatch.setattr(owner, name, planted)

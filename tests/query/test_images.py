@@ -91,7 +91,7 @@ def _computed(key: Key, connection: duckdb.DuckDBPyConnection) -> set[object]:
     return {Fraction(value) * kind.step if isinstance(kind, Fixed) else value for (value,) in found}
 
 
-@pytest.mark.parametrize("text", one_in(2, KEYS))
+@pytest.mark.parametrize("text", one_in(8, KEYS))
 def test_they_are_all_and_no_more(text: str, catalog: Catalog, every: duckdb.DuckDBPyConnection) -> None:
     key = _key(text, catalog)
     assert key.values is not None

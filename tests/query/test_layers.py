@@ -139,7 +139,7 @@ OVER = [
 ]
 
 
-@pytest.mark.parametrize("outer", one_in(2, OVER))
+@pytest.mark.parametrize("outer", one_in(12, OVER))
 def test_the_answer_is_what_sql_makes_of_the_released_one(outer: str, session: lw.Session) -> None:
     inner = BY_PLAN if "(s)" in outer or "*" in outer[:10] else COUNTED  # what nothing reads is not asked for
     released = session.sql(inner, epsilon=5)
@@ -244,7 +244,7 @@ GROWING = {
 }
 
 
-@pytest.mark.parametrize("kind", one_in(3, GROWING))
+@pytest.mark.parametrize("kind", one_in(4, GROWING))
 def test_what_grows_without_end_is_refused(kind: str, session: lw.Session) -> None:
     first, again = GROWING[kind]
     chain = f"c0 AS (SELECT plan, {first} FROM visits GROUP BY plan)"

@@ -15,7 +15,7 @@ from tests.support.query.fuzzing import LINKED, Case, Place, Values, answered, a
 from tests.support.query.linked_bugs import BUGS
 
 CHUNKS = 6
-PARTS = 16
+PARTS = 40
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 KINDS = {
     "by unit": ("by unit", "add_remove"),
@@ -120,7 +120,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("bug", one_in(3, BUGS))
+@pytest.mark.parametrize("bug", one_in(5, BUGS))
 def test_planted_bugs_are_found(bug: str, place: Place, worlds: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*BUGS[bug])
     first, here = SHOWN[bug], worlds

@@ -21,7 +21,7 @@ from tests.support.query.fuzzing import CASES, SHARED, Case, Place, Values, ask_
 from tests.support.query.linked_bugs import MEETING
 
 CHUNKS = 4
-PARTS = 14
+PARTS = 42
 """Into so many parts the corpus is cut, of which the short run asks the first."""
 MEETINGS = max(560, CASES // 20)
 NEVER = 1 << 62
@@ -136,7 +136,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("bug", one_in(2, MEETING))
+@pytest.mark.parametrize("bug", one_in(4, MEETING))
 def test_planted_bugs_are_found(bug: str, place: Place, worlds: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*MEETING[bug])
     first, here = SHOWN[bug], worlds

@@ -196,6 +196,7 @@ def test_twin_keys_that_are_believed_fewer_are_found(tmp_path: Path, monkeypatch
     assert any("a unit holds" in what for what in moved(tmp_path, QUESTIONS[:1]))
 
 
+@pytest.mark.long
 def test_twin_levels_of_a_tree_that_a_join_multiplies_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +270,7 @@ MISPLACED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", MISPLACED)
 def test_the_unit_is_in_one_place_of_all_parts_also_behind_a_star(tmp_path: Path, text: str) -> None:
     with world(tmp_path, crowded()) as whole, pytest.raises(QueryRefused, match="in different places"):
@@ -295,6 +297,7 @@ def test_twin_a_place_that_is_not_known_gives_what_sql_does_not_mean(
 # ---- keys that an integer does not hold ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_key_beyond_64_bits_leads_nowhere_and_its_owner_is_still_told_apart(tmp_path: Path) -> None:
     found = crowded()
     large = pa.array([2**63, 2**63 + 1, 3], pa.uint64())

@@ -122,6 +122,7 @@ def test_filters_of_subqueries_and_of_the_question_are_one(catalog: Catalog) -> 
     assert keys == {key(" AND ".join(parts), catalog)}
 
 
+@pytest.mark.long
 def test_memberships_stand_in_any_order(catalog: Catalog) -> None:
     """Each keeps or leaves out rows by their own columns."""
     parts = [

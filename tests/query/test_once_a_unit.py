@@ -67,6 +67,7 @@ def test_a_unit_moves_their_count_by_1(relation: str, tmp_path: Path) -> None:
         assert bound.sensitivity.l1 >= K, rows
 
 
+@pytest.mark.long
 def test_they_are_those_of_sql(tmp_path: Path) -> None:
     parquet(tmp_path, people())
     known = declared(tmp_path)

@@ -99,7 +99,7 @@ def answered(session: lw.Session, over: str) -> list[tuple[object, ...]]:
     return [tuple(map(plain, row.values())) for row in answer.rows()]
 
 
-@pytest.mark.parametrize("over", one_in(6, OVER))
+@pytest.mark.parametrize("over", one_in(4, OVER))
 def test_it_is_what_sql_makes_of_released_and_public_rows(over: str, session: lw.Session) -> None:
     expected = of_sql(session, over)
     assert len(expected) > 1
@@ -149,6 +149,7 @@ def test_rows_that_are_lost_are_found(session: lw.Session, monkeypatch: pytest.M
     assert answered(session, over) != of_sql(session, over)
 
 
+@pytest.mark.long
 def test_of_many_public_rows_those_that_where_keeps_are_joined(
     session: lw.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +177,7 @@ def test_answers_of_numbers_are_divided_by_public_ones_in_every_row(session: lw.
         assert (least, most) == pytest.approx((low / row["beds"], high / row["beds"]))
 
 
+@pytest.mark.long
 def test_rows_of_units_are_still_joined_to_public_ones(session: lw.Session) -> None:
     units = (
         "(SELECT person, MAX(age) AS age, COUNT(*) AS n FROM visits GROUP BY person) AS p JOIN sites ON age = beds + 5"

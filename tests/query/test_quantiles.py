@@ -259,6 +259,7 @@ def test_intervals_cover(noise: Mechanism, chance: Fraction) -> None:
     check_coverage(noise, chance)
 
 
+@pytest.mark.long
 def test_twin_intervals_of_a_quarter_of_the_width_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = noisy_trees.rank_margins
     monkeypatch.setattr("lapwing.query.derivation.noisy_trees.rank_margins", lambda *all_: narrow(*all_) / 4)

@@ -248,8 +248,6 @@ def test_twin_rows_joined_across_units_are_found(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sql_relations, "_joined_by_unit", lost)
     with pytest.raises(AssertionError):
         check_neighbours(tmp_path, tables(Random(0)))
-    with pytest.raises(AssertionError):
-        test_a_table_refers_to_itself_by_what_rows_of_one_unit_share(tmp_path / "itself")
 
 
 def test_a_sale_has_no_more_rows_than_returns_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

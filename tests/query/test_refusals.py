@@ -102,7 +102,7 @@ def test_a_huge_question_is_refused(name: str, catalog: Catalog) -> None:
     assert reason in str(refusal(text, catalog))
 
 
-@pytest.mark.parametrize("name", one_in(6, DEEPER))
+@pytest.mark.parametrize("name", one_in(8, DEEPER))
 def test_a_deep_question_is_refused(name: str, catalog: Catalog) -> None:
     assert str(refusal(DEEPER[name], catalog))
 
@@ -141,7 +141,7 @@ def with_frames(depth: int, action: Callable[[], object]) -> object:
     return action() if depth == 0 else with_frames(depth - 1, action)
 
 
-@pytest.mark.parametrize("name", only((0, 5, 10), WITHIN))
+@pytest.mark.parametrize("name", only((5,), WITHIN))
 def test_what_is_just_within_the_limits_is_answered(name: str, catalog: Catalog) -> None:
     """Also by a caller who is many calls deep: nothing may fail once it is paid."""
     source = Location(
@@ -349,7 +349,7 @@ def test_any_words_are_answered_or_refused(catalog: Catalog, texts: int) -> None
 REFUSED = [entry for file in golden.files(refused=True) for entry in golden.read(file)]
 
 
-@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [60, pytest.param(1, marks=pytest.mark.long)])
 def test_refusals_leave_ledger_and_data_alone(session: Session, caplog: pytest.LogCaptureFixture, every: int) -> None:
     folder: Path = session.catalog.folder
     before = session._ledger.state()

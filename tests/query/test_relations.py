@@ -255,6 +255,7 @@ def test_a_group_of_several_units_is_found(
     assert violations(question, rows, without(rows), small, facts)
 
 
+@pytest.mark.long
 def test_rows_made_distinct_across_units_are_found(
     small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -487,6 +488,7 @@ def test_several_windows_break_ties_in_one_way(
     assert sums("luck", "luck") != sums("luck", "luck DESC")
 
 
+@pytest.mark.long
 def test_an_average_of_doubles_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 are different doubles: a condition on the average tells the order."""
     three = catalog(tmp_path, rows=3)
@@ -522,6 +524,7 @@ def zeros(small: Catalog, facts: PublicData) -> set[str]:
     return left
 
 
+@pytest.mark.long
 def test_which_of_two_zeros_is_left_does_not_depend_on_the_order(
     small: Catalog, facts: PublicData, monkeypatch: pytest.MonkeyPatch
 ) -> None:

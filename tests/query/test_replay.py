@@ -231,6 +231,7 @@ def test_a_missing_clamp_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch
     assert found(folders, DEAR, question)
 
 
+@pytest.mark.long
 def test_a_bound_that_is_not_applied_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, MANY, "SELECT COUNT(*) AS n FROM visits") == []
     monkeypatch.setattr(cleaned, "kept", lambda *_: "SELECT * FROM cleaned")

@@ -209,7 +209,7 @@ def too_few(every: int = 1) -> Iterator[tuple[str, str]]:
             yield source, where
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [15, pytest.param(1, marks=pytest.mark.long)])
 def test_no_unit_has_more_rows_than_is_said(every: int) -> None:
     assert list(too_few(every)) == []
 
@@ -299,6 +299,7 @@ def test_twins_a_wrong_rule_lets_rows_through(function: str, planted: Any, monke
     assert any(most_rows("plain", where) > bound("plain", where).question.selection.rows_per_unit for where in TRIED)
 
 
+@pytest.mark.long
 def test_twin_a_join_that_forgets_its_pairs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unit_join.UnitJoin, "rows_within", lambda self, numbers: self.source.rows_within(numbers))
     assert next(too_few(), None)

@@ -219,11 +219,11 @@ def all_cells(world: World, text: str) -> dict[Any, Any]:
 # ---- what SQL means --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", one_in(2, range(2)))
-def test_answers_are_those_of_sql_where_nothing_is_cut(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "every"), one_in(3, [(0, 3), (0, 1), (1, 1)], many=True))
+def test_answers_are_those_of_sql_where_nothing_is_cut(tmp_path: Path, seed: int, every: int) -> None:
     found = tables(seed)
     with market(tmp_path, found) as world:
-        for text, units in QUESTIONS.items():
+        for text, units in list(QUESTIONS.items())[::every]:
             plan = world.plan(limited(text, ROOMY))
             assert plan.question.units_of_row == units, text
             order = [plan.question.measures.index(output.value.measure) for output in plan.outputs[len(plan.keys) :]]  # type: ignore[attr-defined]
@@ -333,7 +333,7 @@ def _check_moved(plan: Plan, one: Any, other: Any, neighbouring: str, text: str)
 def test_no_unit_of_any_kind_moves_a_measure_by_more_than_is_claimed(
     tmp_path: Path, levels: Callable[[Sequence[str]], list[str]]
 ) -> None:
-    texts, step = (list(QUESTIONS)[::2], 9) if levels is in_turn else (list(QUESTIONS), 1)
+    texts, step = (list(QUESTIONS)[::4], 12) if levels is in_turn else (list(QUESTIONS), 1)
     check_neighbours(tmp_path, tables(2), levels(texts), step=step)
 
 

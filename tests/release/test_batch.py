@@ -154,6 +154,7 @@ def test_delta_is_split_among_the_questions_with_private_keys(session: Session) 
         session.batch([BY_TOWN.replace("town", "seen"), COUNT], epsilon=1)
 
 
+@pytest.mark.long
 def test_sharper_answers_in_a_batch_pay_the_difference(tmp_path: Path) -> None:
     wide = "SELECT SUM(cost) AS s FROM visits"
     with opened(tmp_path, EVERYBODY) as session:

@@ -123,6 +123,7 @@ def check_found(folder: Path, every: int = 1) -> None:
                 assert session.budget().spent <= session.price(60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_what_was_found_makes_two_questions_one_of_numbers(tmp_path: Path, every: int) -> None:
     check_found(tmp_path, every)
@@ -135,6 +136,7 @@ def test_twin_numbers_read_off_a_choice_are_caught(tmp_path: Path, monkeypatch: 
         check_found(tmp_path)
 
 
+@pytest.mark.long
 def test_inside_one_question_after_its_constants(tmp_path: Path) -> None:
     with opened(tmp_path, SEEN, budget=PURE, most=30) as session:
         text = f"SELECT * FROM ({HIGH_OF}) AS a CROSS JOIN ({MIDDLE_OF}) AS b"

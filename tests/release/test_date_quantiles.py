@@ -112,6 +112,7 @@ def test_without_noise_answers_are_those_of_sql(session: lw.Session, folder: Pat
                 assert abs(one[name] - value) <= timedelta(milliseconds=90)  # type: ignore[operator]  # a part of a day
 
 
+@pytest.mark.long
 def test_wide_leaves_are_right_to_within_their_width(session: lw.Session, folder: Path) -> None:
     stretched = "LEAST(GREATEST(seen, TIMESTAMP '2000-01-01'), TIMESTAMP '2030-12-31')"
     text = f"SELECT MEDIAN({stretched}) AS m FROM visits"
@@ -148,6 +149,7 @@ def test_a_person_with_times_beyond_all_bounds_moves_what_is_claimed(
             check_moved(session, other, text)
 
 
+@pytest.mark.long
 def test_intervals_hold_values_and_the_truth(session: lw.Session, folder: Path) -> None:
     text = f"SELECT plan, {DATES}, {TIMES.replace(' AS ', ' AS s_')} FROM visits GROUP BY plan ORDER BY plan"
     answer = session.sql(text, epsilon=4)
@@ -162,6 +164,7 @@ def test_intervals_hold_values_and_the_truth(session: lw.Session, folder: Path) 
         assert all(low[place] <= np.datetime64(theirs[place][name]) <= high[place] for place in range(2))
 
 
+@pytest.mark.long
 def test_they_go_on_into_formulas_conditions_and_ends(session: lw.Session) -> None:
     text = """SELECT plan, MAX(born) - MIN(born) AS span, DATE_DIFF('hour', MIN(seen), MAX(seen)) AS hours,
         DP_INTERVAL_LOW(MEDIAN(born)) AS low, MEDIAN(born) AS m, COALESCE(MAX(born), DATE '2000-01-01') AS known

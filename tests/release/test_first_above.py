@@ -77,6 +77,7 @@ def test_what_is_released_says_what_was_told_and_nothing_else(told: list[bool]) 
     assert first_that_passes([*released.pop()]) == (told.index(True) if True in told else None)
 
 
+@pytest.mark.long
 def test_numbers_pass_exactly_where_what_is_compared_does() -> None:
     for a, b, c in product(range(-3, 9), repeat=3):
         signs = [answer >= 0 for answer in compared(THRESHOLDS, [a, b, c], [False] * 3)[0]]
@@ -135,6 +136,7 @@ def test_what_was_bought_at_its_price_of_then_stays_free(
 # ---- when it is taken ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", one_in(3, BUDGETS))
 def test_the_surer_of_both_is_taken_at_no_higher_price(
     tmp_path: Path, budget: str, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +234,7 @@ def test_numbers_are_not_read_off_it_and_it_is_read_off_numbers(tmp_path: Path) 
         assert not any("sparse vector" in note for note in read.notes)
 
 
+@pytest.mark.long
 def test_questions_are_put_together(tmp_path: Path) -> None:
     questions = [
         "SELECT COUNT(*) FROM visits WHERE size = 5",

@@ -85,6 +85,7 @@ def test_it_is_there_when_its_session_is_closed(tmp_path: Path, reads: list[obje
     assert [row.answered for row in view.history] == [True]
 
 
+@pytest.mark.long
 def test_of_a_remote_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(service_in(tmp_path)) as world:
         remote = world.connect("alice")

@@ -84,6 +84,7 @@ def test_what_is_left_out_is_said_before_and_after(sql: str, session: Session) -
     assert len(codes(answer.notes)) <= 2, "once a reason"
 
 
+@pytest.mark.long
 def test_rows_without_a_unit_are_said_to_be_left_out(session: Session, tmp_path: Path) -> None:
     """Unless the catalog promises that there are none; a row that is its own unit has one."""
 

@@ -152,6 +152,7 @@ def test_where_a_noise_for_each_is_as_good_it_stays(tmp_path: Path, columns: str
     assert asked(tmp_path, columns, BUDGETS[kind]).vector is None
 
 
+@pytest.mark.long
 def test_no_number_errs_by_more_at_any_price(tmp_path: Path) -> None:
     columns = f"{THREE}, COUNT(size) AS m, {flags(2)}, SUM(age) AS t, COUNT(DISTINCT town) AS d"
     for kind, epsilon in product(BUDGETS, (Fraction(1, 100), 1, 20)):
@@ -172,6 +173,7 @@ FORESEEN = [
 ]
 
 
+@pytest.mark.long
 def test_the_way_that_is_foreseen_is_the_best_of_all(tmp_path: Path, monkeypatch: Any) -> None:
     """Priced is only the way that gains most in floating point; with all of them priced it is the same one."""
     priced_ways: list[object] = []
@@ -652,6 +654,7 @@ def test_a_vector_is_served_again_and_what_follows_from_it_is_free(tmp_path: Pat
         assert (sharper.cost < session.price(Fraction(1, 5))) == (kind == "gdp")
 
 
+@pytest.mark.long
 def test_the_price_of_an_error_is_that_of_the_vector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"SELECT {flags(4)} FROM visits"
     with opened(tmp_path, CROWD, budget=GDP, most=1) as session:

@@ -25,7 +25,7 @@ from lapwing.query.pricing.selections import KeySelectionQuote
 from lapwing.release import release
 from lapwing.release.stored import Purchase
 from tests.release.test_private_keys import CLOSE, DELTA, hockey_stick, towns
-from tests.support.effort import one_in
+from tests.support.effort import one_in, only
 from tests.support.enumeration import Law, law_of
 from tests.support.privacy.oracle import normal, real
 from tests.support.release.small import BUDGETS, PURE, catalog, exact, opened, priced, row, shown, write
@@ -93,7 +93,7 @@ def excess(
             yield max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) - allowed
 
 
-@pytest.mark.parametrize("budget", ["pure", "gdp"])
+@pytest.mark.parametrize("budget", only([1], ["pure", "gdp"]))
 @pytest.mark.parametrize("text", one_in(2, [PEOPLE, OF_TWO]))
 def test_keys_and_their_counts_lose_what_is_charged(tmp_path: Path, text: str, budget: str) -> None:
     assert max(excess(tmp_path, text, budget)) <= CLOSE
@@ -115,6 +115,7 @@ def test_a_minimum_without_its_threshold_is_found(tmp_path: Path, monkeypatch: p
     assert any(found > 100 * CLOSE for found in excess(tmp_path, OF_TWO, "pure"))
 
 
+@pytest.mark.long
 def test_too_little_noise_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     less = DiscreteLaplace(scale=LAPLACE.scale * Fraction(9, 10))
     drawn = DiscreteLaplace.release

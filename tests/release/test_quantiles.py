@@ -118,6 +118,7 @@ def test_without_noise_answers_are_those_of_sql(session: lw.Session, folder: Pat
             assert one[name] == value or abs(float(one[name]) - float(value)) < 1e-4  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_wide_leaves_are_right_to_within_their_width(session: lw.Session, folder: Path) -> None:
     text = f"SELECT {QUARTILES} FROM visits"
     (ours,), (theirs,) = silent(session, text).rows(), plain(folder, text)
@@ -127,6 +128,7 @@ def test_wide_leaves_are_right_to_within_their_width(session: lw.Session, folder
         assert abs(float(ours[name]) - value) <= float(measure.width * measure.type.step)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_passes_add_up(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT plan, MEDIAN(age) AS m, QUANTILE(cost, 0.9) AS q, COUNT(*) AS n FROM visits GROUP BY plan"
     once = silent(session, text).rows()
@@ -255,6 +257,7 @@ def test_vectors_are_written_and_read(session: lw.Session, huge: int) -> None:
         assert (read == wrote).all()
 
 
+@pytest.mark.long
 def test_private_keys_have_quantiles(folder: Path) -> None:
     with protected(folder, delta_keys="1e-6") as session:
         answer = session.sql("SELECT town, MEDIAN(age) AS m FROM visits GROUP BY town", epsilon=4, delta=1e-7)

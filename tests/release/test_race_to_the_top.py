@@ -50,6 +50,7 @@ def test_the_error_follows_the_data_and_not_the_limit(session: lw.Session) -> No
     assert 0 <= 3 * PEOPLE - row["n"] < plain.half_width / 4  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_every_cell_has_a_race_of_its_own(session: lw.Session) -> None:
     answer = session.sql(f"SELECT plan, SUM(cost, {RACE}) AS s FROM visits GROUP BY plan", epsilon=2)
     assert [row["plan"] for row in answer.rows()] == ["a", "b", "c"]
@@ -96,6 +97,7 @@ def test_what_has_no_race_is_refused(aggregate: str, reason: str, session: lw.Se
         session.explain(f"SELECT {aggregate} AS s FROM visits", epsilon=1)
 
 
+@pytest.mark.long
 def test_it_is_one_sided(tmp_path: Path) -> None:
     """At most the truth in 95 of 100 answers; a race that took the released values themselves would not be."""
     path = tmp_path / "visits.parquet"

@@ -48,6 +48,7 @@ def path_of(package: str, name: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "package", "file", "bounds"), only([0], FILES, many=True))
 def test_floats_in_conditions_and_keys(
     name: str, package: str, file: str, bounds: Bounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,6 +118,7 @@ def test_the_same_again_is_free_at_every_step(session: Session) -> None:
     assert len(session.budget().history) == 3
 
 
+@pytest.mark.long
 def test_wanted_errors_are_sharpened_as_well(session: Session) -> None:
     session.sql(COUNT, epsilon=0.5)
     for error in (14, 11, 10, 9):
@@ -171,6 +172,7 @@ def test_pure_ledgers_buy_afresh(tmp_path: Path) -> None:
         assert spent(session) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "ask"),
     [
@@ -298,6 +300,7 @@ def errors_of(tmp_path: Path, label: str, count: int = 60) -> list[float]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("count", "least", "most"), [(10, 0.1, 52), pytest.param(60, 20, 130, marks=pytest.mark.long)])
 def test_sharpened_answers_err_by_what_they_say(tmp_path: Path, count: int, least: float, most: float) -> None:
     squares = float(np.square(errors_of(tmp_path, "sharpened", count)).sum())

@@ -54,6 +54,7 @@ def test_an_answer_is_charged_what_explain_said(session: Session) -> None:
     assert abs(rows(answer)[0]["n"] - 400) < 20 * preview.measures[0].scale
 
 
+@pytest.mark.long
 def test_twenty_seven_questions_of_half_fit_three(session: Session) -> None:
     for number in range(27):
         session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", epsilon=0.5)
@@ -457,7 +458,7 @@ CRASH = """
         pytest.param("after the run", 1, False, marks=pytest.mark.long),
         pytest.param("after the noise", 1, False, marks=pytest.mark.long),
         ("before the record", 1, False),
-        ("after the record", 1, True),
+        pytest.param("after the record", 1, True, marks=pytest.mark.long),
     ],
 )
 def test_a_kill_at_any_point_releases_nothing_uncharged(path: Path, where: str, charged: int, stored: bool) -> None:
@@ -484,9 +485,9 @@ def test_threads_spend_the_budget_exactly(path: Path) -> None:
     outcomes: list[bool] = []
 
     def spend(session: Session, thread: int) -> None:
-        for number in range(6):
+        for number in range(4):
             try:
-                session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {thread * 10 + number}", epsilon=0.1)
+                session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {thread * 10 + number}", epsilon=0.2)
                 outcomes.append(True)
             except lw.BudgetExhausted:
                 outcomes.append(False)
@@ -497,7 +498,7 @@ def test_threads_spend_the_budget_exactly(path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sum(outcomes) == 20
+        assert sum(outcomes) == 10
         assert session.budget().remaining.amount == 0
 
 

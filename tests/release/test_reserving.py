@@ -110,6 +110,7 @@ def test_a_process_that_is_killed_has_paid(file: Path, session: lw.Session) -> N
     assert session.faults() == ()
 
 
+@pytest.mark.long
 def test_batches_of_a_fixed_size_are_for_units_that_are_replaced(file: Path) -> None:
     steps = [listed("gaussian", 20, sigma=4, size=10, population=1000)]
     with opened(file) as session, pytest.raises(InvalidParameter, match="make the list one for replace_one"):

@@ -83,6 +83,7 @@ def test_found_bounds_mean_what_numbers_mean(session: Session) -> None:
     assert len(session.budget().history) == 2
 
 
+@pytest.mark.long
 def test_means_of_groups(session: Session) -> None:
     answer = session.sql(AVERAGE, epsilon=20)
     truth = {plan: np.mean([p["code"] for p in PEOPLE if p["plan"] == plan]) for plan in "ab"}
@@ -208,6 +209,7 @@ def test_nothing_is_charged_unless_both_fit(tmp_path: Path) -> None:
             session.sql(AVERAGE.replace("code", "age"), epsilon=0.1)
 
 
+@pytest.mark.long
 def test_who_is_overtaken_hears_that_the_search_was_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between search and question somebody else spends the rest."""
     with opened(tmp_path, PEOPLE, budget=small_budget(1)) as session:
@@ -246,6 +248,7 @@ def test_who_is_refused_with_found_bounds_hears_that_the_search_was_charged(
         assert str(again.value) == str(error), "nothing was charged this time"
 
 
+@pytest.mark.long
 def test_a_sharper_question_finds_its_bounds_anew_and_refines_the_rest(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, budget=GDP) as session:
         first, second = session.sql(SUM, epsilon=10), session.sql(SUM, epsilon=12)
@@ -254,6 +257,7 @@ def test_a_sharper_question_finds_its_bounds_anew_and_refines_the_rest(tmp_path:
         assert second.describe()[0].half_width < first.describe()[0].half_width  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_other_groups_of_the_same_rows_share_a_search(session: Session) -> None:
     session.sql(SUM, epsilon=10)
     answer = session.sql(AVERAGE, epsilon=10)
@@ -261,6 +265,7 @@ def test_other_groups_of_the_same_rows_share_a_search(session: Session) -> None:
     assert len(session.budget().history) == 3
 
 
+@pytest.mark.long
 def test_a_batch_searches_once_and_costs_its_price(session: Session) -> None:
     literal = SUM.replace("AUTO", "(0, 256)")
     answers = session.batch([SUM, AVERAGE, literal, "SELECT COUNT(*) AS n FROM visits"], epsilon=30)
@@ -330,11 +335,13 @@ def test_private_keys(tmp_path: Path, budget: str) -> None:
         assert sum(charge.delta for charge in session.budget().history) == Fraction(1, 10**4)
 
 
+@pytest.mark.long
 def test_grouping_sets(session: Session) -> None:
     answer = session.sql(f"SELECT plan, SUM(code, {AUTO}) AS s FROM visits GROUP BY ROLLUP (plan)", epsilon=20)
     assert [found["plan"] for found in shown(answer)] == ["a", "b", None]
 
 
+@pytest.mark.long
 def test_one_unit_for_another(tmp_path: Path) -> None:
     budget = 'epsilon = 100\ndelta = 1e-6\nneighbouring = "replace_one"'
     with opened(tmp_path, PEOPLE, budget=budget) as session:
@@ -343,12 +350,14 @@ def test_one_unit_for_another(tmp_path: Path) -> None:
         assert "were found" in session.sql(SUM, epsilon=20).notes[-1]
 
 
+@pytest.mark.long
 def test_rows_as_units(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, unit="row") as session:
         assert session.explain(SUM, epsilon=20).measures[0].sensitivity == 1
         assert "were found" in session.sql(SUM, epsilon=20).notes[-1]
 
 
+@pytest.mark.long
 def test_parts(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, part="plan") as session:
         session.sql(f"{SUM} WHERE plan = 'a'", epsilon=20)
@@ -417,6 +426,7 @@ def test_whatever_is_found_can_be_asked(aggregate: str, value: str, tmp_path: Pa
         assert found.searches == plan.searches
 
 
+@pytest.mark.long
 def test_the_class_of_a_value_is_that_of_its_nearest_bound(tmp_path: Path) -> None:
     codes = [0, 1, -1, 2, 3, 4, 5, -4, -5, 2**52, 2**52 - 1, -(2**62), 2**62, None, 1000]
     costs = [0.0, 0.5, 1.0, 1.5, 2.0, 8.0, 4.5, None]

@@ -100,6 +100,7 @@ def test_explain_says_whom_it_protects_and_how(market: Path) -> None:
         assert session.budget().spent.amount == 0
 
 
+@pytest.mark.long
 def test_groups_with_public_values_are_answered(market: Path) -> None:
     text = LIMITED.replace("SELECT", "SELECT kind,") + " GROUP BY kind"
     with lw.connect(market) as session:

@@ -146,6 +146,7 @@ def test_twin_groups_without_rows_that_show_values_are_caught(opened: Open, monk
         test_a_group_of_too_few_rows_shows_no_value(opened)
 
 
+@pytest.mark.long
 def test_the_same_quantile_in_several_places_is_chosen_once(opened: Open) -> None:
     with opened() as session:
         text = "SELECT MEDIAN(cost) * 2 AS m, COUNT(*) AS n FROM visits HAVING QUANTILE_DISC(cost, 0.5) > 3"

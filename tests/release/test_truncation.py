@@ -77,6 +77,7 @@ def test_the_price_is_divided_and_asked_again_is_free(session: lw.Session) -> No
     assert session.budget().spent == answer.cost
 
 
+@pytest.mark.long
 def test_a_dearer_question_chooses_anew(session: lw.Session) -> None:
     session.sql(PAIRS, epsilon=1)
     assert session.sql(PAIRS, epsilon=4).cost.amount > 0
@@ -85,6 +86,7 @@ def test_a_dearer_question_chooses_anew(session: lw.Session) -> None:
     assert len(questions) == 4
 
 
+@pytest.mark.long
 def test_all_groups_have_one_level(session: lw.Session) -> None:
     rows = shown(session.sql(BY_PLAN, epsilon=18))
     assert [row["plan"] for row in rows] == ["a", "b"]
@@ -92,6 +94,7 @@ def test_all_groups_have_one_level(session: lw.Session) -> None:
     assert all(abs(row["n"] - 10_000) < 400 for row in rows)
 
 
+@pytest.mark.long
 def test_questions_of_a_batch_find_their_own(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE) as session:
         one, other = session.batch([PAIRS, BY_PLAN], epsilon=18)
@@ -211,6 +214,7 @@ def test_noise_of_a_lower_level_than_found_is_found(tmp_path: Path) -> None:
     assert loss(*laws_of(tmp_path, MEETINGS, hubs(3), chosen, noise_of=1)) > EPSILON + 1
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("low")
 def test_sensitivities_that_are_too_small_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 

@@ -96,6 +96,7 @@ def test_signs(aggregate: str, low: int | None, high: int | None, tmp_path: Path
     assert measure.clamp == (low, high)
 
 
+@pytest.mark.long
 def test_several_aggregates_share_what_the_searches_cost(session: Session) -> None:
     question = f"SELECT COUNT(*, {AUTO}) AS n, SUM(age, {AUTO}) AS s, SUM(age, {AUTO}) / COUNT(*, {AUTO}) FROM visits"
     answer = session.sql(question, epsilon=40)
@@ -114,6 +115,7 @@ def test_grouping_sets_take_the_bound_of_what_they_share(tmp_path: Path) -> None
     assert relation.groups == ()
 
 
+@pytest.mark.long
 def test_private_keys(tmp_path: Path) -> None:
     with opened(tmp_path, PEOPLE, budget=GDP) as session:
         answer = session.sql(f"SELECT town, COUNT(*, {AUTO}) AS n FROM visits GROUP BY town", epsilon=20, delta=1e-4)

@@ -98,6 +98,7 @@ def test_nothing_is_said_where_all_is_well(sessions: tuple[Session, Session], te
     assert not [note for note in notes for verdict in VERDICTS if verdict in note]
 
 
+@pytest.mark.long
 def test_noise_for_many_rows_of_a_unit(tmp_path: Path) -> None:
     """What is advised makes the noise a tenth, as is said."""
     with opened(tmp_path, [row(1)], budget=GDP, most=400) as session:
@@ -151,6 +152,7 @@ def test_a_code_that_bounds_leave_out_is_said_to_be_looked_at(tmp_path: Path) ->
         assert session.sql("SELECT COUNT(*) AS n FROM t WHERE x = -99", epsilon=10**6).rows() == [{"n": 400}]
 
 
+@pytest.mark.long
 def test_noise_beyond_all_rows_that_there_may_be(tmp_path: Path) -> None:
     """Of 500 rows at most, with bounds -1 to 3: it is said where the half-width that `explain` states is as wide."""
     table = catalog(tmp_path, budget=GDP)

@@ -99,6 +99,7 @@ def test_a_search_has_that_of_its_question(session: Session) -> None:
     assert [charge.wording for charge in session.history()] == [Wording(text=text)] * 2
 
 
+@pytest.mark.long
 def test_an_expression_has_its_sql(session: Session) -> None:
     question = session.table("visits").count().name("n")
     session.sql(question, epsilon=0.1, label="by expression")

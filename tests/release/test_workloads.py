@@ -133,6 +133,7 @@ def test_what_does_not_add_up_has_noise_of_its_own(tmp_path: Path, budget: str, 
             assert not any(isinstance(law, ReconstructedGaussian) for law in laws)
 
 
+@pytest.mark.long
 def test_a_sharper_answer_pays_the_difference(tmp_path: Path) -> None:
     with opened(tmp_path, ROWS, budget=GDP) as session:
         answers = session.batch(cube(), epsilon=Fraction(1, 10))  # with noise beside which rounding is little
@@ -200,6 +201,7 @@ def runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         return len(ran)
 
 
+@pytest.mark.long
 def test_much_more_than_is_asked_for_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(SOME) < runs(tmp_path / "more", monkeypatch) <= 2 * workloads.MOST_READ * len(SOME)
     monkeypatch.setattr(workloads, "MOST_READ", 1)
@@ -222,6 +224,7 @@ def agrees_where_hashes_clash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert [one["s"] for one in shown(answers[2])] == [0, 0, 0, 0, 400]
 
 
+@pytest.mark.long
 def test_tables_of_one_workload_are_of_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agrees_where_hashes_clash(tmp_path, monkeypatch)
 

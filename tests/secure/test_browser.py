@@ -85,6 +85,7 @@ def test_parts_are_those_of_python_byte_for_byte(each: list[Task]) -> None:
     assert [one["digest"] for one in found] == [task.digest for task in each for _ in ANSWERS[task.asked]]
 
 
+@pytest.mark.long
 @needs_node
 def test_answers_that_are_none_are_refused_alike(each: list[Task]) -> None:
     for task in each[::2]:
@@ -189,6 +190,7 @@ def test_the_folder_is_ready_for_npm() -> None:
         assert name not in source
 
 
+@pytest.mark.long
 @needs_node
 def test_servers_open_what_it_seals(tmp_path: Path) -> None:
     task = write_task(tmp_path)[0]

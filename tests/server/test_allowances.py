@@ -235,6 +235,7 @@ def stop_returns(world: World, go_on: threading.Event, seconds: float) -> bool:
     return bool(done)
 
 
+@pytest.mark.long
 def test_the_stop_waits_for_a_charge_that_an_earlier_policy_decided(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_stop_that_does_not_wait_is_found(world: World, monkeypatch: pytest.Mo
         assert stop_returns(world, go_on, 50)
 
 
+@pytest.mark.long
 @on_both
 def test_who_lost_a_grant_is_charged_nothing_by_a_request_that_was_let_in_before(world: World) -> None:
     served, service = world.service.datasets._served["open"], world.service

@@ -116,7 +116,7 @@ def test_half_of_a_character_would_be_a_bug(world: World) -> None:
         People.require_password(world.service.people, "\ud800", "x")
 
 
-@pytest.mark.parametrize("content", one_in(6, RAW), ids=lambda content: repr(content[:20]))
+@pytest.mark.parametrize("content", one_in(12, RAW), ids=lambda content: repr(content[:20]))
 def test_strange_bodies_are_refused(shared: World, content: bytes) -> None:
     for (method, route), (path, _, _) in MATRIX.items():
         if (
@@ -129,7 +129,7 @@ def test_strange_bodies_are_refused(shared: World, content: bytes) -> None:
             assert reply.document["code"]
 
 
-@pytest.mark.parametrize("path", one_in(3, PATHS), ids=lambda path: path[:30])
+@pytest.mark.parametrize("path", one_in(12, PATHS), ids=lambda path: path[:30])
 def test_strange_paths_are_refused(shared: World, path: str) -> None:
     for method in ("GET", "POST", "DELETE"):
         reply = shared.ask(method, path, "carol")
@@ -338,6 +338,7 @@ def otherwise(world: World, *, path: str = "query") -> list[str]:
     return found + ["charged"] * world.charges()
 
 
+@pytest.mark.long
 def test_bad_input_is_refused_over_http_as_by_the_library(world: World) -> None:
     assert otherwise(world) == []
 
@@ -391,7 +392,7 @@ def failed(world: World) -> None:
 @pytest.mark.parametrize(
     ("happens", "status", "code"),
     one_in(
-        2,
+        6,
         [
             (exhausted, 409, "budget_exhausted"),
             (changed, 409, "data_changed"),
@@ -418,7 +419,7 @@ def test_what_cannot_be_answered_now_is_told_as_by_the_library(
 @pytest.mark.parametrize(
     ("policy", "words"),
     one_in(
-        2,
+        4,
         [
             (("PUT", "/v1/datasets/open/policy", {"division": "share", "most_epsilon": 0.1}), "most"),
             (("PUT", "/v1/datasets/open/grants/alice", {"share": "0.000001"}), "alice"),

@@ -158,6 +158,7 @@ def is_untold(world: World, document: Any) -> None:
     assert world.charges() == 1
 
 
+@pytest.mark.long
 def test_an_answer_that_comes_after_the_cancel_is_not_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     is_untold(world, cancelled_at_the_end(world, monkeypatch))
     assert world.query("alice", question(1)).document["stored"]  # it is in the ledger, paid: asking again is free
@@ -205,6 +206,7 @@ def test_a_cancelled_question_is_counted(world: World, monkeypatch: pytest.Monke
 # ---- The command line ----
 
 
+@pytest.mark.long
 def test_the_command_waits_in_the_queue_and_cancels(
     world: World, run: Run, visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

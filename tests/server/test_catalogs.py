@@ -201,6 +201,7 @@ def test_what_the_data_do_not_fit_is_not_put_into_force(world: World, file: Path
     assert world.query("alice").status == 200
 
 
+@pytest.mark.long
 def test_prices_are_compared_by_what_people_asked_and_saved(looked_at: World) -> None:
     looked_at.query("alice", SUM)
     question = {"sql": "SELECT AVG(cost) AS mean FROM visits", "epsilon": "0.5"}

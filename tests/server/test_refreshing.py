@@ -63,6 +63,7 @@ def session(made: Catalog) -> Iterator[Session]:
         yield session
 
 
+@pytest.mark.long
 def test_a_round_takes_what_is_there_now(session: Session, tmp_path: Path, told: list[str]) -> None:
     looking = refresher(session, 0.001)
     rows.fill_sqlite(tmp_path / "clinic.db", rows.visits(50, seed=2))

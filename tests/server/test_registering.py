@@ -97,6 +97,7 @@ def test_a_registered_data_set_is_asked_at_once_and_after_a_restart(
         again.close()
 
 
+@pytest.mark.long
 def test_another_process_finds_it_when_it_is_asked_for(registry: World, data: Path, tmp_path: Path) -> None:
     other = Service(tmp_path / "people.db", [], replace(QUICK, folders=(data,)))
     try:
@@ -451,6 +452,7 @@ def placed(world: World, data: Path, tmp_path: Path) -> set[str]:
         again.close()
 
 
+@pytest.mark.long
 def test_a_file_of_another_data_set_is_not_opened_either(registry: World, data: Path, tmp_path: Path) -> None:
     assert placed(registry, data, tmp_path) == {"fresh", "fourth"}
     assert not (data / "second.lapwing.db").exists()

@@ -72,6 +72,7 @@ def really(folder: Path, asked: Question, size: int) -> float:
     return min(times) / size
 
 
+@pytest.mark.long
 def test_a_model_without_lists_is_raised(rows: MadeUpRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model of before did not know what the engine makes of IN."""
     for name in ("member", "concat", "or"):

@@ -159,6 +159,7 @@ def shown(port: int) -> bytes:
     return x509.load_pem_x509_certificate(text.encode()).signature
 
 
+@pytest.mark.long
 def test_a_certificate_is_renewed_and_a_wrong_one_is_not(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     (tmp_path / "other").mkdir()

@@ -77,6 +77,7 @@ def test_what_is_measured_is_charged_and_kept_anew(calibration: Calibration) -> 
     assert cost_of([plan], calibration.speed, indexed=True).seconds == handed + calibration.speed.plan
 
 
+@pytest.mark.long
 def test_a_run_ends_where_somebody_comes(calibration: Calibration) -> None:
     asked = iter([True, True, False])
     before = calibration._least

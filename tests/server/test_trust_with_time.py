@@ -9,7 +9,7 @@ from lapwing.errors import QueryRefused
 from lapwing.query.plan import work
 from lapwing.release import bounded_work
 from lapwing.release.request import Timing
-from tests.support.effort import is_long, only
+from tests.support.effort import is_long, one_in, only
 from tests.support.server.world import World, on_both
 
 PADDED = "LPAD(plan, 1000, 'ab')"
@@ -55,7 +55,7 @@ def test_who_is_not_trusted_is_refused_before_anything_is_charged(world: World, 
     assert world.query("alice", asked(SHORT)).status == 200
 
 
-@pytest.mark.parametrize("sql", [STRETCHED[2], *SHARED])
+@pytest.mark.parametrize("sql", one_in(3, [STRETCHED[2], *SHARED]))
 def test_who_is_trusted_is_answered_and_what_was_bought_is_free_for_all(world: World, sql: str) -> None:
     trust(world, trusted=True)
     listed = world.ask("GET", "/v1/datasets/open/grants", "carol").document
@@ -72,6 +72,7 @@ def test_who_is_trusted_is_answered_and_what_was_bought_is_free_for_all(world: W
     assert world.query("alice", {**asked(sql), "epsilon": 0.02}).status == 422  # a sharper one is computed
 
 
+@pytest.mark.long
 def test_curators_and_those_who_hold_the_file_are_trusted(world: World) -> None:
     assert world.query("carol", asked(STRETCHED[0])).status == 200
     if is_long():

@@ -182,6 +182,7 @@ def test_postgresql_reads_the_partitions_that_are_wanted(postgres: str, tmp_path
         assert "visits_2024" not in plan
 
 
+@pytest.mark.long
 def test_postgresql_leaves_out_by_whatever_kind_of_column(postgres: str, tmp_path: Path) -> None:
     """Texts that a collation takes for equal are not, nor is a number that is kept as text lost."""
     with psycopg.connect(postgres, autocommit=True) as connection:

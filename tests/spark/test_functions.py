@@ -34,7 +34,7 @@ from lapwing.query.measures.measures import argument_of
 from lapwing.query.relations.public_rows import NOTHING_PUBLIC
 from tests.query import test_functions as known
 from tests.query.test_expressions import parsed
-from tests.support.effort import SEED, is_long
+from tests.support.effort import SEED, is_long, one_in
 from tests.support.query.evaluator import Near, Undecided, as_moment, evaluate
 
 MORE = [
@@ -264,7 +264,7 @@ def class_by_edges(x: float, edges: Sequence[Fraction]) -> int:
     return min(beyond) if value > 0 else max(beyond)
 
 
-@pytest.mark.parametrize("kind", [Real(low=None, high=None), Real(low=Fraction(-3), high=Fraction(10**6))])
+@pytest.mark.parametrize("kind", one_in(2, [Real(low=None, high=None), Real(low=Fraction(-3), high=Fraction(10**6))]))
 def test_numbers_without_steps_are_in_their_class(kind: Real, cluster: Cluster) -> None:
     """Exactly, also next to an edge, where a logarithm would not tell."""
     assert misplaced(kind, cluster) == []
@@ -332,6 +332,7 @@ def test_a_number_that_is_rounded_otherwise_is_found(
     assert read_apart(cluster)
 
 
+@pytest.mark.long
 def test_every_printer_is_reached_by_these_texts(catalog: Catalog) -> None:
     """A printer that nothing reaches is a printer that nothing checks."""
     nodes = [bound(text, catalog) for text in [*known.SAME, *known.OWN, *MORE, *MEASURED]] + of_read()
@@ -345,12 +346,16 @@ def test_no_printer_is_for_a_function_that_there_is_not() -> None:
 
 @pytest.mark.parametrize(
     ("printer", "bug", "text"),
-    [
-        ("length", "CAST(octet_length({}) AS BIGINT)", "LENGTH(s)"),
-        ("concat", "concat({}, {}, {})", "CONCAT(s, t, 'x')"),
-        ("distinct", "({} <> {})", "a IS DISTINCT FROM b"),
-        ("quotient", "CAST(floor({} / NULLIF({}, 0)) AS BIGINT)", "b // 7"),
-    ],
+    one_in(
+        3,
+        [
+            ("length", "CAST(octet_length({}) AS BIGINT)", "LENGTH(s)"),
+            ("concat", "concat({}, {}, {})", "CONCAT(s, t, 'x')"),
+            ("distinct", "({} <> {})", "a IS DISTINCT FROM b"),
+            ("quotient", "CAST(floor({} / NULLIF({}, 0)) AS BIGINT)", "b // 7"),
+        ],
+        many=True,
+    ),
 )
 def test_a_wrong_printer_is_found(
     printer: str, bug: str, text: str, catalog: Catalog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
@@ -361,11 +366,15 @@ def test_a_wrong_printer_is_found(
 
 @pytest.mark.parametrize(
     ("printer", "bug", "text"),
-    [
-        ("multiply", "(9223372036854775807L * CAST({} AS BIGINT) * {})", "a * b"),
-        ("make_date", "make_date({}, {}, {})", "MAKE_DATE(2020 + a, ABS(a), 30)"),
-        ("in_calendar", "CAST('x' || CAST({} AS STRING) AS DATE)", "YEAR(d)"),
-    ],
+    one_in(
+        3,
+        [
+            ("multiply", "(9223372036854775807L * CAST({} AS BIGINT) * {})", "a * b"),
+            ("make_date", "make_date({}, {}, {})", "MAKE_DATE(2020 + a, ABS(a), 30)"),
+            ("in_calendar", "CAST('x' || CAST({} AS STRING) AS DATE)", "YEAR(d)"),
+        ],
+        many=True,
+    ),
 )
 def test_a_printer_that_is_not_total_is_found(
     printer: str, bug: str, text: str, catalog: Catalog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch

@@ -140,6 +140,7 @@ def hide_a_row(folder: Path, content: "DataFileContent") -> int:
         lake.close()
 
 
+@pytest.mark.long
 def test_an_iceberg_table_with_delete_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of positions, and of values, which PyIceberg itself does not read."""
     from pyiceberg.manifest import DataFileContent

@@ -47,7 +47,7 @@ def check_events(matrix: BufferedToeplitz, events: Events, stated: float) -> Non
     assert found <= stated <= found * (1 + 1e-8)
 
 
-@pytest.mark.parametrize("events", EVENTS, ids=str)
+@pytest.mark.parametrize("events", one_in(3, EVENTS), ids=str)
 def test_no_events_do_more_than_stated(events: Events) -> None:
     matrix = some_matrix(7)
     check_events(matrix, events, float(matrix.sensitivity_squared(events)))
@@ -92,6 +92,7 @@ def test_twin_stays_that_count_once_are_noticed() -> None:
         check_stays(matrix, Stays(2), float(matrix.sensitivity_squared(Stays(1))))
 
 
+@pytest.mark.long
 def test_products_in_closed_form_are_those_of_exact_numbers() -> None:
     matrix = fitted(150, None, Events(1), 3)
     c = column(matrix)

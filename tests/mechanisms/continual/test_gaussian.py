@@ -35,11 +35,11 @@ def mechanism_for(ticks: int, window: int | None = None, sigma: Fraction = Fract
 @pytest.mark.usefixtures("silent")
 @pytest.mark.parametrize("window", one_in(2, [None, 1, 4]))
 def test_without_noise_the_estimates_are_the_counts(window: int | None) -> None:
-    stream = np.random.default_rng(5).integers(-9, 30, (60, 8))
-    mechanism = mechanism_for(60, window)
+    stream = np.random.default_rng(5).integers(-9, 30, (30, 8))
+    mechanism = mechanism_for(30, window)
     sums, estimates = mechanism.start(8), mechanism.estimates(8)
     found = np.array([estimates.advance(sums.advance(row)) for row in stream])
-    assert np.abs(found - counting(60, window) @ stream).max() < 1e-3
+    assert np.abs(found - counting(30, window) @ stream).max() < 1e-3
 
 
 @pytest.mark.usefixtures("silent")
@@ -84,25 +84,25 @@ def test_the_error_is_what_is_stated(window: int | None) -> None:
 
 def test_the_noise_is_fresh_at_each_tick_and_has_the_law_that_the_loss_is_for() -> None:
     """Cx + z less Cx: independent, of standard deviation σ. Twin: a tenth less is noticed."""
-    mechanism, cells = mechanism_for(6), 20_000
+    mechanism, cells = mechanism_for(6), 8_000
     entropy, sums = StreamEntropy("12"), mechanism.start(cells)
     noise = np.array([sums.advance(np.zeros(cells, dtype=np.int64), entropy) for _ in range(6)], dtype=float)
     noise /= float(mechanism.sigma) * 2**mechanism.fraction_bits
-    assert np.abs(np.cov(noise) - np.eye(6)).max() < 0.04
+    assert np.abs(np.cov(noise) - np.eye(6)).max() < 0.07
     assert np.abs(np.cov(noise * 0.9) - np.eye(6)).max() > 0.1
 
 
 def test_it_goes_on_from_what_was_written_down() -> None:
-    stream = np.random.default_rng(3).integers(-5, 9, (30, 3)) * 10**12
-    mechanism = mechanism_for(30)
+    stream = np.random.default_rng(3).integers(-5, 9, (12, 3)) * 10**12
+    mechanism = mechanism_for(12)
     whole, entropy, other = mechanism.start(3), StreamEntropy("1"), StreamEntropy("1")
     sums = mechanism.start(3)
     for row in stream:
         expected = whole.advance(row, entropy)
         assert sums.advance(row, other).tolist() == expected.tolist()
         sums = mechanism.restored(sums.to_bytes())
-    assert sums.tick == 30
-    with pytest.raises(lw.InvalidParameter, match="All 30 ticks"):
+    assert sums.tick == 12
+    with pytest.raises(lw.InvalidParameter, match="All 12 ticks"):
         sums.advance(stream[0])
 
 

@@ -69,7 +69,7 @@ def noise_in_estimates(tree: HonakerTree, monkeypatch: pytest.MonkeyPatch) -> Ma
     return np.array(columns).T
 
 
-@pytest.mark.parametrize("tree", one_in(2, TREES), ids=str)
+@pytest.mark.parametrize("tree", one_in(6, TREES), ids=str)
 def test_the_estimates_are_what_is_said_of_them(tree: HonakerTree, monkeypatch: pytest.MonkeyPatch) -> None:
     c, b = counted(tree), noise_in_estimates(tree, monkeypatch)
     assert (c.sum(axis=0) <= tree.levels).all()
