@@ -53,6 +53,7 @@ def test_without_the_library_it_says_what_to_install(
         getattr(answer, f"to_{name}")()
 
 
+@pytest.mark.long
 def test_a_chart_is_saved(answer: lw.Answer, tmp_path: Path) -> None:
     answer.plot().save(tmp_path / "chart.json")
     assert json.loads((tmp_path / "chart.json").read_text(encoding="utf-8")) == answer.plot().to_dict()

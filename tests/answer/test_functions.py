@@ -110,6 +110,7 @@ def test_the_ends_of_a_root_hold_the_true_root(x: Fraction) -> None:
     assert low <= value("square_root", x) <= high
 
 
+@pytest.mark.long
 def test_a_root_whose_ends_are_not_moved_outwards_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementary, "OUTWARDS", Fraction(0))
     with pytest.raises(AssertionError):

@@ -109,7 +109,7 @@ def holds(count: int, draws: int = DRAWS) -> bool:
     return float(stats.binom.cdf(count, draws, CONFIDENCE)) > 1e-9
 
 
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("name", "true", "sampling"), [("mean", 40.0, None), ("difference", 0.0, None), ("sum", None, PEOPLE)]
 )

@@ -61,6 +61,7 @@ def test_it_finds_what_no_single_feature_tells(generator: np.random.Generator) -
     assert right(seen, (seen[:, 0] > 0.5) ^ (seen[:, 1] > 0.5), generator) > 0.8
 
 
+@pytest.mark.long
 def test_of_noise_it_guesses_half(generator: np.random.Generator) -> None:
     """Which is 500 of 1,000 held out; 580 are five standard deviations more."""
     seen, within = generator.random((2 * TRIALS, COLUMNS)), generator.random(2 * TRIALS) < 0.5

@@ -13,6 +13,7 @@ from lapwing.catalog.toml import dumps, loads
 from lapwing.catalog.view import LONGEST_VIEW
 from lapwing.errors import CatalogError
 from tests.support.catalog.examples import FOLDER, TEXT, catalog, changed
+from tests.support.effort import one_in
 
 MORE = (
     TEXT.replace("max_rows_per_unit = 10", 'max_rows_per_unit = 10\npart = "site"')
@@ -141,7 +142,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", one_in(3, REFUSED))
 def test_refusal_names_the_place(name: str) -> None:
     old, new, message = REFUSED[name]
     with pytest.raises(CatalogError) as caught:

@@ -89,6 +89,7 @@ def test_linked_tables_have_indexes_too(shop: Path, capsys: pytest.CaptureFixtur
         assert [line.partition(":")[0] for line in said] == ["customer", "orders"], "parents first"
 
 
+@pytest.mark.long
 def test_protecting_again_with_other_bounds_takes_linked_tables_along(shop: Path) -> None:
     people = shop.parent / "customer.parquet"
     facts = {"privacy_unit": "c_custkey", "epsilon": 1, "max_rows_per_unit": 1}

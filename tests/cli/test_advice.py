@@ -110,6 +110,7 @@ def test_the_table_is_said_and_the_reason(folder: Path, run: Run) -> None:
     assert "measure pure, the most accurate for this plan. It uses no delta" in " ".join(init(run, 4).err.split())
 
 
+@pytest.mark.long
 def test_a_pure_catalog_gives_up_its_delta_and_works(folder: Path, run: Run) -> None:
     init(run, 4)
     budget = load(Path("lapwing.toml")).budget

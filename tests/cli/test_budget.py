@@ -115,6 +115,7 @@ def test_both_figures_are_said_with_their_meaning(folder: Path, run: Run, measur
     assert document["spent_epsilon_whenever_means"].startswith(WHENEVER)
 
 
+@pytest.mark.long
 def test_a_reading_above_the_cap_says_that_the_cap_holds(folder: Path, run: Run) -> None:
     spend(run, "gdp", ("3",))
     view, said = read(), " ".join(run("budget").out.split())
@@ -161,6 +162,7 @@ def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Ru
     assert run("query", f"{COUNT} WHERE cost > 0.5", "--epsilon", "0.9").status == 4
 
 
+@pytest.mark.long
 def test_the_history_is_in_the_words_of_who_asked(folder: Path, run: Run) -> None:
     assert run(*INIT, "--force").status == 0
     text = "SELECT COUNT(*) AS n\nFROM visits WHERE cost > ?"

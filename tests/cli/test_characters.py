@@ -143,6 +143,7 @@ def test_a_refusal_points_at_what_is_seen(visits: Path, run: Run) -> None:
     assert not any("all is well" in line and line.startswith("lapwing: all") for line in wrong.err.splitlines())
 
 
+@pytest.mark.long
 def test_pages_are_made_of_text_that_is_seen() -> None:
     """Rich's own Text is made of constants only, outside the one function; the demo shows its own questions."""
     folder = Path(answer_formats.__file__).parent

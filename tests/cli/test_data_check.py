@@ -112,6 +112,7 @@ def test_a_missing_file(visits: Path, run: Run) -> None:
     assert (checked.status, "is missing" in checked.err) == (6, True)
 
 
+@pytest.mark.long
 def test_values_that_are_all_spelled_otherwise_are_pointed_out(messy: Path, run: Run) -> None:
     """Every group would be empty, and no answer would show why."""
     run(*INIT[:-1], "plan=A,B")
@@ -119,6 +120,7 @@ def test_values_that_are_all_spelled_otherwise_are_pointed_out(messy: Path, run:
     assert "plan     not listed in the catalog, left out of GROUP BY: 6 values, which is all: none is spelled" in said
 
 
+@pytest.mark.long
 def test_a_way_of_writing_is_named(folder: Path, run: Run) -> None:
     rows = ["1;1.012,50;14.03.2026;5,00", "2;8,00;2.1.2026;x"]
     (folder / "fees.csv").write_text("\n".join(["person;amount;day;other", *rows, ""]))

@@ -32,6 +32,7 @@ def require_covered(value: float, below: float, above: float, show: Callable[...
     assert high - slack <= shown + margin
 
 
+@pytest.mark.long
 @examples(100, 3_000)
 @given(value=values, below=reaches, above=reaches)
 def test_what_is_shown_contains_the_interval(value: float, below: float, above: float) -> None:

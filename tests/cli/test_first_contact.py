@@ -8,7 +8,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli.first_contact import split_asked
 from tests.support.cli.command import Run
-from tests.support.effort import only
+from tests.support.effort import one_in, only
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 PROTECTED = ("--privacy-unit", "person_id", "--max-rows", "3")
@@ -26,6 +26,7 @@ def test_the_first_question_protects_the_file(folder: Path, run: Run) -> None:
         assert (float(budget.epsilon), float(budget.delta), len(session.budget().history)) == (3.0, 0.0, 1), folder
 
 
+@pytest.mark.long
 def test_what_is_said_of_the_file_is_kept(folder: Path, run: Run) -> None:
     said = (*PROTECTED, "--budget", "2,1e-6", "--bounds", "cost=0:500", "--values", "plan=a,b")
     sql = "SELECT plan, AVG(cost) AS cost FROM visits GROUP BY plan"
@@ -47,6 +48,7 @@ def test_another_promise_is_refused(folder: Path, run: Run) -> None:
         assert len(session.budget().history) == 1, folder
 
 
+@pytest.mark.long
 def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) -> None:
     lines = [f"{person},{person % 80}" for person in range(300)]
     (folder / "ages.csv").write_text("\n".join(["id,age", *lines]) + "\n")
@@ -61,18 +63,25 @@ def test_a_csv_file_is_text_unless_its_types_are_said(folder: Path, run: Run) ->
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        (("visits.parquet", COUNT), "visits.parquet is not protected yet. Give --privacy-unit"),
-        (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
-        (("visits.parquet",), "What is asked of visits.parquet?"),
-        (("visits.xls", COUNT, *PROTECTED), "visits.xls is no data file that Lapwing can read. The name must end in"),
-        (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
-        ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
-        (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),
-        (("visits.parquet", COUNT, "--budget", "1,2"), "The delta of --budget is '2'"),
-        (("visits.parquet", COUNT, *PROTECTED, "--server", "http://127.0.0.1:1"), "leave out the file"),
-        (("nothing.csv", COUNT, *PROTECTED), "nothing.csv"),
-    ],
+    one_in(
+        4,
+        [
+            (("visits.parquet", COUNT), "visits.parquet is not protected yet. Give --privacy-unit"),
+            (("visits.parquet", COUNT, "--privacy-unit", "person_id"), "--max-rows is missing"),
+            (("visits.parquet",), "What is asked of visits.parquet?"),
+            (
+                ("visits.xls", COUNT, *PROTECTED),
+                "visits.xls is no data file that Lapwing can read. The name must end in",
+            ),
+            (("SELECT", "COUNT(*)", "FROM", "visits"), "put it in double quotes"),
+            ((COUNT, "--budget", "4"), "--budget goes with a file of data"),
+            (("visits.parquet", COUNT, "--budget", "0"), "--budget is '0'"),
+            (("visits.parquet", COUNT, "--budget", "1,2"), "The delta of --budget is '2'"),
+            (("visits.parquet", COUNT, *PROTECTED, "--server", "http://127.0.0.1:1"), "leave out the file"),
+            (("nothing.csv", COUNT, *PROTECTED), "nothing.csv"),
+        ],
+        many=True,
+    ),
 )
 def test_what_is_wrong_leaves_nothing_behind(folder: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
     outcome = run("query", *arguments, "--epsilon", "0.5")

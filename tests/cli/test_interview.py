@@ -101,7 +101,7 @@ def test_what_was_given_is_not_asked(folder: Path, typed: Typed) -> None:
 @pytest.mark.parametrize(
     ("place", "answer", "words"),
     one_in(
-        4,
+        8,
         [
             (0, "agee=integer", "Did you mean 'age'?"),
             (0, "age=number", "number"),
@@ -155,6 +155,7 @@ def test_elsewhere_it_says_what_is_missing(folder: Path, run: Run, given: tuple[
     assert not (folder / "lapwing.toml").exists()
 
 
+@pytest.mark.long
 def test_public_files_become_public_tables(folder: Path, run: Run) -> None:
     (folder / "codes.csv").write_text("code,price,until\nx,1.5,2024-01-01\ny,2,\n")
     given = ("--privacy-unit", "person_id", "--epsilon", "3", "--max-rows", "3", "--public", "codes.csv")

@@ -67,6 +67,7 @@ def test_many_parts_are_not_all_in_the_table(wards: Path, run: Run) -> None:
     assert "and 24 more of the data" in " ".join(run("explain", about(*range(1, 30)), "--epsilon", "0.3").out.split())
 
 
+@pytest.mark.long
 def test_without_parts_nothing_is_said_of_them(wards: Path, run: Run) -> None:
     write(wards, part="")
     run("query", about(2), "--epsilon", "0.6")

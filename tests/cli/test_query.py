@@ -22,6 +22,7 @@ from tests.support.effort import one_in
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 
+@pytest.mark.long
 def test_a_pipe_gets_nothing_but_csv(visits: Path, run: Run) -> None:
     outcome = run("query", BY_PLAN, "--epsilon", "1")
     assert outcome.status == 0
@@ -56,6 +57,7 @@ def test_csv_and_json_say_what_the_library_says(visits: Path, run: Run) -> None:
     assert [float(row["cost_high"]) for row in table] == list(ends["cost"][1])
 
 
+@pytest.mark.long
 def test_json_says_the_cost_and_that_a_second_asking_is_free(visits: Path, run: Run) -> None:
     first = json.loads(run("query", BY_PLAN, "--epsilon", "0.5", "--format", "json").out)
     second = json.loads(run("query", BY_PLAN, "--epsilon", "0.5", "--format", "json").out)
@@ -106,7 +108,8 @@ def test_intervals_for_the_population(visits: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--sampling", "9"], ["--population", "--sampling", "often"], ["--population", "--plot", "x.svg"]]
+    "options",
+    one_in(3, [["--sampling", "9"], ["--population", "--sampling", "often"], ["--population", "--plot", "x.svg"]]),
 )
 def test_a_population_that_cannot_be_meant_costs_nothing(visits: Path, run: Run, options: list[str]) -> None:
     assert run("query", COUNT, "--epsilon", "1", *options).status == 2
@@ -298,7 +301,7 @@ def test_a_chart_beside_the_answer(folder: Path, run: Run) -> None:
     assert len(json.loads(run("budget", "--format", "json").out)["history"]) == 1
 
 
-@pytest.mark.parametrize("command", ["explain", "query"])
+@pytest.mark.parametrize("command", one_in(2, ["explain", "query"]))
 def test_what_adds_up_in_the_ledger_is_said_if_asked(visits: Path, run: Run, command: str) -> None:
     plain = run(command, COUNT, "--epsilon", "0.5")
     assert (plain.status, "μ²" in plain.out + plain.err) == (0, False), visits

@@ -186,7 +186,7 @@ def completions(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "offered"),
     one_in(
-        4,
+        8,
         [
             ("SELECT COUNT(*) FROM v", ["visits"]),
             ("SELECT pl", ["plan"]),

@@ -65,6 +65,7 @@ def test_without_a_terminal_it_takes_yes(visits: Path, run: Run) -> None:
     assert run("budget", "raise", "--epsilon", "4", "--delta", "2e-6").status == 0  # it is that already
 
 
+@pytest.mark.long
 def test_a_death_between_ledger_and_catalog_is_told_and_mended(
     visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

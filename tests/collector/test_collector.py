@@ -56,6 +56,7 @@ from tests.collector.tasks import (
     body,
     reports,
 )
+from tests.support.effort import one_in
 from tests.support.fixed_entropy import StreamEntropy
 from tests.support.postgres import Postgres
 
@@ -156,7 +157,7 @@ def test_identities_are_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
 # What it says
 
 
-@pytest.mark.parametrize("task", [COIN, WAYS], ids=["coin", "k-ary"])
+@pytest.mark.parametrize("task", one_in(4, [COIN, WAYS]), ids=["coin", "k-ary"])
 def test_running_estimates_are_those_of_all_reports(task: client.Task, make: Made) -> None:
     lines = reports(task, [task.values[i % 2] for i in range(500)])
     collector = make(task)
@@ -186,7 +187,7 @@ def test_running_means_periods_and_records(make: Made) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("task", [SKETCH, BITS], ids=["sketch", "bits"])
+@pytest.mark.parametrize("task", one_in(4, [SKETCH, BITS]), ids=["sketch", "bits"])
 def test_running_estimates_of_words(task: client.Task, make: Made) -> None:
     """Of the candidates, as the command computes them from the files; without candidates it says what to do."""
     answers = [["bread", "salad", "soup"][i % 3] for i in range(600)]

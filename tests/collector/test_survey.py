@@ -63,6 +63,7 @@ def check_clean(page: Page, address: str) -> None:
     assert page.run("return document.cookie") == ""
 
 
+@pytest.mark.long
 def test_fill_look_and_send(browser: Browser, served: Any) -> None:
     """By the keyboard alone; nothing leaves before what leaves was shown and let go."""
     page, before = opened(browser, served, COIN), count(served, COIN)

@@ -179,6 +179,7 @@ def test_twin_a_count_that_takes_unreadable_values_for_missing(tmp_path: Path, m
     engine.close()
 
 
+@pytest.mark.long
 def test_rows_that_are_nobodys_and_keys_that_several_rows_have(tmp_path: Path) -> None:
     write(tmp_path, [["person", "id"], [1, 10], [1, 11], [2, 12], ["", 13], ["x", 14], [3, 12]])
     write(tmp_path, [["visit"], [10], [10], [11], [12], [13], [99], [""]], "items.csv")
@@ -198,6 +199,7 @@ def test_rows_that_are_nobodys_and_keys_that_several_rows_have(tmp_path: Path) -
     assert (list(items.repeated), items.passes) == ([], True)
 
 
+@pytest.mark.long
 def test_every_row_a_unit_and_no_row_at_all(tmp_path: Path) -> None:
     write(tmp_path, [["person", "x"], [1, 2], [1, "A1"]])
     text = TABLE.format(source="visits.csv", columns='x = { type = "integer" }').replace('"person"', '"row"')

@@ -49,6 +49,7 @@ def test_what_can_mean_one_thing_is_read(name: str, tmp_path: Path) -> None:
     assert sum(int(str(row["n"])) for row in rows) == len(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_is_refused_with_line_and_reason(name: str, tmp_path: Path) -> None:
     content, reason = REFUSED[name]

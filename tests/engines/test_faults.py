@@ -296,6 +296,7 @@ def test_a_keyboard_interrupt_ends_a_query(engine: DuckDB, interruptible: None) 
     assert engine._fetch("SELECT 1") == [(1,)]
 
 
+@pytest.mark.long
 def test_too_little_memory_is_a_fault_like_any_other(
     engine: DuckDB, found: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_totals_that_are_taken_for_others_are_found(described: Catalog, monkeypa
     assert Asked(described).all(QUESTIONS[0]) != expected
 
 
+@pytest.mark.long
 def test_sums_at_another_threshold_are_found(described: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = apart(described, PAIRS[0], monkeypatch)
     answer = held_sums._Searched.answer

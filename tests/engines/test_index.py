@@ -170,7 +170,7 @@ def test_steps_of_doubles_are_stored_and_clamps_of_whole_numbers_computed(
     assert "float" in held
 
 
-@pytest.mark.parametrize("unit", ["row", "u", "s"])
+@pytest.mark.parametrize("unit", one_in(3, ["row", "u", "s"]))
 def test_values_come_back_as_they_were(unit: str, tmp_path: Path) -> None:
     parquet(tmp_path, VALUES)
     kinds = {"d": "float", "s": "string", "t": "timestamp", "u": "integer"}
@@ -420,6 +420,7 @@ def test_a_file_that_is_no_index_of_ours_is_not_used(
     assert ask(engine, found, QUESTIONS[0]) == cold(found, QUESTIONS[0])
 
 
+@pytest.mark.long
 def test_a_fault_over_the_index_is_none_over_the_data(
     found: Catalog, engine: DuckDB, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -586,6 +587,7 @@ def test_a_small_file_has_none_until_many_questions_were_asked(found: Catalog, e
     assert ask(engine, found, QUESTIONS[0]) == first
 
 
+@pytest.mark.long
 def test_where_none_can_be_written_questions_do_without(
     found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:

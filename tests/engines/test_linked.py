@@ -326,6 +326,7 @@ def test_keys_that_two_rows_share_are_refused(found: Catalog, engine: DuckDB) ->
         )
 
 
+@pytest.mark.long
 def test_keys_of_nobody_may_be_shared(found: Catalog, engine: DuckDB) -> None:
     data = shop(0)
     stray = [{"id": 0, "day": 0, "by": by} for by in (None, 9_999)] + [{"id": None, "day": 0, "by": 3}] * 2

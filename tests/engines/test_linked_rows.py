@@ -161,6 +161,7 @@ def test_a_bound_over_all_units_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     assert moved(SHOP, 1)
 
 
+@pytest.mark.long
 def test_a_unit_that_is_not_carried_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the parent's key in its place, a person is as many units as it has orders."""
     right = linked_rows.linked

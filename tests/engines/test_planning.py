@@ -54,6 +54,7 @@ def slow_ones(folder: Path, texts: Iterable[str] = STEEP) -> set[str]:
     return slow
 
 
+@pytest.mark.long
 def test_questions_do_not_pay_for_the_words_of_an_index(tmp_path: Path) -> None:
     assert slow_ones(tmp_path) == set()
 

@@ -411,7 +411,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", one_in(4, BROKEN))
 def test_a_broken_file(name: str, opened: Open) -> None:
     content, message = BROKEN[name]
     codes = opened(content, COLUMNS)

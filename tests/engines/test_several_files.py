@@ -91,6 +91,7 @@ def test_folders_name_columns(visits: Path) -> None:
         assert counts(session, "year") == {2013: 20, 2014: 20, 2015: 20}, "what was declared stays"
 
 
+@pytest.mark.long
 def test_a_folder_of_no_year_is_null(visits: Path) -> None:
     parquet(visits / "year=__HIVE_DEFAULT_PARTITION__" / "part-0.parquet", 60)
     with protected(visits, domains={"year": ["2013", "2014"]}) as session:
@@ -157,6 +158,7 @@ def test_other_types_are_refused(tmp_path: Path) -> None:
         protected(tmp_path / "visits")
 
 
+@pytest.mark.long
 def test_other_names_in_the_first_line_are_refused(tmp_path: Path) -> None:
     csv(tmp_path / "visits-0.csv", 0)
     with protected(tmp_path / "visits-*.csv") as session:
@@ -254,6 +256,7 @@ def test_the_index_is_of_all_files(visits: Path) -> None:
 # ---- with others -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_is_protected_is_not_public(visits: Path) -> None:
     with protected(visits) as session:
         text = (visits / "visits.lapwing.toml").read_text(encoding="utf-8")

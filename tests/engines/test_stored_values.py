@@ -29,7 +29,7 @@ def read(column: Column, stored: pa.Array) -> list[Any]:
         return [value for (value,) in connection.execute(query).fetchall()]
 
 
-@pytest.mark.parametrize("name", one_in(4, CASES))
+@pytest.mark.parametrize("name", one_in(12, CASES))
 def test_values_are_read_as_the_catalog_says(name: str) -> None:
     case = CASES[name]
     if name == "dates with codes":  # which names a form that Python's reading here does not have
@@ -41,7 +41,7 @@ def test_values_are_read_as_the_catalog_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", one_in(8, [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
+    "name", one_in(4, [name for name, case in CASES.items() if pa.types.is_string(case.stored.type)])
 )
 def test_every_text_has_an_outcome(name: str) -> None:
     texts = awkward_texts(300)
@@ -70,6 +70,7 @@ def test_a_twin_that_forgets_an_option_is_seen(monkeypatch: pytest.MonkeyPatch) 
     assert read(case.column, case.stored) != case.expected()
 
 
+@pytest.mark.long
 def test_a_code_is_looked_up_once() -> None:
     """What a value stands for is not looked up again."""
     case = Case(
@@ -149,6 +150,7 @@ x = {{ type = "integer", lower = 0, upper = 60, missing = [-99] }}
         return [session.sql(text, epsilon=10_000).rows()[0]["n"] for text in asked]
 
 
+@pytest.mark.long
 def test_a_unit_that_is_missing_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "poll.csv").write_text("id,x\n" + "-1,5\n" * 300 + "".join(f"{i},7\n" for i in range(10)))
     with lw.protect(tmp_path / "poll.csv", **{**POLL, "max_rows_per_unit": 400}, missing={"id": [-1]}) as session:

@@ -52,7 +52,9 @@ def test_fresh_randomness_fits() -> None:
     assert p_value(*binned(draws, edges_of(scale, reach=7), laplace_cumulative(scale))) > LEAST_P_VALUE
 
 
-@pytest.mark.parametrize(("scale", "start"), [(1 << 20, 0), (1 << 40, 0), (1 << 40, 8), (1 << 40, 16), (1 << 40, 27)])
+@pytest.mark.parametrize(
+    ("scale", "start"), one_in(3, [(1 << 20, 0), (1 << 40, 0), (1 << 40, 8), (1 << 40, 16), (1 << 40, 27)], many=True)
+)
 def test_the_bits_of_a_large_scale_are_even(scale: int, start: int) -> None:
     """Far below the scale, any 8 neighbouring bits are uniform to within 2^(start + 8) / scale."""
     draws = discrete_laplace(Fraction(scale), FEW // 4, StreamEntropy("bits")).astype(np.int64)
@@ -81,6 +83,7 @@ def test_the_blocks_multiply_to_the_law(scale: Fraction) -> None:
         assert abs(share.numerator * 2**200 // share.denominator - int(wanted * 2**200)) < 2**16
 
 
+@pytest.mark.long
 def test_every_block_is_there() -> None:
     """The widths add up to what brings the scale under the limit of a table, for scales of any size."""
     for scale in SCALES + [Fraction(1 << power) for power in (51, 63, 64, 80, 200)]:

@@ -117,6 +117,7 @@ def test_at_a_high_price_edge_answers_are_the_truth(tmp_path: Path) -> None:
         assert counts == {"0": 0, "1": 0, "2": 0, "3": 0, "4": 40, "5": 0, "over 5": 0}
 
 
+@pytest.mark.long
 def test_directed_graphs(tmp_path: Path) -> None:
     pairs = frozenset({(0, 1), (1, 0), (1, 2), (2, 3)})
     edges = EDGES.replace("epsilon = 20", "epsilon = 1000000")
@@ -277,7 +278,7 @@ def test_a_node_question_counts_for_edges_as_a_group(tmp_path: Path, neighbourin
 @pytest.mark.parametrize(
     ("promise", "public", "words"),
     one_in(
-        3,
+        4,
         [
             (NODES, False, None),
             (EDGES, False, "does not cover the edges of friends"),
@@ -311,7 +312,7 @@ def test_the_budget_of_people_says_what_it_covers(
 @pytest.mark.parametrize(
     ("statistic", "said", "words"),
     one_in(
-        12,
+        4,
         [
             ("diameter", {}, "no statistic 'diameter'"),
             ("degree_sequence", {}, "a node is protected"),
@@ -414,6 +415,7 @@ def test_ctrl_c_after_the_charge_says_that_it_was_charged(tmp_path: Path, monkey
         assert not graph.ask("edge_count", epsilon=1).stored
 
 
+@pytest.mark.long
 def test_the_same_at_the_same_moment_is_paid_once(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING)) as graph, ThreadPoolExecutor(max_workers=4) as askers:
         answers = list(askers.map(lambda _: graph.ask("edge_count", epsilon=1).rows(), range(4)))

@@ -96,7 +96,7 @@ JOINS = {
 }
 
 
-@pytest.mark.parametrize("text", one_in(3, JOINS))
+@pytest.mark.parametrize("text", one_in(8, JOINS))
 def test_a_join_counts_a_statistic(text: str) -> None:
     """Against DuckDB, which is asked of the edges in both directions, in a graph that has no two alike nodes."""
     statistic, times = JOINS[text]

@@ -146,6 +146,7 @@ def test_a_part_that_is_used_twice_is_found_out(monkeypatch: pytest.MonkeyPatch)
 # Thresholdout.
 
 
+@pytest.mark.long
 def test_thresholdout_stops_when_its_failures_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked() -> int:
         holdout = ReusableHoldout(np.ones(50_000), strategy="thresholdout", questions=100, failures=5)

@@ -173,7 +173,7 @@ def title(text: object) -> str | None:
     return text[:90] if isinstance(text, str) else None
 
 
-@pytest.mark.parametrize(("linked", "text", "build"), one_in(3, PAIRS, many=True), ids=title)
+@pytest.mark.parametrize(("linked", "text", "build"), one_in(12, PAIRS, many=True), ids=title)
 def test_same_plan(shops: Shops, linked: str, text: str, build: Build) -> None:
     question = build(shops[linked].tables.table)
     assert not same(shops[linked].plan(text), shops[linked].plan(question)), ibis.to_sql(question)

@@ -81,6 +81,7 @@ def test_the_majority_is_the_best_guess_by_all_answers_of_lapwing(answers: int) 
     assert guesses.by_majority(0.8, answers) == pytest.approx(total / 2, abs=1e-5)
 
 
+@pytest.mark.long
 def test_a_small_epsilon_withstands_as_many_repeats_as_are_tried() -> None:
     assert guesses.least_repeats(0.01, 0.0, 0.95) is None
 

@@ -21,7 +21,7 @@ from lapwing.cli import main
 from lapwing.cli.lab import command
 from lapwing.lab import coin, shelf
 from lapwing.lab.experiment import Experiment, Finding, Settings
-from tests.support.effort import some
+from tests.support.effort import one_in, some
 
 
 @pytest.fixture
@@ -91,6 +91,7 @@ def test_a_page_to_hand_out_needs_nothing_else(tmp_path: Path, capsys: pytest.Ca
     assert "<td>0." not in page  # figures stand on the right, also where they are bounds
 
 
+@pytest.mark.long
 def test_a_chart_is_written_as_its_name_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for suffix, begins in some(2, (("json", b"{"), ("svg", b"<svg"), ("png", b"\x89PNG"))):
         file = tmp_path / f"coin.{suffix}"
@@ -111,21 +112,25 @@ def test_the_students_are_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["coins"], "There is no experiment 'coins'"),
-        (["coin", "--epsilon", "0"], "--epsilon"),
-        (["coin", "--epsilon", "21"], "20 at most"),
-        (["all", "--plot", "chart.svg"], "--plot is for one experiment"),
-        (["--html", "out"], "name one, or all"),
-        (["--explain"], "name one, or all"),
-        (["coin", "--epsilon", "1,0"], "--epsilon"),
-        (["coin", "--epsilon", "1,1"], "2 to 20, all different"),
-        (["coin", "--k", "3"], "does not take k; beside epsilon it takes n, repetitions, data"),
-        (["coin", "--n", "3"], "from 100 to 10,000"),
-        (["budget", "--delta", "0.5"], "from 1e-15 to 0.1"),
-        (["coin", "--data", "none.csv"], "there is no file"),
-        (["coin", "--data", "students.txt"], "must end in .parquet or .csv"),
-    ],
+    one_in(
+        4,
+        [
+            (["coins"], "There is no experiment 'coins'"),
+            (["coin", "--epsilon", "0"], "--epsilon"),
+            (["coin", "--epsilon", "21"], "20 at most"),
+            (["all", "--plot", "chart.svg"], "--plot is for one experiment"),
+            (["--html", "out"], "name one, or all"),
+            (["--explain"], "name one, or all"),
+            (["coin", "--epsilon", "1,0"], "--epsilon"),
+            (["coin", "--epsilon", "1,1"], "2 to 20, all different"),
+            (["coin", "--k", "3"], "does not take k; beside epsilon it takes n, repetitions, data"),
+            (["coin", "--n", "3"], "from 100 to 10,000"),
+            (["budget", "--delta", "0.5"], "from 1e-15 to 0.1"),
+            (["coin", "--data", "none.csv"], "there is no file"),
+            (["coin", "--data", "students.txt"], "must end in .parquet or .csv"),
+        ],
+        many=True,
+    ),
 )
 def test_what_cannot_be_run_says_why(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", *arguments]) == 2
@@ -155,6 +160,7 @@ def test_a_sweep_has_the_checks_of_its_runs() -> None:
             lab.sweep("coin", list(epsilons), short=True)
 
 
+@pytest.mark.long
 def test_the_derivation_is_printed_without_a_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not differencing.run(Settings(short=True, against="lapwing")).holds
 
 
+@pytest.mark.long
 def test_exact_answers_in_lapwings_place_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = cycle([1, 0])
     monkeypatch.setattr(

@@ -13,6 +13,7 @@ from lapwing.privacy import cheapest
 from tests.support.effort import one_in
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_growth_of_the_textbook() -> None:
     found = dimensions.run(Settings(short=True))
     assert found.holds

@@ -59,6 +59,7 @@ def test_twin_gaussian_noise_that_is_too_small_is_noticed(monkeypatch: pytest.Mo
     assert "Laplace" not in wrong
 
 
+@pytest.mark.long
 def test_twin_laplace_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     release, drawn = DiscreteLaplace.release, samplers.discrete_laplace
     less = Fraction(8, 10)

@@ -15,6 +15,7 @@ from tests.support.lab.laws import best_guess, discrete_laplace
 from tests.support.lab.planted import a_tenth_too_small
 
 
+@pytest.mark.long
 def test_it_holds_and_ten_times_epsilon_is_attained() -> None:
     found = group.run(Settings(short=True))
     assert found.holds

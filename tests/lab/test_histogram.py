@@ -27,6 +27,7 @@ def test_half_widths_are_the_least_that_cover(scale: Fraction) -> None:
     assert reach == 0 or histogram._within(scale, reach - 1) < 0.95
 
 
+@pytest.mark.long
 def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = noise.discrete_laplace
     monkeypatch.setattr(noise, "discrete_laplace", lambda scale, size: drawn(scale * 9 / 10, size))

@@ -18,6 +18,7 @@ from tests.support.effort import one_in
 FEW = np.array([3, 3, 2, 0], dtype=np.int64)
 
 
+@pytest.mark.long
 def test_it_holds_and_has_the_bounds_of_the_textbook() -> None:
     found = selection.run(Settings(short=True))
     assert found.holds

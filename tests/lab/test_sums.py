@@ -58,6 +58,7 @@ def test_targets_can_be_chosen() -> None:
     assert {name for name, _ in ours} == {"Bob's, Lapwing", "total, Lapwing"}
 
 
+@pytest.mark.long
 def test_noise_for_a_sensitivity_of_one_in_the_place_of_lapwings_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "noise_of", lambda session, question, epsilon: DiscreteLaplace(scale=1 / epsilon))
     failed = {c.what for c in sums.run(Settings(against="lapwing", short=True)).checks if not c.holds}

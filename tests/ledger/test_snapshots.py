@@ -17,6 +17,7 @@ from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.mark import Mark, text_of
 from lapwing.ledger.snapshots import Snapshots
 from lapwing.ledger.sqlite.reader import SqliteReader
+from tests.support.effort import one_in
 from tests.support.ledger.ledgers import charge, charged, opened
 from tests.support.ledger.places import IN_A_FILE, Place
 
@@ -61,7 +62,7 @@ def held(place: Place) -> Iterator[None]:
             thread.join()
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("look", one_in(3, LOOKS.values()), ids=LOOKS)
 def test_a_look_waits_for_nobody(look: Callable[[Ledger], Any], ledger: Ledger, place: Place) -> None:
     before = look(ledger)
     with opened(place, 100, patience=0.05) as hasty:
@@ -227,7 +228,7 @@ def test_twin_a_look_that_passes_over_the_mark_is_found(
             refused(ledger, place)
 
 
-@pytest.mark.parametrize("text", [b"", b"lapwing mark 1 00000000000", b"nonsense\n"])
+@pytest.mark.parametrize("text", one_in(3, [b"", b"lapwing mark 1 00000000000", b"nonsense\n"]))
 def test_a_mark_that_is_just_being_written_is_looked_at_again(
     text: bytes, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

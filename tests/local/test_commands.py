@@ -187,6 +187,7 @@ def test_advice_for_a_mean(run: Run) -> None:
     assert run("local", "advise", "--epsilon", "1", "--respondents", "5").status == 2
 
 
+@pytest.mark.long
 def test_what_an_accuracy_of_a_mean_takes(run: Run) -> None:
     number = local.grid(0, 300)
     people = local.mean_respondents_needed(1, number, 5)
@@ -318,6 +319,7 @@ def test_an_ignored_option_is_noticed(folder: Path, run: Run, monkeypatch: pytes
         check_ignored(folder, run, "tree", ("--forged", "1"), "--forged means nothing")
 
 
+@pytest.mark.long
 def test_documents_say_for_whom_and_how_sure(folder: Path, run: Run) -> None:
     ask = ("local", "estimate", "task.toml", "reports.ndjson", "--format", "json", "--confidence", "0.9")
     answers: dict[tuple[str, ...], Callable[[int], client.Answer]] = {

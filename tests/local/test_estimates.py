@@ -357,7 +357,7 @@ def test_more_respondents_for_an_estimate() -> None:
 @pytest.mark.parametrize(
     "ask",
     one_in(
-        2,
+        10,
         [
             lambda found: found.interval(1),
             lambda found: found.interval(0.95, whom="all"),

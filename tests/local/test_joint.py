@@ -203,6 +203,7 @@ def test_shares_of_each_question_are_from_all_reports() -> None:
     assert {each.reports for each in estimate_record(TASK, taken.reports).values()} == {90}
 
 
+@pytest.mark.long
 def test_from_the_command_line_and_from_a_collector(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = run("local", "task", "--question", "Your way",

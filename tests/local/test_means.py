@@ -298,7 +298,7 @@ def test_variances_are_the_published_ones_in_the_limit(epsilon: float) -> None:
     assert float(mixed.square) == pytest.approx(0, abs=1e-3 * float(mixed.most()))
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 1.29, 2.0, 4.0, 8.0, 16.0])
+@pytest.mark.parametrize("epsilon", one_in(3, [0.05, 0.3, 1.0, 1.29, 2.0, 4.0, 8.0, 16.0]))
 def test_none_is_worse_than_published(epsilon: float) -> None:
     half = exp(epsilon / 2)
     bound = (exp(epsilon) + 1) / (exp(epsilon) - 1)

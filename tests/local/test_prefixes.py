@@ -155,6 +155,7 @@ def test_from_devices_to_words() -> None:
         client.report(task, "longer", entropy.read)
 
 
+@pytest.mark.long
 def test_nothing_is_found_where_there_is_nothing() -> None:
     """All words differ; one in 10^7 such runs finds one at this confidence."""
     mechanism = PrefixExtending.for_epsilon(1, 3, step=8)

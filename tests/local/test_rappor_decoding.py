@@ -160,6 +160,7 @@ def check_few_reports() -> None:
     assert covered(ONCE, FIFTY[:3], np.full(3, 1 / 3), FIFTY[:3], 2, 40) == 1.0
 
 
+@pytest.mark.long
 def test_few_reports_have_no_intervals() -> None:
     check_few_reports()
 

@@ -11,7 +11,7 @@ import pytest
 from lapwing.cli.local.task_mechanisms import TEXT_MAKERS
 from lapwing.local import client, mechanism_of
 from tests.support.cli.command import Run, run
-from tests.support.effort import only
+from tests.support.effort import one_in, only
 from tests.support.fixed_entropy import StreamEntropy
 
 __all__ = ["run"]
@@ -42,7 +42,7 @@ def estimated(run: Run, *more: str) -> tuple[list[dict[str, Any]], str]:
     return list(csv.DictReader(io.StringIO(outcome.out))), outcome.err
 
 
-@pytest.mark.parametrize("kind", TEXT_MAKERS)
+@pytest.mark.parametrize("kind", one_in(3, TEXT_MAKERS))
 def test_every_mechanism_for_texts_can_be_asked_for(run: Run, kind: str) -> None:
     asked = task(run, "1", "--text", "9", "--mechanism", kind)
     assert asked.mechanism == kind

@@ -39,6 +39,7 @@ def check_tail(tail: Tail) -> None:
             assert upper - lower <= upper / 2**127
 
 
+@pytest.mark.long
 def test_the_tail_is_bounded_tightly() -> None:
     check_tail(tail)
 

@@ -56,7 +56,7 @@ def check_steps(steps: Steps, grid: FixedPoint) -> None:
     assert [int(n) for n in steps(grid, values)] == wanted
 
 
-@pytest.mark.parametrize("grid", one_in(2, GRIDS), ids=lambda grid: str(grid.step))
+@pytest.mark.parametrize("grid", one_in(8, GRIDS), ids=lambda grid: str(grid.step))
 def test_floats_find_their_place(grid: FixedPoint) -> None:
     check_steps(lambda grid, values: grid.steps(values), grid)
 
@@ -90,6 +90,7 @@ def test_any_floats_find_their_place(grid: FixedPoint, values: list[float], insi
     assert [int(n) for n in grid.steps(single)] == [place(grid, float(value)) for value in single]
 
 
+@pytest.mark.long
 @given(st.sampled_from(GRIDS), st.fractions(max_denominator=10**9), st.decimals(allow_nan=False), st.integers())
 def test_exact_numbers_find_their_place(grid: FixedPoint, a: Fraction, b: Decimal, c: int) -> None:
     values: list[Fraction | Decimal | int] = [a, b, c]

@@ -126,6 +126,7 @@ def test_a_sharpened_answer_keeps_the_wanted_promise(bought: RoundedGaussian | M
     assert noise.sigma <= wanted.sigma
 
 
+@pytest.mark.long
 @examples(12, 800)
 @given(noises, sigmas)
 def test_both_answers_together_cost_little_more_than_one(

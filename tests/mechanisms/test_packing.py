@@ -79,6 +79,7 @@ def check_moves(arity: int, number: int, value: Callable[[Sequence[Row], int, in
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_pairs_have_the_value_that_enumeration_finds() -> None:
     random = Random(7)
     for _ in range(60):
@@ -233,6 +234,7 @@ PROPOSALS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoilt", one_in(6, PROPOSALS.values()), ids=PROPOSALS)
 def test_whatever_a_solver_proposes_the_values_are_the_same(
     monkeypatch: pytest.MonkeyPatch, spoilt: Callable[[Any, Any], Any] | None

@@ -144,6 +144,7 @@ def test_twins_of_the_pieces_are_caught(change: Any) -> None:
         check_laws()
 
 
+@pytest.mark.long
 @given(
     st.lists(st.integers(-40, 40), max_size=30),
     st.fractions(0, 1, max_denominator=50),

@@ -232,6 +232,7 @@ def test_what_is_far_off_is_drawn_by_its_law(monkeypatch: pytest.MonkeyPatch) ->
     assert stats.chisquare([cuts[key] for key in wanted], list(wanted.values())).pvalue > 1e-8
 
 
+@pytest.mark.long
 def test_equal_rows_are_divided() -> None:
     """Of 1,000 rows 600 are equal: without a division of these the upper quartile would be off by 50 ranks."""
     counts = np.zeros(10_001, dtype=np.int64)

@@ -200,6 +200,7 @@ def test_up_to_three_of_eight_columns(size: int, share: float) -> None:
     assert mechanism.mu_squared(RowsOfUnit()) <= 1
 
 
+@pytest.mark.long
 def test_the_optimum_by_its_dual() -> None:
     """By symmetry all marginals of one size have one weight; their best weights are found on a grid, apart."""
     attributes, size = 4, 3

@@ -70,6 +70,7 @@ def test_twins_of_the_amplified_loss_are_caught(twin: Callable[[Fraction, PureDP
         check_loss(twin)
 
 
+@pytest.mark.long
 @given(
     st.fractions(min_value=Fraction(1, 10**6), max_value=1),
     st.fractions(min_value=Fraction(1, 10**6), max_value=60),

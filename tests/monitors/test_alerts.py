@@ -40,7 +40,7 @@ def told(alarms: Any) -> list[tuple[str, int, str]]:
 @pytest.mark.parametrize(
     ("options", "expected"),
     one_in(
-        2,
+        6,
         [
             (
                 {},
@@ -74,6 +74,7 @@ def test_an_alert_that_has_to_be_sure_waits_for_the_whole_interval(tmp_path: Pat
         assert sum(end > 0 for end in low.values()) <= 0.35 * len(low)
 
 
+@pytest.mark.long
 def test_each_alarm_is_sent_once_whoever_runs(tmp_path: Path) -> None:
     received = list[dict[str, Any]]()
 
@@ -138,6 +139,7 @@ def check_each_tick_is_seen_once(folder: Path) -> None:
 PLACES = [("north", 3, "begins"), ("north", 5, "ends"), ("north", 8, "begins"), ("north", 9, "ends")]
 
 
+@pytest.mark.long
 def test_an_alert_goes_on_where_it_was(tmp_path: Path) -> None:
     check_each_tick_is_seen_once(tmp_path)
 

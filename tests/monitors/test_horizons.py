@@ -192,6 +192,7 @@ def test_a_budget_that_is_exhausted_is_a_clear_state(tmp_path: Path) -> None:
         next(monitor.run(clock=clock, wait=clock.wait))
 
 
+@pytest.mark.long
 def test_a_horizon_is_charged_once_whatever_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     city, clock = a_city(tmp_path), Time(4)
     with made(city, epsilon=1_000) as monitor:

@@ -61,7 +61,7 @@ def test_it_tells_the_truth(city: Path, question: str, clauses: str, expected: A
         assert monitor.state() == f"over: all {TICKS} ticks are released"
 
 
-@pytest.mark.parametrize("within", [None, 3])
+@pytest.mark.parametrize("within", one_in(2, [None, 3]))
 def test_people_are_counted_where_they_are(city: Path, within: int | None) -> None:
     events = events_of()
     write_events(city.parent, "a", events)
@@ -210,7 +210,7 @@ def event(tick: int, person: str = "p1", cell: str = "north", at: float = 1) -> 
     return Event((tick - 1) * 600 + at, person, cell, 1)
 
 
-@pytest.mark.parametrize(("late", "total"), [("next", 3), ("drop", 2)])
+@pytest.mark.parametrize(("late", "total"), one_in(2, [("next", 3), ("drop", 2)], many=True))
 def test_late_events_count_in_the_next_tick_or_nowhere(city: Path, late: str, total: int) -> None:
     write_events(city.parent, "a", [event(1), event(3)])
     clock = Time(0)

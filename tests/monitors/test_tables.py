@@ -67,6 +67,7 @@ def check_rows_count_as_in_files(folder: Path, table: str) -> None:
     assert truth.off_by(by_rows, truth.counts(listed)) <= 2
 
 
+@pytest.mark.long
 def test_a_table_in_postgresql_is_read_as_files_are(tmp_path: Path, table: str) -> None:
     check_rows_count_as_in_files(tmp_path, table)
 

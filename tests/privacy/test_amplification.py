@@ -132,6 +132,7 @@ def test_inverses(epsilon: Fraction, rate: Fraction) -> None:
     assert pair.epsilon == inner.epsilon
 
 
+@pytest.mark.long
 @given(epsilons, epsilons, rates, rates)
 def test_monotone(a: Fraction, b: Fraction, p: Fraction, q: Fraction) -> None:
     (a, b), (p, q) = sorted((a, b)), sorted((p, q))

@@ -158,6 +158,7 @@ def test_a_delta_outside_is_refused(bad: int) -> None:
         gaussian_above(single(), bad)
 
 
+@pytest.mark.long
 def test_a_list_that_loses_far_too_much_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="too much"):
         gaussian_above(compose([(GaussianPair(Fraction(10**7)), 1)]), DELTA)

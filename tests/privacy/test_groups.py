@@ -96,6 +96,7 @@ def test_it_is_near_the_least_possible(mu: Fraction, delta: Fraction, size: int)
     assert least * (1 - mpf(10) ** -30) <= stated <= least * (mpf("1.06") if size > 2 else 1 + mpf(10) ** -15)
 
 
+@pytest.mark.long
 def test_the_first_step_of_the_proof() -> None:
     """The first step of the proof, g(st) ≤ g(s)·g(t), numerically; and its opposite for the inverse."""
     for mu in (mpf("0.1"), mpf(1), mpf(3)):

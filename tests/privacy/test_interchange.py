@@ -80,6 +80,7 @@ def test_both_accountants_state_the_same() -> None:
     check_figures(LIST)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "fault"),
     one_in(

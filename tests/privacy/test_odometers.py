@@ -35,6 +35,7 @@ def check_holds_whenever(read: Callable[[Loss], float]) -> None:
     assert best_stopping(STEP, 0.1, 800, read) <= DELTA
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "odometer",
     [

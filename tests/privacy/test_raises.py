@@ -70,6 +70,7 @@ def excess(claimed_at: str) -> float:
     return mass
 
 
+@pytest.mark.long
 def test_whoever_chooses_when_to_raise_gets_no_more_than_the_wider_figure() -> None:
     """The bound is 2δ = 0.002; a sum of 400,000 terms in [0, 1] of that mean is above 0.0026 by chance below 1e-15."""
     assert excess("raises") < 0.0026

@@ -86,6 +86,7 @@ def test_two_uses_at_other_rates(rate: str) -> None:
         check_epsilon(found, lambda e: twice(e, Fraction(rate)), delta, width=1e-3)
 
 
+@pytest.mark.long
 def test_twin_the_copies_of_rare_losses_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A period too short lets copies of the curve in; charged, they only widen the interval.
 

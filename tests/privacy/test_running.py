@@ -171,6 +171,7 @@ def test_twin_law_not_multiplied_in(monkeypatch: pytest.MonkeyPatch) -> None:
         check_gaussians()
 
 
+@pytest.mark.long
 def test_the_errors_of_a_longer_list_are_those_of_the_list() -> None:
     """Multiplied in one by one, each part of a bound is at least what it is for the list at once, and hardly more."""
     laws = ((LaplaceLaw(Fraction(1, 3)), 2), (GaussianLaw(Fraction(1, 50)), 3), (LaplaceLaw(Fraction(2)), 1))

@@ -261,6 +261,7 @@ def used_only(delta: Fraction) -> Reading:
     return reading
 
 
+@pytest.mark.long
 def test_twin_that_counts_used_slots_only_is_caught() -> None:
     """Who may stop when the answers suit gains half as much again."""
     wallet = opened(Slot(name="response", pair=RandomizedResponsePair(HALF), count=12))

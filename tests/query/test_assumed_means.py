@@ -50,6 +50,7 @@ def test_cells_of_as_many_rows_are_as_exact(session: lw.Session) -> None:
     assert session.sql(ALONE, error=0.6, assuming_count=2_000).stored
 
 
+@pytest.mark.long
 def test_a_count_beside_a_mean_is_held_to_the_error_too(session: lw.Session) -> None:
     preview = session.explain(MEANS, error=2, assuming_count=100_000)
     assert all(column.half_width is None or column.half_width <= 2 for column in preview.columns)

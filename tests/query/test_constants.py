@@ -123,6 +123,7 @@ def test_a_number_without_noise_would_be_noticed(session: lw.Session, monkeypatc
     assert leaks(second)
 
 
+@pytest.mark.long
 def test_a_budget_that_bears_the_number_alone_is_left_alone(session: lw.Session) -> None:
     left = session.budget().remaining.to_epsilon(delta=1e-6)
     session.sql("SELECT COUNT(*) FROM visits WHERE day > 3", epsilon=left * 0.9)
@@ -174,6 +175,7 @@ def test_it_takes_the_time_of_both(session: lw.Session) -> None:
     assert cost.seconds > cost_of([session.plan(MEAN, (), epsilon=1)], speed, indexed=True).seconds
 
 
+@pytest.mark.long
 def test_a_group_whose_value_is_said_is_the_only_one(session: lw.Session) -> None:
     of_plan = "(SELECT AVG(age) FROM visits WHERE day > 3 AND {} GROUP BY plan)"
     for text in (

@@ -75,6 +75,7 @@ def test_what_is_no_set_of_rows_is_refused(session: lw.Session, rows: str) -> No
         session.sql(f"SELECT COUNT(*) FROM ({rows})", epsilon=1)
 
 
+@pytest.mark.long
 def test_one_count_is_bought(session: lw.Session) -> None:
     with session:
         for rows in SETS:

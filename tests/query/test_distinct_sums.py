@@ -103,6 +103,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield opened
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     one_in(

@@ -218,6 +218,7 @@ def test_a_wrong_printer_is_found(
         test_the_question_and_its_sql_mean_the_same(entry, catalog, facts, engine, plain)
 
 
+@pytest.mark.long
 def test_the_engine_needs_a_file_that_it_has_read_through(catalog: Catalog) -> None:
     question = bind("SELECT COUNT(*) AS n FROM visits", catalog).question
     first, engine = DuckDB(catalog), DuckDB(catalog)

@@ -74,6 +74,7 @@ def test_neighbours_look_the_same(folders: Path, seed: int) -> None:
     assert replayed(folders, seed) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", one_in(2, MEETINGS))
 def test_neighbours_look_the_same_where_units_meet(folders: Path, seed: int) -> None:
     assert replayed(folders, seed, linked_stalls, linked_meetings) == []

@@ -173,6 +173,7 @@ def moved(folder: Path, questions: Sequence[str] = QUESTIONS, units: Sequence[in
     return beyond
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("units", "every"), only((0,), [((1,), 2), ((1, 2), 1), ((3,), 1)], many=True))
 def test_no_unit_moves_a_measure_by_more_than_is_claimed(tmp_path: Path, units: tuple[int, ...], every: int) -> None:
     """The first has all rows that it may have."""

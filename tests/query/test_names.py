@@ -11,6 +11,7 @@ from tests.support.query import clean
 RACE = "contribution_bounds_per_group => RACE"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("aggregates", "names"),
     [

@@ -166,6 +166,7 @@ def test_an_answer_of_then_does_not_serve_where_more_is_bought_now(bought: lw.Se
     assert not bought.explain(counted(TEXTS[1]), epsilon=1.5).stored
 
 
+@pytest.mark.long
 def test_plans_of_then_are_those_that_were_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for known in (declared(tmp_path), declared(tmp_path, person=WITHIN)):
         for rows in (*TEXTS, *MORE):

@@ -16,7 +16,7 @@ from lapwing.query.bind.bind import bind
 from lapwing.query.plan import parts_read as parts
 from lapwing.query.plan.parts_read import parts_read
 from lapwing.query.relations.node import Relation
-from tests.support.effort import only, some
+from tests.support.effort import one_in, only, some
 from tests.support.engines.tables import by_value
 
 CATALOG = """
@@ -148,7 +148,7 @@ def test_conditions_that_do_not(condition: str, wards: Catalog, facts: PublicDat
     check_said(f"SELECT COUNT(*) AS n FROM visits WHERE {condition}", None, wards, facts)
 
 
-@pytest.mark.parametrize("text", RELATIONS)
+@pytest.mark.parametrize("text", one_in(4, RELATIONS))
 def test_relations(text: str, wards: Catalog, facts: PublicData) -> None:
     check_said(text, RELATIONS[text], wards, facts)
 

@@ -449,6 +449,7 @@ def test_no_text_is_searched_often_before_a_price_is_known(folder: Path, facts: 
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_keys_that_nothing_can_have_are_refused_and_cost_nothing(folder: Path) -> None:
     with lw.connect(folder / "lapwing.toml") as session:
         with pytest.raises(QueryRefused, match="No row can have a value of plan"):

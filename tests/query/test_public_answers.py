@@ -139,6 +139,7 @@ def test_public_rows_alone_and_such_as_cannot_be_told_apart_are_refused(
         session.explain(f"WITH a AS ({A}) {OVER[0]}", epsilon=1)
 
 
+@pytest.mark.long
 def test_rows_that_are_lost_are_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: rows that are the same in what is named are joined as one."""
     over = "SELECT b.n, s.region FROM b CROSS JOIN sites s ORDER BY region"

@@ -291,6 +291,7 @@ def test_twin_extremes_of_the_first_row_are_caught(monkeypatch: pytest.MonkeyPat
         check_extremes(NOISES[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", one_in(2, NOISES), ids=["gaussian", "laplace"])
 def test_the_error_of_a_rank_has_the_variance_of_its_weight(noise: Mechanism) -> None:
     """For every q the squared error of F̂ − q·n̂ averages to the weight: no bound is needlessly wide."""
@@ -341,6 +342,7 @@ def distributions(catalog: Catalog, text: str) -> tuple[Distribution, ...]:
     return bind(text, catalog).question.distributions
 
 
+@pytest.mark.long
 def test_all_order_statistics_of_a_column_are_one_measure(catalog: Catalog) -> None:
     text = """SELECT plan, MEDIAN(pay), QUANTILE(pay, 0.1), QUANTILE_CONT(pay, 0.9), QUANTILE_DISC(pay, 0.2),
         APPROX_QUANTILE(pay, 0.99), PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY pay), MIN(pay), MAX(pay),

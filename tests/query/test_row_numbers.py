@@ -277,6 +277,7 @@ def violations(count: int, seed: int) -> tuple[list[str], int]:
     return found, limited
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", numbers(1, 30))
 def test_no_random_condition_lets_more_rows_through_than_is_said(seed: int) -> None:
     count = 150 if is_long() else 60

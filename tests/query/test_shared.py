@@ -250,6 +250,7 @@ def test_the_rows_that_exist_of_a_unit_are_bounded_before_they_meet(tmp_path: Pa
         assert all_cells(world, text) == {(): (2 * 3 * 3,)}
 
 
+@pytest.mark.long
 def test_units_of_different_passes_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [limited(text, level) for text in (SELF, OWNED) for level in LEVELS]
     with market(tmp_path, tables(0)) as world:
@@ -446,7 +447,7 @@ def open_market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", one_in(4, REFUSED))
 def test_what_is_not_proven_is_refused(open_market: World, text: str) -> None:
     with pytest.raises(QueryRefused) as refused:
         open_market.plan(text.replace("!", AUTO))

@@ -66,6 +66,7 @@ def test_twin_binding_twice_a_level_is_noticed(ask: Any, monkeypatch: pytest.Mon
         check_linear(ask, 6, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", only((2, 3), ["UNION", "INTERSECT", "EXCEPT", "UNION ALL"]))
 def test_long_chains_of_set_operations(ask: Any, operator: str) -> None:
     """Refused or answered, with no fault of Python's stack."""

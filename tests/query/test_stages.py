@@ -17,6 +17,7 @@ from lapwing.query.classify.select_kinds import SelectKind, kind_of
 from lapwing.query.from_clause.scope import Scope
 from lapwing.query.plan.plan import Plan
 from lapwing.query.text.parse import parse
+from tests.support.effort import one_in
 from tests.support.query.ibis_world import World, world
 
 __all__ = ["world"]
@@ -126,7 +127,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("text", BOUND)
+@pytest.mark.parametrize("text", one_in(4, BOUND))
 def test_each_question_is_bound_once(world: World, counted: list[str], text: str) -> None:
     assert bind_module.bind(text, world.catalog, world.facts).outputs
     assert len(counted) == BOUND[text]
@@ -172,6 +173,7 @@ def attempts(source: str) -> int:
     )
 
 
+@pytest.mark.long
 def test_no_more_is_bound_to_see_whether_it_is_refused() -> None:
     room = Path(query.__file__).parent
     texts = {str(path.relative_to(room)): path.read_text(encoding="utf-8") for path in sorted(room.rglob("*.py"))}

@@ -204,6 +204,7 @@ def test_narrower_intervals_are_found(session: Session, folder: Path) -> None:
     assert missed > 2
 
 
+@pytest.mark.long
 def test_they_are_null_where_there_is_nothing_and_bounded_where_there_is(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Catalog, Pu
     facts.close()
 
 
-@pytest.mark.parametrize("name", one_in(6, sorted(QUESTIONS.keys() - REFUSED)))
+@pytest.mark.parametrize("name", one_in(36, sorted(QUESTIONS.keys() - REFUSED)))
 def test_it_is_answered(name: str, shop: tuple[Catalog, PublicData]) -> None:
     assert bind(QUESTIONS[name], *shop).outputs
 

@@ -293,6 +293,7 @@ def astray(value: Any, kind: Fixed | Real) -> bool:
     return (kind.low is not None and exact < kind.low) or (kind.high is not None and exact > kind.high)
 
 
+@pytest.mark.long
 def test_a_part_of_a_date_that_is_null_is_no_double(catalog: Catalog, engine: duckdb.DuckDBPyConnection) -> None:
     """The engine says so of a constant NULL; beside a large integer it would then round that."""
     sql, _ = printed(

@@ -26,6 +26,7 @@ from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import ChosenRows, UnitFunction
 from lapwing.query.relations.relation import Selection
 from lapwing.query.relations.shared_join import SharedJoin
+from tests.support.effort import one_in
 
 CATALOG = """
 [dataset]
@@ -95,6 +96,7 @@ OF_EVERY_KIND = (
 )
 
 
+@pytest.mark.long
 def test_every_kind_of_relation_has_a_cost(tmp_path: Path) -> None:
     (tmp_path / "codes.csv").write_text("code\n1\n2\n2\n")
     public = (
@@ -204,7 +206,7 @@ EXCESSIVE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("excessive", "bearable"), EXCESSIVE)
+@pytest.mark.parametrize(("excessive", "bearable"), one_in(3, EXCESSIVE, many=True))
 def test_what_multiplies_the_work_of_a_unit_is_too_much(
     excessive: str, bearable: str, asked: Callable[[str], Work]
 ) -> None:

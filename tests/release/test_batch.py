@@ -198,6 +198,7 @@ def test_what_a_batch_does_not_take_costs_nothing(
     assert session.budget().history == ()
 
 
+@pytest.mark.long
 def test_parameters_go_with_their_question(tmp_path: Path) -> None:
     with opened(tmp_path, EVERYBODY, budget=GDP.replace("100", "10000")) as session:
         text = "SELECT COUNT(*) AS n FROM visits WHERE age >= ?"
@@ -213,6 +214,7 @@ def test_data_that_changed_cost_nothing(session: Session, tmp_path: Path) -> Non
     assert session.budget().history == ()
 
 
+@pytest.mark.long
 def test_what_was_answered_before_a_fault_is_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """All is paid; the answers that were recorded are free, the others are paid again."""
     answer, calls = release._answer, []

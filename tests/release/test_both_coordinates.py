@@ -127,6 +127,7 @@ def test_what_is_spent_is_shown_with_its_delta(session: lw.Session) -> None:
     assert "it was epsilon 2, delta 1e-6" in shown_of(raised)
 
 
+@pytest.mark.long
 def test_a_batch_is_refused_for_its_delta(session: lw.Session) -> None:
     """Of the 0.4 of the delta that are left, each of the two takes 0.3."""
     session.sql(PRIVATE, epsilon=Fraction(1, 10), delta=KEYS * Fraction(6, 10))

@@ -93,6 +93,7 @@ def test_only_means_over_everybody_know_their_number(tmp_path: Path, aggregate: 
     assert any(not isinstance(measure, Sum) for measure in plan.question.measures) != known
 
 
+@pytest.mark.long
 def test_the_share_of_a_thousand_is_that_of_the_lecture_notes(tmp_path: Path) -> None:
     poll(tmp_path)
     (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=PEOPLE))

@@ -67,6 +67,7 @@ def test_it_is_as_a_tuple_is(session: lw.Session) -> None:
     assert budget_document(session.budget())["history"][0]["sequence"] == rows[0].sequence
 
 
+@pytest.mark.long
 def test_it_ends_where_the_budget_was_asked_for(session: lw.Session) -> None:
     view = session.budget()
     asked(session, 4, 5)

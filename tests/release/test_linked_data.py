@@ -119,6 +119,7 @@ def test_shared_keys_are_refused_when_data_are_accepted(shop: Path) -> None:
         assert spent(session).amount == 0
 
 
+@pytest.mark.long
 def test_a_link_that_comes_later_is_looked_at(shop: Path) -> None:
     """The data were accepted before anything led to their keys: what is refused then costs nothing either."""
     shop.write_text(TEXT, encoding="utf-8")

@@ -78,6 +78,7 @@ def loaded_late(folder: Path, *arguments: str) -> list[str]:
     return run.stdout.split()
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_once_a_question_is_paid(tmp_path: Path) -> None:
     assert loaded_late(tmp_path) == []
 

@@ -276,6 +276,7 @@ def test_a_constant_outside_the_bounds_is_found(tmp_path: Path, monkeypatch: pyt
         test_a_broken_promise_stays_within_the_bounds(tmp_path)
 
 
+@pytest.mark.long
 def test_answers_of_a_broken_promise(tmp_path: Path) -> None:
     """NULL keys fall under what they count as, so that every row has a cell."""
     opened(tmp_path, [row(n, **NOTHING) for n in range(40)]).close()

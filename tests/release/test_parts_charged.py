@@ -196,6 +196,7 @@ def test_delta_for_keys_is_charged_to_the_parts_too(session: Session) -> None:
         session.sql(question.format(1), epsilon=0.4, delta=9e-7)
 
 
+@pytest.mark.long
 def test_a_new_version_carries_the_dearest_part_to_all(folder: Path, session: Session) -> None:
     session.sql(about(2), epsilon=0.6)
     session.sql(about(1), epsilon=0.3)
@@ -214,6 +215,7 @@ def test_a_stored_answer_is_free_and_charged_to_nobody(session: Session) -> None
     assert parts(session) == tenths(0, 6, 0)
 
 
+@pytest.mark.long
 def test_other_tables_and_catalogs_without_parts_are_charged_to_all(folder: Path) -> None:
     with lw.connect(write(folder, more=STAFF)) as session:
         session.sql("SELECT COUNT(*) AS n FROM staff WHERE site = 1", epsilon=0.2)

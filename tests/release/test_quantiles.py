@@ -197,6 +197,7 @@ def test_intervals_hold_values_and_the_truth(session: lw.Session, folder: Path) 
     assert high[2] - low[2] > high[0] - low[0]  # of a cell without rows little is known
 
 
+@pytest.mark.long
 def test_the_width_of_a_difference_allows_for_both_quantiles(session: lw.Session) -> None:
     tree = A_TREE.replace("cost", "age")
     text = f"SELECT QUANTILE_CONT(age, 0.75) - QUANTILE_CONT(age, 0.25) AS iqr, {tree} FROM visits"
@@ -221,6 +222,7 @@ def test_quantiles_go_on_into_formulas_conditions_and_ends(session: lw.Session) 
     assert {"m_low", "span_high"} <= set(table.column_names)
 
 
+@pytest.mark.long
 def test_explain_and_describe_say_how_far_ranks_are_off(session: lw.Session) -> None:
     text = f"SELECT plan, MEDIAN(cost) AS q2, MIN(cost) AS lo, {A_TREE} FROM visits GROUP BY plan"
     preview = session.explain(text, epsilon=1)

@@ -70,6 +70,7 @@ def test_levels_halve_from_the_limit_down(session: lw.Session) -> None:
     assert all(2 * low[1] - high[1] in (0, 1) for high, low in pairwise(clamps))
 
 
+@pytest.mark.long
 def test_a_race_gets_the_part_of_two_measures(session: lw.Session) -> None:
     plan = bind(f"SELECT SUM(cost, {RACE}) AS s, COUNT(DISTINCT person_id) AS n FROM visits", session.catalog)
     assert sum(plan.asked.weights.values()) == race_to_the_top.RACE_WEIGHT == Fraction(2)

@@ -28,6 +28,7 @@ def test_a_divisor_that_may_be_zero_keeps_its_interval(session: lw.Session) -> N
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.long
 def test_elsewhere_it_chooses(session: lw.Session) -> None:
     counted: Any = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=0.5).rows()[0]["n"]
     for other, wanted in ((counted, None), (counted + 1, counted)):

@@ -138,6 +138,7 @@ def asked(folder: Path, columns: dict[str, Any], bounds: dict[str, Any], texts: 
         return [[tuple(map(float, row.values())) for row in rows] for rows in found]
 
 
+@pytest.mark.long
 def test_ages_that_became_floats_for_a_gap(tmp_path: Path) -> None:
     """Whole numbers with a gap are doubles for pandas, and no step between their bounds is a whole number."""
     ages = [float(i * 7 % 91) for i in range(4_000)]
@@ -159,6 +160,7 @@ def test_ages_that_became_floats_for_a_gap(tmp_path: Path) -> None:
     assert found == [[(sum(map(holds, known)),)] for holds in conditions.values()]
 
 
+@pytest.mark.long
 def test_a_histogram_of_a_float(tmp_path: Path) -> None:
     """Many values lie on the edges of bins; a step of 120/2²⁰ would move them into the bin below."""
     x = [float([40, 52, 64, 76, 88, 100, 112, 124, 136, 148, 159.5][i % 11]) for i in range(2_200)]
@@ -176,6 +178,7 @@ def test_a_histogram_of_a_float(tmp_path: Path) -> None:
     assert means[0][1] == pytest.approx(sum(present) / len(present), rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_code_beyond_the_bounds(tmp_path: Path) -> None:
     """-99 is no answer, and 0 to 60 are the answers."""
     x, y = [-99 if i % 5 == 0 else i % 60 for i in range(2_000)], [i % 3 for i in range(2_000)]

@@ -131,6 +131,7 @@ def test_wanted_errors_are_sharpened_as_well(session: Session) -> None:
         assert session.explain(COUNT, error=error).stored
 
 
+@pytest.mark.long
 def test_explain_says_that_it_is_a_difference(session: Session) -> None:
     text = "SELECT SUM(cost) AS s FROM visits"
     full = session.explain(text, epsilon=2)
@@ -144,6 +145,7 @@ def test_explain_says_that_it_is_a_difference(session: Session) -> None:
     assert session.budget() == before, "explaining costs nothing"
 
 
+@pytest.mark.long
 def test_a_difference_that_costs_more_than_an_answer_is_not_bought(session: Session) -> None:
     """Where noise is of a few steps, what makes up for the roundings is dearer than to begin anew."""
     session.sql(COUNT, epsilon=20)
@@ -152,6 +154,7 @@ def test_a_difference_that_costs_more_than_an_answer_is_not_bought(session: Sess
     assert answer.cost <= session.price(21)
 
 
+@pytest.mark.long
 def test_a_sharper_answer_fits_where_one_afresh_would_not(tmp_path: Path) -> None:
     with opened(tmp_path, EVERYBODY, budget="epsilon = 2\ndelta = 1e-6") as session:
         session.sql("SELECT SUM(cost) AS s FROM visits", epsilon=1.5)
@@ -189,6 +192,7 @@ def test_private_keys_and_distributions_are_bought_afresh(tmp_path: Path, text: 
         assert spent(session) - before >= session.price(2).amount * Fraction(99, 100)
 
 
+@pytest.mark.long
 def test_other_data_are_another_question(tmp_path: Path) -> None:
     with opened(tmp_path, EVERYBODY) as session:
         session.sql(COUNT, epsilon=1)

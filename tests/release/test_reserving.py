@@ -16,6 +16,7 @@ from lapwing.errors import InvalidParameter
 from lapwing.privacy import listed
 from lapwing.privacy.listing import Listed
 from lapwing.privacy.measures import PureDP
+from tests.support.effort import one_in
 from tests.support.privacy.coarse import CELLS, coarse
 
 __all__ = ["coarse"]
@@ -160,13 +161,17 @@ def test_without_a_delta_losses_add_up_in_the_measure_of_the_ledger(file: Path, 
 
 @pytest.mark.parametrize(
     ("parts", "delta", "message"),
-    [
-        ([], 0, "Nothing is listed"),
-        (TRAINING, 0, "no smaller gdp loss"),
-        (TRAINING, -1, "delta"),
-        ([listed("approx", epsilon=1, delta=1e-8)], 0, "delta of its own"),
-        ([listed("randomized-response", epsilon=1)], 0, "replace_one"),
-    ],
+    one_in(
+        2,
+        [
+            ([], 0, "Nothing is listed"),
+            (TRAINING, 0, "no smaller gdp loss"),
+            (TRAINING, -1, "delta"),
+            ([listed("approx", epsilon=1, delta=1e-8)], 0, "delta of its own"),
+            ([listed("randomized-response", epsilon=1)], 0, "replace_one"),
+        ],
+        many=True,
+    ),
 )
 def test_what_has_no_loss_is_refused(session: lw.Session, parts: list[Listed], delta: float, message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
@@ -179,7 +184,7 @@ def test_a_delta_is_for_a_gdp_ledger(file: Path) -> None:
         session.reserve(TRAINING, "nothing", delta=FAILURE)
 
 
-@pytest.mark.parametrize(("times", "place"), [(0, 0), (True, 0), (1, 1), (1, -1), (1.0, 0)])
+@pytest.mark.parametrize(("times", "place"), one_in(2, [(0, 0), (True, 0), (1, 1), (1, -1), (1.0, 0)], many=True))
 def test_uses_that_are_none(session: lw.Session, times: int, place: int) -> None:
     slots = session.reserve([listed("laplace", 2, epsilon=0.1)], "two")
     with pytest.raises(InvalidParameter):

@@ -56,6 +56,7 @@ def small_budget(amount: int) -> str:
 # ---- what is found ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_column_without_bounds_is_summed(session: Session) -> None:
     with pytest.raises(lw.QueryRefused, match="declares no bounds of code"):
         session.sql("SELECT SUM(code) AS s FROM visits", epsilon=10)
@@ -66,6 +67,7 @@ def test_a_column_without_bounds_is_summed(session: Session) -> None:
     assert high - low < TOTAL / 2
 
 
+@pytest.mark.long
 def test_the_noise_is_that_of_the_bounds_in_numbers(session: Session) -> None:
     answer = session.sql(SUM, epsilon=3)
     again = session.explain(SUM.replace("AUTO", "(0, 256)"), epsilon=3)
@@ -120,6 +122,7 @@ def test_every_aggregate_that_takes_bounds_finds_them(aggregate: str, session: S
     assert session.sql(question, epsilon=20).rows() == answer.rows()
 
 
+@pytest.mark.long
 def test_bounds_reach_to_both_sides_of_nothing(tmp_path: Path) -> None:
     people = [row(n, code=(-1) ** n * (5 if n % 2 else 1000)) for n in range(600)]
     with opened(tmp_path, people) as session:
@@ -280,6 +283,7 @@ def test_a_batch_searches_once_and_costs_its_price(session: Session) -> None:
 # ---- what is said before ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
     before = session.explain(SUM, epsilon=10)
     assert before.columns[0].half_width is None

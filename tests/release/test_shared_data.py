@@ -83,6 +83,7 @@ def test_it_is_charged_once_and_asked_again_is_free(market: Path) -> None:
         assert session.budget().spent == answer.cost
 
 
+@pytest.mark.long
 def test_explain_says_whom_it_protects_and_how(market: Path) -> None:
     with lw.connect(market) as session:
         preview = session.explain(RACED, epsilon=1)

@@ -61,7 +61,7 @@ def number(cell: object) -> float:
     return cell
 
 
-@pytest.mark.parametrize("measure", ["pure", "gdp", "zcdp"])
+@pytest.mark.parametrize("measure", one_in(3, ["pure", "gdp", "zcdp"]))
 def test_one_quantile_is_chosen_by_itself_at_no_higher_price(opened: Open, measure: str) -> None:
     with opened(measure) as session:
         priced = bought(session, MEDIAN)
@@ -118,6 +118,7 @@ def test_several_quantiles_are_chosen_at_no_higher_price(opened: Open, text: str
         assert bool(term.mechanism.count_noise) == ("GROUP BY" in text)
 
 
+@pytest.mark.long
 def test_explain_says_before_what_an_answer_says_of_ranks(opened: Open) -> None:
     with opened("pure") as session:
         for text in (MEDIAN, MEDIAN.replace("AS m", "AS m, QUANTILE_CONT(cost, 0.75) AS q, MIN(cost) AS least")):

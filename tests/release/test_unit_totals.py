@@ -61,6 +61,7 @@ def test_the_bound_follows_the_data_and_not_the_limit(session: Session) -> None:
     assert high - low < 200
 
 
+@pytest.mark.long
 def test_the_noise_is_that_of_the_bound_in_numbers(session: Session) -> None:
     answer = session.sql(COUNT, epsilon=10)
     (written,) = session.sql(COUNT.replace("AUTO", "(0, 4)"), epsilon=7).rows()
@@ -68,6 +69,7 @@ def test_the_noise_is_that_of_the_bound_in_numbers(session: Session) -> None:
     assert len(session.budget().history) == 2
 
 
+@pytest.mark.long
 def test_one_bound_serves_all_groups(session: Session) -> None:
     answer = session.sql(BY_PLAN, epsilon=20)
     ends = answer.interval(1 - 1e-9)["s"]

@@ -129,6 +129,7 @@ QUALIFIED = (
 )
 
 
+@pytest.mark.long
 def test_qualify_chooses_rows_of_the_answer(session: lw.Session) -> None:
     released = polars.DataFrame(session.sql(BASE, epsilon=1)).to_arrow()
     for condition in QUALIFIED:

@@ -34,22 +34,26 @@ def last(session: Session) -> Wording | None:
 
 @pytest.mark.parametrize(
     ("text", "given", "kept", "line"),
-    [
-        (TEXT, (), (), "SELECT plan, COUNT(*) AS n -- of each FROM Visits GROUP BY plan"),
-        (
-            "SELECT COUNT(*) FROM visits WHERE age > ? AND day < ? AND 'b' <> ?",
-            [1, date(2026, 5, 1), "a"],
-            (1, "2026-05-01", "a"),
-            "SELECT COUNT(*) FROM visits WHERE age > ? AND day < ? AND 'b' <> ? "
-            "with ?1 = 1, ?2 = '2026-05-01', ?3 = 'a'",
-        ),
-        (
-            "SELECT COUNT(*) FROM visits WHERE cost > $least",
-            {"least": Decimal("1.50")},
-            {"least": "1.50"},
-            "SELECT COUNT(*) FROM visits WHERE cost > $least with $least = '1.50'",
-        ),
-    ],
+    one_in(
+        3,
+        [
+            (TEXT, (), (), "SELECT plan, COUNT(*) AS n -- of each FROM Visits GROUP BY plan"),
+            (
+                "SELECT COUNT(*) FROM visits WHERE age > ? AND day < ? AND 'b' <> ?",
+                [1, date(2026, 5, 1), "a"],
+                (1, "2026-05-01", "a"),
+                "SELECT COUNT(*) FROM visits WHERE age > ? AND day < ? AND 'b' <> ? "
+                "with ?1 = 1, ?2 = '2026-05-01', ?3 = 'a'",
+            ),
+            (
+                "SELECT COUNT(*) FROM visits WHERE cost > $least",
+                {"least": Decimal("1.50")},
+                {"least": "1.50"},
+                "SELECT COUNT(*) FROM visits WHERE cost > $least with $least = '1.50'",
+            ),
+        ],
+        many=True,
+    ),
     ids=["text", "by order", "by name"],
 )
 def test_the_text_as_typed_and_its_parameters(session: Session, text: str, given: Any, kept: Any, line: str) -> None:
@@ -80,6 +84,7 @@ def test_twin_a_key_that_knows_the_words_charges_twice(session: Session, monkeyp
     assert not session.sql("select PLAN, count(*) as n from visits group by 1", epsilon=0.1).stored
 
 
+@pytest.mark.long
 def test_each_question_of_a_batch_has_its_own(session: Session) -> None:
     ages = "SELECT SUM(age) AS s FROM visits"
     codes = "SELECT SUM(code, contribution_bounds_per_row => AUTO) FROM visits"
@@ -93,6 +98,7 @@ def test_each_question_of_a_batch_has_its_own(session: Session) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_search_has_that_of_its_question(session: Session) -> None:
     text = "SELECT SUM(code, contribution_bounds_per_row => AUTO) AS s FROM visits"
     session.sql(text, epsilon=1)

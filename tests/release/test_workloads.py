@@ -114,7 +114,7 @@ def test_keys_taken_as_exhaustive_are_found(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("budget", "questions"),
     one_in(
-        3,
+        4,
         [
             (PURE, cube()),
             (GDP, [question(keys, "COUNT(DISTINCT person) AS u") for keys in ((), ("plan",), ("size",))]),

@@ -444,6 +444,7 @@ def test_a_search_counts_in_what_is_told(world: World) -> None:
             assert session.explain(asked["sql"], epsilon=Fraction(epsilon)).fits == fits
 
 
+@pytest.mark.long
 def test_what_was_bought_is_never_refused(world: World) -> None:
     asked = question()
     world.query("alice", asked)

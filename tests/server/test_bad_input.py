@@ -140,20 +140,24 @@ def test_strange_paths_are_refused(shared: World, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("Authorization", "Bearer"),
-        ("Authorization", "Basic Y2Fyb2w6eA=="),
-        ("Authorization", "Bearer \xff\xfe"),
-        ("Authorization", "Bearer " + "x" * 10_000),
-        ("Idempotency-Key", ""),
-        ("Idempotency-Key", "x" * 201),
-        ("Idempotency-Key", "\xff"),
-        ("Accept", "\xff" * 100),
-        ("Content-Type", "text/plain"),
-        ("Content-Type", "multipart/form-data; boundary=x"),
-        ("Content-Length", "-1"),
-        ("Host", "evil.example"),
-    ],
+    one_in(
+        4,
+        [
+            ("Authorization", "Bearer"),
+            ("Authorization", "Basic Y2Fyb2w6eA=="),
+            ("Authorization", "Bearer \xff\xfe"),
+            ("Authorization", "Bearer " + "x" * 10_000),
+            ("Idempotency-Key", ""),
+            ("Idempotency-Key", "x" * 201),
+            ("Idempotency-Key", "\xff"),
+            ("Accept", "\xff" * 100),
+            ("Content-Type", "text/plain"),
+            ("Content-Type", "multipart/form-data; boundary=x"),
+            ("Content-Length", "-1"),
+            ("Host", "evil.example"),
+        ],
+        many=True,
+    ),
 )
 def test_strange_headers_are_refused(shared: World, name: str, value: str) -> None:
     who = None if name == "Authorization" else "carol"
@@ -161,7 +165,7 @@ def test_strange_headers_are_refused(shared: World, name: str, value: str) -> No
     assert 400 <= reply.status < 500
 
 
-@pytest.mark.parametrize("query", ["confidence=", "confidence=2", "confidence=nan", "confidence=1/0"])
+@pytest.mark.parametrize("query", one_in(2, ["confidence=", "confidence=2", "confidence=nan", "confidence=1/0"]))
 def test_strange_confidences_are_refused(shared: World, query: str) -> None:
     answer = shared.query("alice").document["id"]
     assert shared.ask("GET", f"/v1/answers/{answer}?{query}", "alice").status == 422

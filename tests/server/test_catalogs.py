@@ -138,7 +138,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", one_in(2, list(REFUSED)))
+@pytest.mark.parametrize("name", one_in(10, list(REFUSED)))
 def test_what_would_protect_others_is_refused_with_its_reason(looked_at: World, name: str) -> None:
     before = catalog(looked_at)
     told = previewed(looked_at, *REFUSED[name]).document
@@ -182,6 +182,7 @@ def test_what_was_protected_does_not_become_public_under_another_name(world: Wor
     assert [one.place for one in told] == ["tables.codes.public"]
 
 
+@pytest.mark.long
 def test_files_of_the_machine_stay_out_of_reach(looked_at: World) -> None:
     public = '[tables.extra]\nsource = "{}"\npublic = true\n[tables.extra.columns]\nperson = {{ type = "string" }}\n'
     for source in ("../outside.csv", "/etc/passwd", "../closed/visits.parquet", "open.toml", "http://x/y.csv"):
@@ -223,6 +224,7 @@ def test_prices_are_compared_by_what_people_asked_and_saved(looked_at: World) ->
     assert looked_at.charges() == charges
 
 
+@pytest.mark.long
 def test_a_check_shows_what_is_private_to_curators_alone(looked_at: World) -> None:
     sent = {"catalog": catalog(looked_at)["catalog"]}
     told = looked_at.ask("POST", "/v1/datasets/open/catalog/check", "carol", sent).document

@@ -66,6 +66,7 @@ def test_head_is_answered_as_get_without_the_body(world: World) -> None:
 # ---- gzip ----
 
 
+@pytest.mark.long
 def test_large_replies_are_compressed_for_who_accepts_that(world: World) -> None:
     plain = world.query("alice", WIDE)
     packed = world.query("alice", WIDE, **GZIP, **{"Idempotency-Key": "a"})

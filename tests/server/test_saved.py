@@ -48,6 +48,7 @@ def test_what_is_shared_is_seen_by_the_team_alone(world: World) -> None:
     assert world.ask("GET", f"/v1/saved/{shared['id']}", "alice").status == 404
 
 
+@pytest.mark.long
 def test_an_answer_is_opened_by_a_team_that_shares_it(team: World) -> None:
     answer = team.query("alice").document["id"]
     path = f"/v1/answers/{answer}"

@@ -252,6 +252,7 @@ def logged_in(world: World, **more: str) -> tuple[int, str]:
     return told.status, told.document.get("code", "")
 
 
+@pytest.mark.long
 def test_a_login_takes_the_code_as_well(world: World, alice: tuple[str, list[str]], clock: Clock) -> None:
     secret, codes = alice
     assert logged_in(world) == (401, "second_factor_needed")
@@ -300,6 +301,7 @@ def test_a_curator_switches_it_off_for_who_has_lost_all(world: World, alice: tup
     assert logged_in(world) == (200, "")
 
 
+@pytest.mark.long
 def test_commands_ask_for_the_code_and_switch_it_off(
     world: World, alice: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

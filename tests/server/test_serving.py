@@ -93,7 +93,7 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     one_in(
-        3,
+        12,
         [
             (["--host", "0.0.0.0"], "unencrypted"),
             (["--tls-cert", "lapwing.toml"], "--tls-key"),

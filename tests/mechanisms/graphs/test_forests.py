@@ -54,6 +54,7 @@ def wrong_solver(*arguments: Any, **named: Any) -> Any:
     return found
 
 
+@pytest.mark.long
 def test_fractions_find_the_value_of_programs_with_bounds() -> None:
     random = np.random.default_rng(0)
     for trial in range(60):

@@ -49,6 +49,7 @@ def test_pieces_are_the_rungs() -> None:
         assert scores(law, graph) == [-min(rung(value, x, base), law.rungs) for x in range(FAR)]
 
 
+@pytest.mark.long
 def test_an_edge_moves_no_rung_by_more_than_one() -> None:
     law = Ladder(scale=Fraction(1, 8))
     for pairs in shapes(5):
