@@ -182,7 +182,6 @@ def test_what_was_protected_does_not_become_public_under_another_name(world: Wor
     assert [one.place for one in told] == ["tables.codes.public"]
 
 
-@pytest.mark.long
 def test_files_of_the_machine_stay_out_of_reach(looked_at: World) -> None:
     public = '[tables.extra]\nsource = "{}"\npublic = true\n[tables.extra.columns]\nperson = {{ type = "string" }}\n'
     for source in ("../outside.csv", "/etc/passwd", "../closed/visits.parquet", "open.toml", "http://x/y.csv"):
