@@ -1,7 +1,7 @@
 """What an analyst holds: one data set, its engine, its ledger."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
 
@@ -244,14 +244,8 @@ class Session:
             rows = assuming_count if error is not None else None
             return plan, calibrate(plan, catalog.budget, epsilon=epsilon, error=error, delta=delta, assuming_count=rows)
 
-        plan, priced = self._plans.planned(
-            make,
-            catalog=catalog,
-            principal=self._principal,
-            text=text,
-            parameters=parameters,
-            numbers=(epsilon, error, delta, assuming_count),
-        )
+        asked = (text, parameters, epsilon, error, delta, assuming_count)
+        plan, priced = planned_once(self, make, catalog, self._principal, *asked)
         if answered:  # it may have been priced before
             plan.require_answerable()
         return Request(text=text, parameters=parameters, plan=plan, priced=priced, label=label)
@@ -468,3 +462,12 @@ def access_of(session: Session) -> Access:
         limits=session._limits,
         timing=session._timing,
     )
+
+
+def planned_once(
+    session: Session, make: Callable[[], tuple[Plan, Quote]], catalog: Catalog, person: str, text: Any, *asked: Any
+) -> tuple[Plan, Quote]:
+    """Return what is planned for a text: asked are parameters, epsilon, error, delta and assuming_count."""
+    parameters, *wanted = asked
+    name = {"principal": person, "text": text, "parameters": parameters, "numbers": tuple(wanted)}
+    return session._plans.planned(make, catalog=catalog, **name)

@@ -3,7 +3,7 @@
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,11 +17,13 @@ from lapwing.errors import CatalogError, QueryRefused
 from lapwing.mechanisms import DiscreteLaplace
 from lapwing.query.bind.bind import bind
 from lapwing.query.derivation.known_mean import KnownMean
-from lapwing.query.measures.measures import Sum
+from lapwing.query.measures.measures import Count, Sum
+from lapwing.query.pricing import measured_vectors
 from lapwing.query.sensitivity import stability
-from lapwing.release.notes import PUBLIC_PEOPLE
+from lapwing.release.notes import PUBLIC_NUMBER, PUBLIC_PEOPLE, code_of
 from tests.support.effort import one_in
 from tests.support.engines.tables import run
+from tests.support.release.small import priced, shown
 
 PEOPLE = 1000
 CATALOG = """
@@ -114,7 +116,7 @@ def test_the_share_of_a_thousand_is_that_of_the_lecture_notes(tmp_path: Path) ->
             0.83, 0.01
         )
         wider = session.explain("SELECT AVG(cost) AS m, COUNT(*) AS n FROM poll", error=2)
-        assert [column.half_width for column in wider.columns] == [pytest.approx(2, rel=0.01), 2]
+        assert [column.half_width for column in wider.columns] == [pytest.approx(2, rel=0.01), 0]
         with pytest.raises(QueryRefused, match="depends on how many rows it is of"):
             session.explain("SELECT AVG(age) FROM poll", error=1)
 
@@ -147,6 +149,84 @@ def test_a_wrong_number_moves_the_mean_to_the_middle(tmp_path: Path) -> None:
         share = float(session.sql("SELECT AVG(agrees) AS s FROM poll", epsilon=50).rows()[0]["s"])  # type: ignore[arg-type]
     # The middle of 0 and 1, in whole steps, is 0: half of the people, half of the share.
     assert abs(share - 0.15) < 0.01
+
+
+ALL_OF_THEM = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, SUM(cost) / COUNT(*) AS q"
+
+
+@pytest.mark.parametrize("measure", one_in(2, ["pure", "gdp", "zcdp"]))
+def test_counts_and_sums_of_everybody_pay_for_no_count(tmp_path: Path, measure: str) -> None:
+    """Only the sum around the middle is measured: it has the noise of AVG(x) alone, which is free afterwards."""
+    poll(tmp_path)
+    other = f'measure = "{measure}"' + ("" if measure == "pure" else "\ndelta = 1e-6")
+    (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=PEOPLE).replace('measure = "pure"', other))
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        alone = session.explain("SELECT AVG(cost) AS a FROM poll", epsilon=1)
+        preview = session.explain(f"SELECT {ALL_OF_THEM} FROM poll", epsilon=1)
+        assert preview.cost == alone.cost == session.price(1)
+        widths = {column.name: column.half_width for column in preview.columns}
+        assert widths["n"] == 0
+        assert widths["a"] == alone.columns[0].half_width
+        assert widths["s"] == pytest.approx(1000 * (widths["a"] or 0))
+        assert {code_of(note) for note in preview.notes} >= {PUBLIC_NUMBER}
+        answer = session.sql(f"SELECT {ALL_OF_THEM} FROM poll", epsilon=1)
+        (told,) = shown(answer)
+        assert told["n"] == PEOPLE
+        assert told["s"] == pytest.approx(1000 * told["a"])
+        assert told["q"] == pytest.approx(told["a"])
+        assert [ends.tolist() for ends in answer.interval()["n"]] == [[PEOPLE], [PEOPLE]]
+        low, high = answer.interval()["q"]
+        assert high[0] - low[0] == pytest.approx(2 * (widths["a"] or 0), rel=0.01)
+        assert PUBLIC_NUMBER in map(code_of, answer.notes)
+        assert answer.consistent().rows()[0]["n"] == PEOPLE
+        assert session.sql("SELECT AVG(cost) AS a FROM poll", epsilon=1).stored
+        assert session.sql(f"SELECT {ALL_OF_THEM} FROM poll", epsilon=1).rows() == answer.rows()
+        alone_count = session.sql("SELECT COUNT(*) AS n FROM poll", epsilon=1)  # that compares it with the data
+        assert alone_count.cost == session.price(1)
+
+
+@pytest.mark.parametrize("columns", ["COUNT(*) AS n, VARIANCE(cost) AS v", "COUNT(*) AS n, COUNT(DISTINCT cost) AS d"])
+def test_what_stands_beside_a_public_count_gets_its_price(tmp_path: Path, columns: str) -> None:
+    poll(tmp_path)
+    (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=PEOPLE))
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        beside = session.explain(f"SELECT {columns} FROM poll", epsilon=1)
+        others = {one.measure: one.scale for one in beside.measures if one.mechanism != "public"}
+        alone = session.explain(f"SELECT {columns.partition(', ')[2]} FROM poll", epsilon=1).measures
+        assert others == {one.measure: one.scale for one in alone if one.mechanism != "public"}
+        answer = session.sql(f"SELECT {columns} FROM poll", epsilon=1)
+        assert shown(answer)[0]["n"] == PEOPLE
+        assert answer.interval().keys() == {one.name for one in answer.plan.outputs}
+
+
+@pytest.mark.parametrize("people", [1, PEOPLE])
+def test_what_is_measured_does_not_know_the_number(tmp_path: Path, people: int) -> None:
+    """Whatever the catalog says, the same sum has the same noise, and a row in another's place moves no more."""
+    found = priced(f"SELECT {ALL_OF_THEM} FROM poll", described(tmp_path, people=people), epsilon=1)
+    assert found.vector is not None
+    (term,) = found.vector.bought.terms
+    assert str(term.measure).endswith("- 50; 1)")
+    assert term.mechanism.scale == 100
+    assert sensitivity(tmp_path, people) == (100, 100)
+    assert [int(constant) for constant in found.vector.constants] == [
+        {"COUNT(*)": people, "0": 50 * people}.get(str(m) if m == Count() else str(cast(Sum, m).origin), 0)
+        for m in found.question.measures
+    ]
+
+
+def test_a_count_that_was_bought_stays_free_and_noisy(tmp_path: Path, monkeypatch: Any) -> None:
+    poll(tmp_path)
+    (tmp_path / "lapwing.toml").write_text(CATALOG.format(people=PEOPLE))
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(measured_vectors, "with_vector", lambda priced, *_: priced)
+            before = session.sql(f"SELECT {ALL_OF_THEM} FROM poll", epsilon=1)
+        assert PUBLIC_NUMBER not in map(code_of, before.notes)
+    with lw.connect(tmp_path / "lapwing.toml") as session:
+        again = session.sql(f"SELECT {ALL_OF_THEM} FROM poll", epsilon=1)
+        assert again.stored
+        assert again.rows() == before.rows()
+        assert PUBLIC_NUMBER not in map(code_of, again.notes)
 
 
 def test_an_origin_is_no_part_of_the_noise(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.centred import both_counts, nulls, without_null
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.measures.row_kinds import RowKinds, row_kinds
-from lapwing.query.pricing import measured_vectors, quote, row_price
+from lapwing.query.pricing import error_price, measured_vectors, quote, row_price
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.measured import notes_on_vector
@@ -217,6 +217,26 @@ def test_the_ways_of_an_error_are_written_once(tmp_path: Path, monkeypatch: Any)
     assert len(made) == 1
 
 
+@pytest.mark.parametrize("kind", ["gdp", "pure"])
+def test_the_price_of_an_error_takes_few_tries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    tried, right = list[Fraction](), quote.at_loss
+
+    def counted(plan: Any, bounds: Any, loss: Any, *more: Any) -> Quote:
+        tried.append(loss.amount)
+        return right(plan, bounds, loss, *more)
+
+    monkeypatch.setattr(error_price, "at_loss", counted)
+    wanted = 47
+    found = asked(tmp_path, flags(5), BUDGETS[kind], error=wanted)
+    assert len(tried) <= 5
+    assert {term.half_width(CONFIDENCE) for term in found.terms} <= {wanted, wanted - 1}
+    plan = bind(f"SELECT {flags(5)} FROM visits", catalog(tmp_path, budget=BUDGETS[kind], most=1))
+    budget = catalog(tmp_path, budget=BUDGETS[kind], most=1).budget
+    cheaper = found.loss.from_amount(found.loss.amount - tried[0] / 1000)
+    less = right(plan, quote.bounds_of(plan.question, budget), cheaper, budget, Fraction(0))
+    assert max(term.half_width(CONFIDENCE) for term in less.terms) > wanted
+
+
 def width(law: Any, amount: Fraction, kind: str, distance: int) -> tuple[int, float]:
     loss = MEASURES[kind].from_amount(amount)
     found = law.for_loss(loss, Sensitivity(l1=distance, l2_squared=distance**2))
@@ -225,7 +245,7 @@ def width(law: Any, amount: Fraction, kind: str, distance: int) -> tuple[int, fl
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp"])
 def test_normal_noise_is_the_narrower_where_no_other_is_tried(kind: str) -> None:
-    most = quote._NORMAL[kind]
+    most = quote.NORMAL_UP_TO[kind]
     for amount, distance in product((most, most * Fraction(9, 10), most / 50), (1, 2, 3, 10, 1000)):
         assert width(RoundedGaussian, amount, kind, distance) < width(DiscreteLaplace, amount, kind, distance)
     # As a twin, prices at which a limit that is too high would take the wider one.
@@ -248,6 +268,29 @@ def test_a_mean_of_a_public_number_of_people_pays_for_no_count(tmp_path: Path, k
     for columns in ("1000 * AVG(cost) AS s", f"{THREE}", "SUM(cost) AS s, AVG(cost) AS a"):
         found = {term.measure: term.mechanism for term in promised(tmp_path, columns, budget, people).terms}
         assert found[alone.measure].standard_deviation == pytest.approx(alone.mechanism.standard_deviation, rel=1e-6)
+
+
+BOUNDED = "size, contribution_bounds_per_row => (0, 8)"
+
+
+@pytest.mark.parametrize("kind", ["pure", "gdp"])
+@pytest.mark.parametrize("rows", ["", " FILTER (WHERE code > 0)"])
+def test_a_value_within_bounds_of_the_question_is_null_where_it_is(tmp_path: Path, rows: str, kind: str) -> None:
+    """SUM(x)/COUNT(x) with bounds that the question says, or finds, is AVG(x): one count serves both."""
+    found = asked(tmp_path, f"SUM({BOUNDED}){rows} / COUNT(size){rows} AS a", BUDGETS[kind])
+    average = asked(tmp_path, f"AVG({BOUNDED}){rows} AS a", BUDGETS[kind])
+    assert found.vector is not None
+    bought = (average if average.vector is None else average.vector.bought).terms
+    assert [t.mechanism for t in found.vector.bought.terms] == [t.mechanism for t in bought]
+
+
+def test_bounds_that_are_found_come_before_the_vector(tmp_path: Path) -> None:
+    text = "SELECT SUM(size, contribution_bounds_per_row => AUTO) / COUNT(size) AS a FROM visits"
+    with opened(tmp_path, CROWD, budget=GDP, most=1) as session:
+        answer = session.sql(text, epsilon=2)
+        assert all(isinstance(law, CombinedNoise) for law in answer.mechanisms.values())
+        assert session.sql(text, epsilon=2).stored
+        assert MEASURED_TOGETHER in map(code_of, session.explain(text, epsilon=2).notes)
 
 
 def test_a_column_without_null_shares_one_count(tmp_path: Path) -> None:
@@ -275,6 +318,7 @@ FORMS = [
     ("COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a", " GROUP BY ROLLUP (plan)"),
     (f"SUM(size) AS s, {flags(3)}", " GROUP BY plan"),
     ("COUNT(*) AS n, COUNT(age) AS m, SUM(age) AS s, SUM(cost) AS t", " WHERE size > 0"),
+    ("SUM(size, contribution_bounds_per_row => (0, 8)) AS s, COUNT(size) AS n, AVG(size) AS a", ""),
 ]
 
 

@@ -92,7 +92,7 @@ def test_a_mechanism_without_a_rule_is_found() -> None:
 def test_a_mechanism_of_one_file_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(quote.MECHANISMS, "pure", (Toy,))
     monkeypatch.setitem(vars(restoring)["_NOISES"], Toy.name, Toy)  # as it would be, were the table so from the start
-    vars(quote)["_narrowest"].cache_clear()
+    vars(quote)["narrowest"].cache_clear()
     with opened(tmp_path, EVERYBODY, budget=PURE) as session:
         (described,) = session.explain(COUNT, epsilon=1).measures
         assert (described.mechanism, described.scale) == ("toy", 2.0)  # a unit may add two rows
@@ -107,4 +107,4 @@ def test_a_mechanism_of_one_file_and_one_line(tmp_path: Path, monkeypatch: pytes
         assert not sharper.stored
         assert session.explain(MEDIAN, epsilon=1).measures[0].mechanism == "toy"
         assert len(session.sql(MEDIAN, epsilon=1).rows()) == 1
-    vars(quote)["_narrowest"].cache_clear()
+    vars(quote)["narrowest"].cache_clear()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lapwing.exact.floats import float_near
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.columns import NUMERIC
@@ -112,7 +112,7 @@ def _column(
         measures=tuple([of_measure[measure] for measure in measured]),
         half_width=_same_everywhere(value, mechanisms, of_measure),
         price_share=None if shares is None else _share([shares[measure] for measure in measured]),
-        notes=(*(_notes(value, inside) if measured else ()), *_rank_notes(inside, mechanisms)),
+        notes=(*(_notes(value, inside, mechanisms) if measured else ()), *_rank_notes(inside, mechanisms)),
     )
 
 
@@ -154,11 +154,13 @@ def _share(shares: Sequence[Fraction]) -> float:
     return float_near(sum(shares[1:], shares[0])) if shares else 0.0
 
 
-def _notes(value: Derived, inside: Sequence[Derived]) -> list[str]:
+def _notes(value: Derived, inside: Sequence[Derived], mechanisms: Mapping[Measure, NoiseLaw]) -> list[str]:
     """Say what a reader of the column should know; inside: the values that it is made of."""
     if [part for part in inside if isinstance(part, IntervalEnd)]:
         return ["computed from ends of 95 % intervals, so that it has no interval of its own"]
     notes = []
+    if isinstance(value, MeasureValue) and isinstance(mechanisms[value.measure], PublicNumber):
+        return ["public: the number of people in the catalog"]
     if [part for part in inside if isinstance(part, Average)]:
         notes.append("NULL where the noisy count of a mean is below 1")
     if isinstance(value, KnownMean):

@@ -11,7 +11,7 @@ Quantiles need nothing: those of one column in one cell come from one tree, and 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from lapwing.query.plan.plan import Plan, Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_SURE: Final = 1e-6
+"""The deviation of a public number, so that the others are moved, and not it."""
 
 
 @final
@@ -92,7 +95,8 @@ def adjusted_numbers(
     """Return released integers as `adjusted` makes them, and chosen values as they are: they have no noise."""
     if any(mechanisms[measure].name in CHOICES for measure in measures):
         return measures, ()
-    return adjusted(question, measures, {measure: mechanisms[measure].standard_deviation for measure in measures})
+    deviations = {measure: mechanisms[measure].standard_deviation or _SURE for measure in measures}
+    return adjusted(question, measures, deviations)
 
 
 def adjusted(

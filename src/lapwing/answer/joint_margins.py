@@ -44,7 +44,7 @@ import numpy as np
 
 from lapwing.exact.bounds import enclose_tightly, normal_two_sided_quantile_ball, square_root_up
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.laplace_combinations import combination_quantile, continuous_scale
 from lapwing.mechanisms.merged_gaussian import Noisy, gaussians, slack_of
@@ -73,7 +73,7 @@ _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
 
-_Law = Noisy | DiscreteLaplace | CombinedNoise
+_Law = Noisy | DiscreteLaplace | CombinedNoise | PublicNumber
 
 
 @final
@@ -116,13 +116,16 @@ def joint_margins(
 def _noise(laws: Sequence[NoiseLaw]) -> _Noise | None:
     """Return the noise of some numbers if all of it is of one kind."""
     laws = _apart_from_others(laws)
-    normal = gaussians(laws)
+    drawn = [law for law in laws if not isinstance(law, PublicNumber)]
+    normal = gaussians(drawn)
     if normal is not None:
-        return _Noise([law.sigma for law in normal], [slack_of(law) for law in normal], gaussian=True)
-    laplace = [law for law in laws if isinstance(law, DiscreteLaplace)]
-    if len(laplace) < len(laws):
+        known = dict(zip(drawn, normal, strict=True))  # a public number is taken to be rounded, as others are
+        scales = [known[law].sigma if law in known else Fraction(0) for law in laws]
+        return _Noise(scales, [slack_of(known[law]) if law in known else _HALF for law in laws], gaussian=True)
+    if not all(isinstance(law, DiscreteLaplace) for law in drawn):
         return None
-    return _Noise([continuous_scale(law.scale) for law in laplace], [_HALF] * len(laplace), gaussian=False)
+    scales = [continuous_scale(law.scale) if isinstance(law, DiscreteLaplace) else Fraction(0) for law in laws]
+    return _Noise(scales, [_HALF] * len(laws), gaussian=False)
 
 
 def _apart_from_others(laws: Sequence[NoiseLaw]) -> Sequence[NoiseLaw]:
@@ -166,6 +169,8 @@ def _apart(furthest: int, by_sum: _Law, by_count: _Law, chance: Fraction) -> tup
     Remembered, as these numbers are public, and the same for all questions of the same columns at one price.
     """
     noise = _noise((by_sum, by_count))
+    if noise is None and PublicNumber() in (by_sum, by_count):
+        return None
     if noise is None and (isinstance(by_sum, CombinedNoise) or isinstance(by_count, CombinedNoise)):
         return _line_above_combined(*_of_the_same(by_sum, by_count), furthest, chance)
     if noise is None:

@@ -30,7 +30,7 @@ import numpy as np
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.mechanisms.additive import NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, strays
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.merged_gaussian import Noisy
 from lapwing.query.derivation import intervals, rationals
@@ -40,7 +40,7 @@ from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
 from lapwing.query.derivation.intervals import Ends, Interval, JointMargins
 from lapwing.query.derivation.node import Derived
-from lapwing.query.expressions.expression import Expression, Operation
+from lapwing.query.measures.centred import same_nulls
 from lapwing.query.measures.measures import Count, Measure, NumberMeasure, Sum
 
 _PIECES: Final = {True: 64, False: 16}
@@ -50,8 +50,6 @@ _FINENESS: Final = 1 << 20
 """Bounds are rounded up to the largest of them over this."""
 _MOST_LAPLACE: Final = 3
 """Laplace numbers of whose sum the quantile is known."""
-_SAME_NULLS: Final = frozenset({"rescale", "negate", "to_fixed", "round_to", "to_real"})
-"""Functions that are NULL where their argument is."""
 
 
 @final
@@ -210,18 +208,13 @@ def _in_a_row(measure: NumberMeasure, count: Count) -> tuple[int, int] | None:
     """Return the least and the greatest that a row which is counted adds to a number to which no other row adds."""
     if not isinstance(measure, Count | Sum) or measure.clamp is not None:
         return None
-    same = measure.argument is not None and _bare(measure.argument) == _bare(count.argument)
+    arguments = [argument for argument in (measure.argument, count.argument) if argument is not None]
+    same = len(arguments) == 2 and same_nulls(arguments[0]) == same_nulls(arguments[1])
     if count.argument is not None and not same:
         return None
     if isinstance(measure, Sum) and same and measure.type.low is not None and measure.type.high is not None:
         return measure.type.low - measure.origin, measure.type.high - measure.origin
     return measure.row_range
-
-
-def _bare(argument: Expression | None) -> Expression | None:
-    while isinstance(argument, Operation) and argument.function in _SAME_NULLS:
-        argument = argument.arguments[0]
-    return argument
 
 
 # ---- their noise -----------------------------------------------------------------------------------------------------
@@ -244,6 +237,8 @@ def _noises(form: _Weighted, mechanisms: Mapping[Measure, NoiseLaw]) -> _Noises:
             drawn: list[tuple[object, Fraction, NoiseLaw]] = [((law.laws, at), *pair) for at, pair in enumerate(pairs)]
         elif isinstance(law, Noisy | DiscreteLaplace):
             drawn = [((measure, 0), Fraction(1), law)]
+        elif isinstance(law, PublicNumber):
+            drawn = []
         else:
             raise InvalidParameter(f"Weighted sums of {law.name} noise have no bound.")
         for name, weight, one in drawn:

@@ -112,6 +112,41 @@ class CombinedNoise:
         raise InvalidParameter("a number that is computed from others is not stored; this is a bug in Lapwing")
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicNumber:
+    """The law of a number that everybody knows: it has no error. No data decide it."""
+
+    name: ClassVar[str] = "public"
+    scale: ClassVar[Fraction] = Fraction(0)
+    standard_deviation: ClassVar[float] = 0.0
+
+    def half_width(self, confidence: Number) -> int:
+        """Return 0."""
+        return 0
+
+    def loss(self, sensitivity: Sensitivity, kind: str) -> Loss:
+        """Return that it costs nothing."""
+        return MEASURES[kind].from_amount(Fraction(0))
+
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """Return that no unit moves it."""
+        return 0.0
+
+    def release(self, values: IntArray, entropy: Entropy = SYSTEM) -> IntArray:
+        """Refuse: values that come from data are no public number."""
+        raise InvalidParameter("a public number is not released from data; this is a bug in Lapwing")
+
+    def record(self) -> list[str]:
+        """Refuse: a ledger keeps what was measured."""
+        raise InvalidParameter("a public number is not stored; this is a bug in Lapwing")
+
+    @classmethod
+    def from_record(cls, parameters: Sequence[str]) -> Self:
+        """Refuse: a ledger keeps what was measured."""
+        raise InvalidParameter("a public number is not stored; this is a bug in Lapwing")
+
+
 @lru_cache(maxsize=1 << 10)  # of public numbers, and asked for several times in every question
 def strays(weights: tuple[Fraction, ...], laws: tuple[NoiseLaw, ...], chance: Fraction) -> Fraction:
     """Return an h with P(|Σ w_j·X_j| > h) ≤ chance, for independent noise X_j: normal, or discrete Laplace."""

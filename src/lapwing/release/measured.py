@@ -11,7 +11,7 @@ from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.measure_names import measure_names
 from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.quote import Quote
-from lapwing.release.notes import MEASURED_TOGETHER
+from lapwing.release.notes import MEASURED_TOGETHER, PUBLIC_NUMBER
 from lapwing.release.release import release_all
 from lapwing.release.request import Access, Release
 
@@ -36,7 +36,10 @@ def notes_on_vector(plan: Plan, priced: Quote) -> tuple[str, ...]:
     question = priced.vector.bought.question
     names = measure_names(replace(plan, question=question, outputs=()))
     named = [_named(measure, names[measure]) for measure in question.measures]
-    return (Note(f"measured together: {', '.join(named)}; all numbers follow from these", MEASURED_TOGETHER),)
+    together = Note(f"measured together: {', '.join(named)}; all numbers follow from these", MEASURED_TOGETHER)
+    public = [measure_names(plan)[measure] for measure in priced.vector.public]
+    said = f"public, and free: {', '.join(public)}. The catalog has the number of people"
+    return (*([together] if len(named) > 1 else []), *([Note(said, PUBLIC_NUMBER)] if public else []))
 
 
 def _named(measure: Measure, name: str) -> str:

@@ -11,7 +11,7 @@ from lapwing.answer import Note
 from lapwing.catalog.model import Column, Table
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
-from lapwing.mechanisms.combined_noise import noises_of
+from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, noises_of
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
@@ -39,7 +39,7 @@ from lapwing.query.relations.domains import listed_by
 from lapwing.query.relations.node import Relation
 from lapwing.query.relations.per_unit import FirstGroups, FirstRows
 from lapwing.query.relations.public_join import PublicJoin
-from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, RANK_ERROR, code_of
+from lapwing.release.notes import CHOSEN_KEYS, CHOSEN_WITHOUT_NUMBERS, LONG_TEXTS, PUBLIC_NUMBER, RANK_ERROR, code_of
 from lapwing.release.request import Release, Request
 
 _TOGETHER: Final = (
@@ -254,6 +254,8 @@ def as_released(notes: Sequence[str], request: Request, numbers: Release) -> tup
     plan, priced = request.plan, request.priced
     if not CHOICES & {law.name for law in numbers.mechanisms}:  # it was read off numbers
         notes = [note for note in notes if code_of(note) != CHOSEN_WITHOUT_NUMBERS]
+    if not any(isinstance(law, CombinedNoise | PublicNumber) for law in numbers.mechanisms):  # bought one by one
+        notes = [note for note in notes if code_of(note) != PUBLIC_NUMBER]
     if plan.question.distributions:  # what was bought as trees before has no quantile that was chosen by itself
         laws = dict(zip(plan.question.measures, numbers.mechanisms, strict=True))
         ranks = iter(_on_ranks(plan, laws))

@@ -6,7 +6,7 @@ A verdict says what is to be expected and what to write instead. None is a numbe
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lapwing.answer import Note
 from lapwing.query.derivation.average import Average
@@ -35,11 +35,15 @@ from lapwing.release.notes import (
     ALL_WITHIN_BOUNDS,
     FAR_VALUES,
     OUTSIDE_BOUNDS,
+    PUBLIC_NUMBER,
     SEEN_BOUNDED,
     SEEN_IN_STEPS,
     SUMMED_IN_STEPS,
     TOO_WIDE,
 )
+
+if TYPE_CHECKING:
+    from lapwing.query.pricing.measured_vectors import Vector
 
 WIDE: Final = 1_000_000
 """Between implied bounds: values that a formula can have in theory, and hardly anybody's row has."""
@@ -70,7 +74,7 @@ def verdicts(plan: Plan, priced: Quote) -> tuple[str, ...]:
         *_on_steps(plan),
         *unusable(plan),
         *_on_noise(plan, priced),
-        *_on_people(plan),
+        *_on_people(plan, priced),
         *_on_rows(plan),
         *_on_chosen_rows(plan),
         *_on_outermost(plan),
@@ -296,13 +300,23 @@ def unusable(plan: Plan) -> tuple[str, ...]:
     return tuple(Note(text, TOO_WIDE) for text in dict.fromkeys(notes))
 
 
-def _on_people(plan: Plan) -> tuple[str, ...]:
-    """Speak of means over a number of people that is not looked up in the data."""
+def _on_people(plan: Plan, priced: Quote) -> tuple[str, ...]:
+    """Speak of numbers that follow from a number of people that is not looked up in the data."""
     known = [(output.name, output.value.people) for output in plan.outputs if isinstance(output.value, KnownMean)]
-    return tuple(
+    means = (
         f"{name} is over the {people:,} people that the catalog says there are; if that is wrong, so is the mean"
         for name, people in known
     )
+    return (*means, *(_on_public_numbers(plan, priced.vector) if priced.vector is not None else ()))
+
+
+def _on_public_numbers(plan: Plan, vector: "Vector") -> tuple[str, ...]:
+    by_people = {m for m, constant in zip(vector.before.question.measures, vector.constants, strict=True) if constant}
+    names = [output.name for output in plan.outputs if by_people.intersection(measures_of(output.value))]
+    if not names:
+        return ()
+    said = f"computed with the {plan.question.table.people:,} people that the catalog says there are"
+    return (Note(f"{said}: {', '.join(names)}. If that is wrong, so are these", PUBLIC_NUMBER),)
 
 
 def _on_noise(plan: Plan, priced: Quote) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from lapwing.query.measures.measures import Count, Measure, Sum
 
 Row = Mapping[Measure, Fraction]
 """What a number is: of each measure of which it is computed, how many times it is taken, in steps of both."""
+_SAME_NULLS: Final = frozenset({"rescale", "negate", "to_fixed", "round_to", "to_real"})
+"""Functions that are NULL where their argument is."""
 _WIDE: Final = 64
 """Steps from which a range that has no whole middle is taken around the step below it: a row then adds a 65th more."""
 
@@ -22,12 +24,26 @@ def support(argument: Expression | None, never: frozenset[str]) -> str:
     """Name the rows where an argument is not NULL: none if these are all."""
     if argument is None or not nullable(argument, never):
         return ""
-    match argument:
+    match argument := same_nulls(argument):
         case Operation(function="case", arguments=(condition, value, Literal(value=None))) if not nullable(
             value, never
         ):
             return str(condition)
     return str(argument)
+
+
+def same_nulls(argument: Expression) -> Expression:
+    """Return a simpler expression that is NULL in the same rows: of values that are rounded, or kept within bounds."""
+    match argument:
+        case Operation(function=function, arguments=(inner, *_)) if function in _SAME_NULLS:
+            return same_nulls(inner)
+        case Operation(
+            function="case", arguments=(Operation(function="is_null", arguments=(asked,)), Literal(value=None), rest)
+        ) if not nullable(rest):
+            return same_nulls(asked)
+        case Operation(function="case", arguments=(condition, value, Literal(value=None) as none)):
+            return replace(argument, arguments=(condition, same_nulls(value), none))
+    return argument
 
 
 def around(measure: Sum, count: Count) -> Row:
@@ -42,6 +58,13 @@ def around(measure: Sum, count: Count) -> Row:
         halves = rescale(measure.argument, measure.step / 2)
         centred, times, part = Sum(argument=halves, origin=low + high), low + high - 2 * measure.origin, Fraction(1, 2)
     return {centred: part, **({count: times * part} if times else {})}
+
+
+def around_whole(measure: Sum, count: Count) -> Row:
+    """Return a sum as that around the middle, or the step below it, and a whole number of times a count of its rows."""
+    middle = ((measure.type.low or 0) + (measure.type.high or 0)) // 2
+    times = Fraction(middle - measure.origin)
+    return {replace(measure, origin=middle): Fraction(1), **({count: times} if times else {})}
 
 
 def of_all(measure: Count | Sum, row: Row) -> Row:

@@ -6,7 +6,9 @@ from typing import Final
 
 from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter, QueryRefused, RefusalCause
-from lapwing.privacy.measures import MEASURES
+from lapwing.mechanisms.additive import NoiseLaw
+from lapwing.mechanisms.combined_noise import CombinedNoise, strays
+from lapwing.privacy.measures import MEASURES, Loss, PureDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import MeasureValue, measures_of
 from lapwing.query.derivation.known_mean import KnownMean
@@ -75,27 +77,56 @@ def at_error(
         terms.append(min(options, key=lambda term: term.loss(budget.measure).amount))
     total = measure_kind.from_amount(sum((term.loss(budget.measure).amount for term in terms), Fraction(0)))
     priced = Quote(question=plan.question, terms=tuple(terms), loss=total.rounded_up())
-    return priced if len(terms) < 2 else _as_vector(priced, plan, bounds, budget)
+    one = len(terms) < 2 and plan.question.table.people is None
+    return priced if one else _as_vector(priced, plan, bounds, budget)
 
 
-_TRIES: Final = 12
-"""How often a cheaper price is looked for: to within a thousandth of the dearest."""
+_NEAR: Final = Fraction(1, 1 << 10)
+"""The cheapest price is found to within this part of the dearest."""
 
 
 def _as_vector(priced: Quote, plan: Plan, bounds: tuple[tuple[SensitivityBound, ...], ...], budget: Budget) -> Quote:
-    """Return the cheapest quote of the same half-widths that measures a vector, or the quote if none is cheaper."""
-    best, low, high = priced, Fraction(0), Fraction(1)
-    for _ in range(_TRIES):
-        middle = (low + high) / 2
-        loss = priced.loss.from_amount(priced.loss.amount * middle).rounded_up()
+    """Return the cheapest quote of the same half-widths that measures a vector, or the quote if none is cheaper.
+
+    Normal noise is in proportion to the root of the price, and Laplace noise to the price, both but for roundings. So
+    what a vector errs by at the price of the quote says about where the cheapest is: it is looked for around there.
+    """
+    best, low, high, step, part = priced, Fraction(0), Fraction(1), _NEAR, Fraction(1)
+    wanted = [term.mechanism.half_width(CONFIDENCE) for term in priced.terms]
+    while True:
+        loss = priced.loss.from_amount(priced.loss.amount * part).rounded_up()
         found = at_loss(plan, bounds, loss, budget, Fraction(0))
-        pairs = zip(found.terms, priced.terms, strict=True)
-        fine = all(now.half_width(CONFIDENCE) <= own.half_width(CONFIDENCE) for now, own in pairs)
-        if fine and found.vector is not None and found.vector.is_bought:
-            best, high = replace(found, vector=replace(found.vector, before=priced)), middle
+        is_vector = found.vector is not None and found.vector.is_bought
+        widths = [term.mechanism.half_width(CONFIDENCE) for term in found.terms]
+        if (
+            found.vector is not None
+            and is_vector
+            and all(now <= most for now, most in zip(widths, wanted, strict=True))
+        ):
+            best, high = replace(found, vector=replace(found.vector, before=priced)), part
+        elif part == 1:
+            return priced
         else:
-            low = middle
-    return best
+            low = part
+        if high - low <= _NEAR:
+            return best
+        if part == 1:  # the first time
+            pairs = zip(found.terms, wanted, strict=True)
+            part = Fraction(round(max(_needed(term.mechanism, most, loss) for term, most in pairs) / _NEAR)) * _NEAR
+        else:
+            part, step = (high - step if high == part else low + step), 2 * step
+        if not low < part < high or (low and high < 1):
+            part = (low + high) / 2
+
+
+def _needed(law: NoiseLaw, most: int, loss: Loss) -> float:
+    """Return about which part of a loss makes noise as narrow as is wanted; half-widths are rounded to whole steps."""
+    beyond, slack = law.half_width(CONFIDENCE) + 0.5, 0.0
+    if isinstance(law, CombinedNoise):
+        slack = float(law.rounding + sum(map(abs, law.weights)) / 2)
+        beyond = float(strays(law.weights, law.laws, 1 - CONFIDENCE) + law.rounding) - slack
+    needed: float = beyond / max(0.5, most + 1 - slack)
+    return needed if isinstance(loss, PureDP) else needed**2
 
 
 def _of_measure(value: Derived, measure: Measure, error: Fraction) -> Fraction:

@@ -31,6 +31,11 @@ in one cell Σ (x − l + h − l) is tried in place of the first. One is taken 
 more than with a noise of its own, and the one that gains most. That follows from text, catalog and price. Signed
 columns, whose middle is 0, gain nothing and keep a noise for each.
 
+Under replace_one a catalog may declare the number N of people, one row each (`known_mean`). A question about all of
+them then measures no count of rows: COUNT(*) is N, and SUM(x) the sum around the middle and N times that middle. No row
+decides N. So this is post-processing, and a wrong N makes the numbers wrong, and not less private. A question for
+nothing but COUNT(*) measures it, so that an analyst can compare N with the data, at a price.
+
 The planner predicts in floating point what each way gains. That needs shares and what they lose together, and no
 mechanism. Then it prices the best way exactly, and compares each number with one that has a noise of its own. If one of
 them errs by more after all, it takes the next way. Two kinds of noise cannot be predicted: Laplace noise that is
@@ -50,7 +55,7 @@ from lapwing.catalog.model import Budget
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, product, total
 from lapwing.mechanisms.additive import CellMechanism, NoiseLaw
-from lapwing.mechanisms.combined_noise import CombinedNoise
+from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noise_above import NoiseAboveThreshold
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
@@ -61,6 +66,7 @@ from lapwing.query.derivation.node import Derived
 from lapwing.query.measures.centred import (
     Row,
     around,
+    around_whole,
     both_counts,
     count_and_share,
     of_all,
@@ -71,9 +77,10 @@ from lapwing.query.measures.centred import (
 from lapwing.query.measures.distinct_counts import CountUnits
 from lapwing.query.measures.measures import Count, Measure, Sum
 from lapwing.query.plan.plan import Plan, Question, without_unread
-from lapwing.query.pricing.one_noise import Narrowest, with_one_noise
-from lapwing.query.pricing.quote import CONFIDENCE, Quote, at_price, bounds_of
+from lapwing.query.pricing.one_noise import with_one_noise
+from lapwing.query.pricing.quote import CONFIDENCE, NORMAL_UP_TO, Quote, at_price, bounds_of, narrowest
 from lapwing.query.pricing.row_price import RowsOfQuestion, is_of_rows
+from lapwing.query.relations.contribution import PriceRequest
 from lapwing.query.relations.relation import ProtectedRows
 
 Rows = Mapping[Measure, Row]
@@ -90,13 +97,15 @@ _WORSE: Final = 1.005
 """How many times as far a number may err as with a noise of its own: shares of a price are rounded."""
 _GAIN: Final = 0.02
 """The least that is gained, as a sum of logarithms of deviations."""
-_FORESEEN: Final = {"pure": 30, "gdp": 9, "zcdp": 1.25}
-"""The greatest price of which the noise is foreseen: from μ = 3.2 on, and from ρ = 1.44, some is Laplace noise."""
+_MOST_PURE: Final = 30
+"""The greatest price in a pure ledger of which the noise is predicted: beyond it a number has hardly any."""
 _ROOT_HALF: Final = sqrt(1 / 2)
 _ROUNDING: Final = sqrt(1 / 8)
 """Factors of deviations: of Laplace noise, and of the half by which every other rounding moves a number."""
 _NONE: Final = Fraction(0)
 _NEVER: Final = frozenset[str]()
+_EVENLY: Final = PriceRequest()
+_NO_MEANS: Final[Mapping[Sum, Count]] = {}
 _COUNTED_TWICE: Final = Fraction(17, 16)
 """How many times as much two counts get as one: then COUNT(*), SUM and AVG of a column with NULL gain about alike."""
 _FINE: Final = 1 << 40
@@ -111,6 +120,7 @@ class Vector:
         before: the quote with a noise for each number; what was bought so is as good, and is looked for first.
         bought: the question that is measured.
         weights: of each number of the question in order, those of the measures.
+        constants: what is added to each, in its steps, where the number of rows is public.
         is_bought: whether it is measured if nothing is stored; not if `before` is a choice in place of numbers, which
             numbers that were measured serve.
     """
@@ -118,6 +128,7 @@ class Vector:
     before: Quote
     bought: Quote
     weights: tuple[tuple[Fraction, ...], ...]
+    constants: tuple[Fraction, ...]
     is_bought: bool = True
 
     def laws(self, measured: Sequence[NoiseLaw]) -> tuple[NoiseLaw, ...]:
@@ -126,20 +137,36 @@ class Vector:
         kind, terms = self.before.loss.kind, self.before.terms
         own = dict(zip(self._names, measured, strict=True))
         apart = {m: law for m, law in own.items() if isinstance(law, NoiseAboveThreshold) or not self._is_shared(m)}
-        among = [term for term in terms if term.measure not in apart]
+        among = [
+            term
+            for term, weights in zip(terms, self.weights, strict=True)
+            if term.measure not in apart and any(weights)
+        ]
         bought = {term.measure: term.loss(kind).amount for term in self.bought.terms}
         paid = sum(
             (term.loss(kind).amount - bought.get(term.measure, 0) * (term not in among) for term in terms), _NONE
         )
         each = max(_NONE, paid) / max(1, len(among))
         return tuple(
-            apart[term.measure] if term.measure in apart else CombinedNoise(weights=weights, laws=bare, amount=each)
+            apart[term.measure]
+            if term.measure in apart
+            else CombinedNoise(weights=weights, laws=bare, amount=each)
+            if any(weights)
+            else PublicNumber()
             for term, weights in zip(terms, self.weights, strict=True)
         )
 
     def values(self, measured: Sequence[IntArray]) -> tuple[IntArray, ...]:
         """Return the numbers of the question, rounded to integers, a half to the nearest even one."""
-        return tuple(_combined(weights, measured) for weights in self.weights)
+        pairs = zip(self.weights, self.constants, strict=True)
+        return tuple(_combined(weights, measured, constant) for weights, constant in pairs)
+
+    @property
+    def public(self) -> tuple[Measure, ...]:
+        """The numbers of the question that are public, and have no noise."""
+        return tuple(
+            m for m, weights in zip(self.before.question.measures, self.weights, strict=True) if not any(weights)
+        )
 
     @property
     def _names(self) -> tuple[Measure, ...]:
@@ -151,9 +178,10 @@ class Vector:
         return sum(bool(weights[place]) for weights in self.weights) > 1
 
 
-def _combined(weights: Sequence[Fraction], measured: Sequence[IntArray]) -> IntArray:
-    bottom = lcm(*(weight.denominator for weight in weights))
-    parts = [
+def _combined(weights: Sequence[Fraction], measured: Sequence[IntArray], constant: Fraction = _NONE) -> IntArray:
+    bottom = lcm(constant.denominator, *(weight.denominator for weight in weights))
+    parts = [np.full(measured[0].shape, int(constant * bottom), dtype=object)] if constant else []
+    parts += [
         product(values, np.array([int(weight * bottom)], dtype=object))
         for weight, values in zip(weights, measured, strict=True)
         if weight
@@ -164,45 +192,59 @@ def _combined(weights: Sequence[Fraction], measured: Sequence[IntArray]) -> IntA
     return total(down, up.astype(np.int64))
 
 
-def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
+def as_vector(priced: Quote, numbers: Quote, plan: Plan, budget: Budget) -> Quote:
     """Return a quote that measures a vector where that errs less; of a choice one that such numbers serve, too.
 
     Args:
         numbers: The quote of noise on every number, if some are chosen instead.
     """
     if all(term.instead is None for term in priced.terms):
-        return with_vector(priced, plan, budget, narrowest)
-    vector = with_vector(numbers, plan, budget, narrowest).vector
+        return with_vector(priced, plan, budget)
+    vector = with_vector(numbers, plan, budget).vector
     return priced if vector is None else replace(priced, vector=replace(vector, before=priced, is_bought=False))
 
 
-def with_vector(priced: Quote, plan: Plan, budget: Budget, narrowest: Narrowest) -> Quote:
-    """Return a quote that measures the numbers of a question as one vector, if that errs less; else it as it is.
+def with_vector(priced: Quote, plan: Plan, budget: Budget) -> Quote:
+    """Return a quote that measures the numbers of a question as one vector, if that errs less; else it as it is."""
+    unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
+    if unlike or priced.question.choosing or priced.question.units_of_row > 1 or plan.constants:
+        return priced
+    return vector_of(priced, budget, plan.asked, _means_by_hand(plan))
+
+
+def vector_of(
+    priced: Quote, budget: Budget, asked: PriceRequest = _EVENLY, means: Mapping[Sum, Count] = _NO_MEANS
+) -> Quote:
+    """Return a quote that measures numbers of rows as one vector, if that errs less; else it as it is.
 
     Args:
-        narrowest: As in `one_noise`.
+        means: sums of which a mean is shown, and no sum, each with the count that it is over.
     """
     question = priced.question
-    unlike = plan.asked.shares or plan.asked.weights or plan.asked.selection is not None or plan.unsettled
-    if unlike or question.choosing or question.units_of_row > 1 or plan.constants:
-        return priced
     eligible = [m for m in question.measures if isinstance(m, Count | Sum) and is_of_rows(m)]
-    if len(eligible) < 2:
+    people = public_rows(question)
+    if len(eligible) < (2 if people is None else 1) or question.measures == (Count(),):
         return priced
     never = frozenset(column.name for column in question.table.columns if not column.nullable)
     never = never if isinstance(question.selection.relation, ProtectedRows) else _NEVER
-    rows_of, means = RowsOfQuestion.of(question, budget.neighbouring), _means_by_hand(plan)
-    ways = _ways(tuple(eligible), never, rows_of, pure=isinstance(priced.loss, PureDP))
+    rows_of = RowsOfQuestion.of(question, budget.neighbouring)
+    ways = _ways(tuple(eligible), never, rows_of, pure=isinstance(priced.loss, PureDP), known=people is not None)
     foreseen = best_first(ways, priced, means)
     best, least = priced, -_GAIN
     for way in ways if foreseen is None else foreseen:
-        found = quote_of(priced, plan, budget, way, narrowest)
+        found = quote_of(priced, asked, budget, way, people)
         gain = None if found is None else _exact_gain(way, priced, found, means)
         if found is not None and gain is not None and gain < least:
             best, least = found, gain
             if foreseen is not None:
                 break
     return best
+
+
+def public_rows(question: Question) -> int | None:
+    """Return how many rows a question is about, where the catalog says it: all of a table, one row of each person."""
+    whole = isinstance(question.selection.relation, ProtectedRows) and question.where is None
+    return question.table.people if whole and not (question.keys or question.sets) else None
 
 
 @final
@@ -224,18 +266,32 @@ class _Way:
     weights: Mapping[Measure, Sequence[tuple[Measure, float]]]
     losses: Deviations
 
+    def rows_in(self, numbers: Sequence[Measure], measures: Sequence[Measure]) -> tuple[tuple[Fraction, ...], ...]:
+        """Return of each number how many times each measure is taken."""
+        places = {measure: place for place, measure in enumerate(measures)}
+        found = []
+        for number in numbers:
+            row = [_NONE] * len(measures)
+            for part, times in self.rows.get(number, {number: Fraction(1)}).items():
+                if part in places:
+                    row[places[part]] = times
+            found.append(tuple(row))
+        return tuple(found)
+
 
 @lru_cache(maxsize=256)
 def _ways(
-    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
+    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool, known: bool
 ) -> tuple[_Way, ...]:
     """Return the ways to measure counts and sums. Many questions ask for the same numbers, so they are remembered.
 
     Args:
         never: the columns that are never NULL.
+        known: whether COUNT(*) is public.
     """
     ways, power = list[_Way](), 1 if pure else 2
-    for rows, shares in Forms(eligible, never, rows_of, pure=pure):
+    forms = Forms(eligible, never, rows_of, pure=pure)
+    for rows, shares in forms.around_known() if known else forms:
         if shares.keys() != set(eligible):  # else as it is without a vector
             steps = {measure: share / max(1, _most(measure)) ** power for measure, share in shares.items()}
             amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
@@ -254,7 +310,7 @@ class Forms:
     def __init__(
         self, eligible: Sequence[Count | Sum], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
     ) -> None:
-        self.eligible, self.pure = eligible, pure
+        self.eligible, self.never, self.rows_of, self.pure = eligible, never, rows_of, pure
         self.replaced, self.one_cell = rows_of.replaced, not any(rows_of.sets)
         self.support = {measure: support(measure.argument, never) for measure in eligible}
         counts = {self.support[measure]: measure for measure in reversed(eligible) if isinstance(measure, Count)}
@@ -270,6 +326,24 @@ class Forms:
         yield from self._with_one_price(parts_of_row)
         if self.replaced and self.one_cell:
             yield from self._with_one_price(count_and_share)
+
+    def around_known(self) -> Iterator[tuple[Rows, Shares]]:
+        """Yield numbers of all rows by a public count of these, and the others as ever."""
+        whole = [m for m in self.eligible if not self.support[m]]
+        others = [m for m in self.eligible if self.support[m]]
+        sure: dict[Measure, Row] = {
+            m: around_whole(m, Count()) if isinstance(m, Sum) else {Count(): Fraction(1)} for m in whole
+        }
+        summed, noisy = (
+            {part for row in sure.values() for part in row} - {Count()},
+            sum(isinstance(m, Sum) for m in whole),
+        )
+        forms: list[tuple[Rows, Shares]] = [({m: {m: Fraction(1)} for m in others}, dict.fromkeys(others, Fraction(1)))]
+        forms += Forms(others, self.never, self.rows_of, pure=self.pure) if len(others) > 1 else []
+        for rows, shares in forms:
+            each = {part: share * len(others) / sum(shares.values()) for part, share in shares.items()}
+            each |= {part: Fraction(noisy, len(summed)) for part in summed}
+            yield {**rows, **sure}, {part: share for part, share in each.items() if part != Count()}
 
     def _splits(self) -> Iterator[Split]:
         """Yield what part of the price a count may pay, of so many centred sums."""
@@ -432,12 +506,16 @@ def _root(number: int, degree: int) -> Fraction:
 # ---- what it costs, and what it gains --------------------------------------------------------------------------------
 
 
-def quote_of(priced: Quote, plan: Plan, budget: Budget, way: _Way, narrowest: Narrowest) -> Quote | None:
-    """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind."""
+def quote_of(priced: Quote, request: PriceRequest, budget: Budget, way: _Way, people: int | None) -> Quote | None:
+    """Return the quote of a vector at the same price; None if the noise of its measures is not all of one kind.
+
+    Args:
+        people: how many rows there are, if that is public.
+    """
     question, loss, delta, rows, steps = priced.question, priced.loss, priced.delta, way.rows, way.steps
     others = frozenset(measure for measure in question.measures if measure not in rows)
     asked = _measured(question, others.union(steps))
-    measures, each = asked.measures, _each(priced)
+    measures, each = asked.measures, _each(priced) if steps else loss.amount / len(others)
     bounds, rows_of = bounds_of(asked, budget), RowsOfQuestion.of(asked, budget.neighbouring)
     squared = not isinstance(loss, PureDP)
     fills = each * len(rows) / way.together if way.together else Fraction(0)
@@ -446,15 +524,15 @@ def quote_of(priced: Quote, plan: Plan, budget: Budget, way: _Way, narrowest: Na
         + (each if m in others else _NONE)
         for m, (of, *_) in zip(measures, bounds, strict=True)
     ]
-    weights = tuple(
-        tuple(rows.get(measure, {measure: Fraction(1)}).get(m, Fraction(0)) for m in measures)
-        for measure in question.measures
-    )
+    weights = way.rows_in(question.measures, measures)
+    constants = (_NONE,) * len(weights)
+    if people is not None:
+        constants = tuple(rows.get(measure, {}).get(Count(), _NONE) * people for measure in question.measures)
     bought = at_price(asked, bounds, loss, (*parts, *([each] if delta else [])), delta)
     try:
         bought = replace(bought, loss=loss, rows=rows_of)
-        bought = with_one_noise(bought, plan.asked, narrowest) if delta else bought
-        vector = Vector(before=priced, bought=bought, weights=weights)
+        bought = with_one_noise(bought, request, narrowest) if delta else bought
+        vector = Vector(before=priced, bought=bought, weights=weights, constants=constants)
         laws = vector.laws([term.mechanism for term in bought.terms])
     except InvalidParameter:
         return None
@@ -508,7 +586,11 @@ def best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) 
     question, kind, loss = priced.question, priced.loss.kind, float(priced.loss.amount)
     law = DiscreteLaplace if kind == PureDP.kind else RoundedGaussian
     selects = priced.delta and (question.selection.rows_per_unit == 1 or CountUnits() in question.measures)
-    if selects or loss > _FORESEEN[kind] or not all(isinstance(term.mechanism, law) for term in priced.terms):
+    if (
+        selects
+        or loss > NORMAL_UP_TO.get(kind, _MOST_PURE)
+        or not all(isinstance(term.mechanism, law) for term in priced.terms)
+    ):
         return None
     own = {term.measure: term.mechanism.standard_deviation for term in priced.terms}
     gains, per_number = list[tuple[float, _Way]](), float(_each(priced))
@@ -516,6 +598,7 @@ def best_first(ways: Sequence[_Way], priced: Quote, means: Mapping[Sum, Count]) 
         if not all(way.losses.values()):
             return None
         parts = {part: _deviation(loss * per_number * len(way.rows), kind) for part, loss in way.losses.items()}
+        parts.setdefault(Count(), 0.0)  # if it is public; else it is measured, or nothing has it
         now = {number: _of_row(weights, parts) for number, weights in way.weights.items()}
         gain = _gain(way, own, now, own | parts, means)
         if gain is not None and gain < -_GAIN:
@@ -551,7 +634,7 @@ def _gain(way: _Way, own: Deviations, now: Deviations, parts: Deviations, means:
     """
     if any(after > _WORSE * own[measure] for measure, after in now.items()):
         return None
-    gain = sum(log(after / own[measure]) for measure, after in now.items() if after and measure not in means)
+    gain = sum(log(after / own[m]) if after else -1.0 for m, after in now.items() if own[m] and m not in means)
     for summed, count in means.items():
         row, of_count = (way.rows.get(measure, {measure: Fraction(1)}) for measure in (summed, count))
         middle = _middle(summed)
@@ -570,6 +653,7 @@ def _exact_gain(way: _Way, priced: Quote, found: Quote, means: Mapping[Sum, Coun
     own, now, parts = (
         {term.measure: term.mechanism.standard_deviation for term in quote.terms} for quote in (priced, found, bought)
     )
+    parts.setdefault(Count(), 0.0)
     return _gain(way, own, now, parts, means)
 
 

@@ -45,7 +45,7 @@ MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
     "gdp": (RoundedGaussian, DiscreteLaplace),
     "zcdp": (RoundedGaussian, DiscreteLaplace),
 }
-_NORMAL = {"gdp": Fraction(1), "zcdp": Fraction(1, 8)}
+NORMAL_UP_TO = {"gdp": Fraction(1), "zcdp": Fraction(1, 8)}
 """Losses up to which Laplace noise is wider at 95 % than Gaussian noise: proof in docs/theory/noise.md."""
 
 
@@ -150,11 +150,11 @@ def at_loss(
         from lapwing.query.pricing.choices import with_choices  # here: of few questions is anything chosen
 
         priced = with_choices(priced, plan, budget.neighbouring)
-    priced = with_one_noise(priced, plan.asked, _narrowest) if delta else priced
-    if len(priced.terms) > 1:
+    priced = with_one_noise(priced, plan.asked, narrowest) if delta else priced
+    if len(priced.terms) > 1 or plan.question.table.people is not None:
         from lapwing.query.pricing.measured_vectors import as_vector  # here: it takes several numbers
 
-        priced = as_vector(priced, numbers, plan, budget, _narrowest)
+        priced = as_vector(priced, numbers, plan, budget)
     return priced
 
 
@@ -189,7 +189,7 @@ def at_price(
 def _best(measure: Measure, found: tuple[SensitivityBound, ...], part: Loss) -> NoisyMeasure:
     """Take the bound and the mechanism that promise the narrowest interval for a part of the loss."""
     if not isinstance(measure, Distribution):
-        place, mechanism = _narrowest(part.kind, part.amount, tuple(candidate.sensitivity for candidate in found))
+        place, mechanism = narrowest(part.kind, part.amount, tuple(candidate.sensitivity for candidate in found))
         return NoisyMeasure(measure=measure, candidate=found[place], mechanism=mechanism)
     terms = [
         NoisyMeasure(measure=measure, candidate=candidate, mechanism=mechanism.for_loss(part, candidate.sensitivity))
@@ -200,13 +200,13 @@ def _best(measure: Measure, found: tuple[SensitivityBound, ...], part: Loss) -> 
 
 
 @lru_cache(maxsize=1024)
-def _narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ...]) -> tuple[int, Mechanism]:
+def narrowest(kind: str, amount: Fraction, sensitivities: tuple[Sensitivity, ...]) -> tuple[int, Mechanism]:
     """Return the place of a bound, and the mechanism that promises the narrowest interval with it, of a number.
 
     Remembered, as many questions have the same bounds and price: public facts, all of them.
     """
     part = MEASURES[kind].from_amount(amount)
-    kinds = MECHANISMS[kind][:1] if amount <= _NORMAL.get(kind, Fraction(0)) else MECHANISMS[kind]
+    kinds = MECHANISMS[kind][:1] if amount <= NORMAL_UP_TO.get(kind, Fraction(0)) else MECHANISMS[kind]
     options = [
         (place, mechanism.for_loss(part, sensitivity))
         for mechanism in kinds

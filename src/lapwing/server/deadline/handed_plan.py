@@ -28,7 +28,7 @@ from typing import Any, Final, final
 from lapwing.catalog.model import Catalog, Column, Table
 from lapwing.machine.build import build_id
 from lapwing.server.bodies import BatchBody, QueryBody
-from lapwing.session import Session
+from lapwing.session import Session, planned_once
 
 KEPT: Final = 64
 """Catalogs whose parts are known at a time."""
@@ -72,15 +72,9 @@ def take_over(handed: HandedPlan, session: Session, person: str, body: QueryBody
 
 def _planned(session: Session, catalog: Catalog, person: str, body: QueryBody, make: Any) -> Any:
     """Return the plan that `Session.sql` would find for a request, or what is made now."""
-    prices = body.prices()
-    return session._plans.planned(
-        make,
-        catalog=catalog,
-        principal=person,
-        text=body.sql,
-        parameters=body.values(),
-        numbers=(prices["epsilon"], prices["error"], prices["delta"], body.assuming_count),
-    )
+    wanted = body.prices()
+    asked = (body.sql, body.values(), wanted["epsilon"], wanted["error"], wanted["delta"], body.assuming_count)
+    return planned_once(session, make, catalog, person, *asked)
 
 
 def _no_plan() -> Any:
