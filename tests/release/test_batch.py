@@ -116,7 +116,8 @@ def test_all_is_charged_in_one_transaction_before_any_row_is_read(
     monkeypatch.setattr(Ledger, "charge_all", charging)
     monkeypatch.setattr(type(engine), "run", running)
     session.batch([COUNT, SUM, UNITS], epsilon=1)
-    assert told == ["charge 3", "run", "run", "run"]
+    together = session.catalog.budget.measure != "pure"  # COUNT and SUM are of the same rows: one vector
+    assert told == ["charge 3", *["run"] * (2 if together else 3)]
 
 
 def test_stored_answers_in_a_batch_are_free(session: Session) -> None:
@@ -217,7 +218,7 @@ def test_data_that_changed_cost_nothing(session: Session, tmp_path: Path) -> Non
 @pytest.mark.long
 def test_what_was_answered_before_a_fault_is_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """All is paid; the answers that were recorded are free, the others are paid again."""
-    answer, calls = release._answer, []
+    answer, calls, questions = release._answer, [], [COUNT, f"{SUM} WHERE age > 0"]
 
     def failing(*arguments: Any) -> Any:
         calls.append(1)
@@ -227,9 +228,9 @@ def test_what_was_answered_before_a_fault_is_kept(session: Session, monkeypatch:
 
     monkeypatch.setattr(release, "_answer", failing)
     with pytest.raises(EngineFault):
-        session.batch([COUNT, SUM], epsilon=1)
+        session.batch(questions, epsilon=1)
     paid = spent(session)
     assert [charge.answered for charge in session.budget().history] == [True, False]
-    again = session.batch([COUNT, SUM], epsilon=1)
+    again = session.batch(questions, epsilon=1)
     assert [found.stored for found in again] == [True, False]
     assert spent(session) == paid + again[1].cost.amount

@@ -51,7 +51,7 @@ from lapwing.release.stored import Purchase, charge_of, key_of, keys_of, look_up
 from lapwing.release.waiting import Waiting
 
 if TYPE_CHECKING:
-    from lapwing.release.workloads import Workload
+    from lapwing.release.shared_vectors import Together
 
 SAID_AFTER_A_CHARGE: Final = (EngineFault, LedgerFault, Interrupted)
 """Errors that are raised as they are once a price is paid: they are constant, say whether it is, and hold no sums."""
@@ -126,7 +126,7 @@ def _release(
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)
-        workloads = _workloads(buying, access)
+        joint = _joint(buying, access)
         # 3. Charge. Ctrl-C waits until the charge is made and noted, or refused.
         with deferred():
             outcome = _charge(buying, then, state, access)
@@ -140,12 +140,10 @@ def _release(
         raise exhausted([*(purchase.bought for purchase in buying), *then], access.ledger.state(), access.catalog)
     paid, found, together = iter(outcome), list[Release](), dict[int, Release]()
     try:
-        if workloads:  # 4. and 5. of questions that are measured together: `workloads` has the proof
-            from lapwing.release.workloads import released_together  # here: few questions are marginals of each other
-
+        if joint is not None:  # 4. and 5. of questions that are measured together: `shared_vectors` leads to the proofs
             pairs = zip(lookups, digests, strict=True)
             of_buying = [versions for lookup, versions in pairs if isinstance(lookup, Purchase)]
-            together = released_together(workloads, buying, outcome, of_buying, access)
+            together = joint.released(buying, outcome, of_buying, access)
         for lookup, versions in zip(lookups, digests, strict=True):
             if isinstance(lookup, Purchase):
                 charged, run = next(paid), access.engine.run
@@ -161,12 +159,12 @@ def _release(
     _record(found, charges, answers, access)
 
 
-def _workloads(buying: Sequence[Purchase], access: Access) -> Sequence["Workload"]:
+def _joint(buying: Sequence[Purchase], access: Access) -> "Together | None":
     if len(buying) < 2:
-        return ()
-    from lapwing.release.workloads import workloads_of  # here: it takes two questions
+        return None
+    from lapwing.release.shared_vectors import measured_together  # here: it takes two questions
 
-    return workloads_of(buying, access.catalog.budget.neighbouring)
+    return measured_together(buying, access)
 
 
 def _record(found: Sequence[Release], charges: Sequence[Charged], answers: list[Release], access: Access) -> None:

@@ -177,7 +177,7 @@ def _eligible(place: int, purchase: Purchase) -> Iterator[tuple[object, Number]]
     ):
         return
     for at, term in enumerate(bought.terms):
-        if _adds_up(term, question.measures):
+        if adds_up(term, question.measures):
             yield (_with_what_was_read(question.selection), term.measure, parts_read(question)), (place, at)
 
 
@@ -191,7 +191,7 @@ def _with_what_was_read(selection: Selection) -> Selection:
     return selection
 
 
-def _adds_up(term: NoisyMeasure, beside: Sequence[Measure]) -> bool:
+def adds_up(term: NoisyMeasure, beside: Sequence[Measure]) -> bool:
     """Tell whether a measure is a sum over rows, with noise of the kind that residuals have."""
     measure = term.measure
     if not isinstance(measure, Count | Sum) or measure.clamp is not None or measure.row_range == (0, 0):
