@@ -7,9 +7,10 @@
     python scripts/prose.py --show interface long    print the sentences of a source that break a rule
     python scripts/prose.py --show docs              print all of a source, with the rules that they break
 
-There are four sources. *Interface*: the templates of the console and of the survey page. *Messages*: what the code says
-to a person, which are the strings that are no docstring and read like prose. *API*: docstrings of public names. *Docs*:
-the pages of the documentation. Code, SQL and names in backquotes are read as one word.
+There are five sources. *Interface*: the templates of the console and of the survey page. *Messages*: what the code says
+to a person, which are the strings that are no docstring and read like prose. *API*: the docstrings of what users import
+and of what the documentation renders. *Internals*: the other docstrings. *Docs*: the pages of the documentation.
+Code, SQL and names in backquotes are read as one word.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import unescape
@@ -89,14 +90,14 @@ RULES: Final[Mapping[str, Callable[[Sentence], bool]]] = {
 }
 EVERYWHERE: Final = tuple(rule for rule in RULES if rule != "house term")
 HELD: Final[Mapping[str, tuple[str, ...]]] = {
-    "interface": tuple(RULES), "messages": EVERYWHERE, "API": EVERYWHERE, "docs": EVERYWHERE,
+    "interface": tuple(RULES), "messages": EVERYWHERE, "API": EVERYWHERE, "internals": EVERYWHERE, "docs": EVERYWHERE,
 }  # fmt: skip
 
 
 def split(place: str, text: str, *, heading: bool = False) -> Iterator[Sentence]:
     """Yield the sentences of a paragraph."""
     text = re.sub(r"\s+", " ", text).strip()
-    for part in re.split(r"(?<=[.!?:])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z“\"(])", text):
+    for part in re.split(r"(?<=[.!?:])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z“\"(])|(?<=[a-z\d)][.!?]) (?=(?:x\b|∎))", text):
         part = part.strip(' ·–|*_#>"“”')
         if re.search(r"[a-z]{2}", part):
             yield Sentence(place=place, text=part, heading=heading)
@@ -163,9 +164,9 @@ def interface() -> Iterator[Sentence]:
 
 
 @cache
-def _modules() -> list[tuple[str, ast.Module]]:
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+def _parsed(package: Path) -> dict[str, ast.Module]:
+    paths = sorted(package.rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def _documented(nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, ast.Constant]]:
@@ -192,7 +193,7 @@ _CODE = re.compile(
 
 def messages() -> Iterator[Sentence]:
     """Yield the strings of the code that read like prose: at least four words, no SQL, no docstring."""
-    for name, tree in _modules():
+    for name, tree in _parsed(PACKAGE).items():
         nodes = [*ast.walk(tree)]
         left_out = {id(constant) for _, constant in _documented(nodes)}
         for node in nodes:
@@ -208,20 +209,154 @@ def messages() -> Iterator[Sentence]:
 _SECTION = re.compile(r"^\s*(?:Args|Returns|Raises|Yields|Source|Guarantee|Example|Note)s?:\s*$")
 
 
-def api() -> Iterator[Sentence]:
-    """Yield docstrings of names without an underscore, paragraph by paragraph and entry by entry."""
-    for name, tree in _modules():
-        if any(part.startswith("_") for part in Path(name).with_suffix("").parts[2:]):
+def _sentences_of(path: str, constant: ast.Constant) -> Iterator[Sentence]:
+    """Yield the sentences of a docstring, paragraph by paragraph and entry by entry."""
+    text = re.sub(r"`[^`]*`", "x", str(constant.value))
+    text = re.sub(r"(?m)^(\s*)[\w*]+(?:, [\w*]+)*: ", r"\n\1", text)  # the names of arguments and errors
+    text = re.sub(r"(?m)^(?=\s*[-*] |.*\S {3,}\S)", "\n", text)  # items of a list, and lines in columns
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = [line for line in paragraph.splitlines() if not _SECTION.match(line)]
+        if not any(line.lstrip().startswith((">>>", "$ ", "|")) for line in lines):
+            yield from split(f"{path}:{constant.lineno}", " ".join(lines))
+
+
+class Public:
+    """Finds the docstrings of the public API in the code and in the documentation, without importing anything.
+
+    A name is public if `lapwing` or a public package exports it, if a page renders it with `:::`, or if an example of a
+    page imports it. The members of a public class are public, and so are those that it inherits.
+    """
+
+    def __init__(self, modules: Mapping[str, ast.Module]) -> None:
+        self.modules = {
+            path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", "."): (path, tree)
+            for path, tree in modules.items()
+        }
+        self.packages = {name for name, (path, _) in self.modules.items() if path.endswith("/__init__.py")}
+        self.docstrings = dict[int, tuple[str, ast.Constant]]()
+        self._seen = set[str]()
+
+    def add(self, name: str) -> None:
+        """Add a dotted name: a module with what it exports, or a function, class or value with its members."""
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        if name in self.modules:
+            path, tree = self.modules[name]
+            self._add_docstring(path, tree)
+            for exported in self._exported(name, tree):
+                self.add(f"{name}.{exported}")
+            return
+        module, _, own = name.rpartition(".")
+        if module not in self.modules:
+            return
+        path, tree = self.modules[module]
+        statements = list(_statements(tree))
+        for position, node in enumerate(statements):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    if (alias.asname or alias.name) == own:
+                        self.add(f"{node.module}.{alias.name}")
+            elif isinstance(node, ast.ClassDef) and node.name == own:
+                self._add_class(module, path, node)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == own:
+                self._add_docstring(path, node)
+            elif own in _assigned(node):
+                self._add_text(path, statements[position + 1 : position + 2])
+
+    def _exported(self, name: str, tree: ast.Module) -> set[str]:
+        listed, checked, defined = set[str](), set[str](), set[str]()
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and "__all__" in _assigned(node) and isinstance(node.value, ast.List):
+                listed.update(str(element.value) for element in node.value.elts if isinstance(element, ast.Constant))
+            elif isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                checked.update(
+                    alias.asname or alias.name
+                    for each in node.body
+                    if isinstance(each, ast.ImportFrom)
+                    for alias in each.names
+                )
+            elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                defined.add(node.name)
+            else:
+                defined.update(_assigned(node))
+        names = listed or (checked if name in self.packages and checked else defined)
+        return {each for each in names if not each.startswith("_")}
+
+    def _add_class(self, module: str, path: str, node: ast.ClassDef) -> None:
+        self._add_docstring(path, node)
+        for position, member in enumerate(node.body):
+            if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith("_"):
+                self._add_docstring(path, member)
+            elif any(not name.startswith("_") for name in _assigned(member)):
+                self._add_text(path, node.body[position + 1 : position + 2])
+        for base in node.bases:
+            if isinstance(base, ast.Subscript):
+                base = base.value
+            if isinstance(base, ast.Name):
+                self.add(f"{module}.{base.id}")
+
+    def _add_docstring(
+        self, path: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> None:
+        self._add_text(path, node.body[:1])
+
+    def _add_text(self, path: str, statements: Sequence[ast.stmt]) -> None:
+        for node in statements:
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                self.docstrings[id(node.value)] = (path, node.value)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    for node in tree.body:
+        yield node
+        if isinstance(node, ast.If | ast.Try):
+            yield from node.body
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+@cache
+def _public(package: Path) -> dict[int, tuple[str, ast.Constant]]:
+    public = Public(_parsed(package))
+    public.add("lapwing")
+    for path in [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("README.md"))]:
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"(?m)^ *::: ([\w.]+)", text):
+            public.add(name)
+        for module, names in re.findall(r"(?m)^ *(?:>>> )?from (lapwing[\w.]*) import (\([^)]*\)|.*)", text):
+            for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names)):
+                public.add(f"{module}.{name}")
+    return public.docstrings
+
+
+def _docstrings(*, public: bool) -> Iterator[Sentence]:
+    of_api = _public(PACKAGE)
+    for path, tree in _parsed(PACKAGE).items():
+        if not public and any(part.startswith("_") for part in Path(path).with_suffix("").parts[2:]):
             continue
         for node, constant in _documented(ast.walk(tree)):
-            if getattr(node, "name", "").startswith("_") or not isinstance(constant.value, str):
+            if not isinstance(constant.value, str) or (id(constant) in of_api) != public:
                 continue
-            text = re.sub(r"`[^`]*`", "x", constant.value)
-            text = re.sub(r"(?m)^(\s*)[\w*]+(?:, [\w*]+)*: ", r"\n\1", text)  # the names of arguments and errors
-            for paragraph in re.split(r"\n\s*\n", text):
-                lines = [line for line in paragraph.splitlines() if not _SECTION.match(line)]
-                if not any(line.lstrip().startswith((">>>", "$ ", "|")) for line in lines):
-                    yield from split(f"{name}:{constant.lineno}", " ".join(lines))
+            if public or not getattr(node, "name", "").startswith("_"):
+                yield from _sentences_of(path, constant)
+
+
+def api() -> Iterator[Sentence]:
+    """Yield the docstrings that users read, in editors and in the documentation."""
+    yield from _docstrings(public=True)
+
+
+def internals() -> Iterator[Sentence]:
+    """Yield the other docstrings of names without an underscore."""
+    yield from _docstrings(public=False)
 
 
 def docs() -> Iterator[Sentence]:
@@ -251,7 +386,7 @@ def docs() -> Iterator[Sentence]:
 
 
 SOURCES: Final[Mapping[str, Callable[[], Iterator[Sentence]]]] = {
-    "interface": interface, "messages": messages, "API": api, "docs": docs,
+    "interface": interface, "messages": messages, "API": api, "internals": internals, "docs": docs,
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The rules of `docs/contributing/style.md` that a pattern holds: each finds its example, and not what it becomes."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -39,6 +40,52 @@ def test_a_question_is_no_clause_without_a_noun() -> None:
 def test_long_is_more_than_25_words() -> None:
     assert broken(" ".join(["word"] * 25)) == set()
     assert broken(" ".join(["word"] * 26)) == {"long"}
+
+
+def test_a_sentence_may_begin_with_code() -> None:
+    sentences = list(prose.split("page:1", "A price. x is the loss. See x: it follows."))
+    assert [each.text for each in sentences] == ["A price.", "x is the loss.", "See x: it follows."]
+
+
+MODULES = {
+    "src/lapwing/__init__.py": (
+        '"""Root."""\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lapwing import room\n'
+        "    from lapwing.inner import Shown as Shown\n"
+    ),
+    "src/lapwing/inner.py": (
+        '"""Inner."""\n'
+        'class Base:\n    """Base class."""\n    def inherited(self):\n        """Inherited."""\n'
+        'class Shown(Base):\n    """Shown."""\n    part: int\n    """Part."""\n'
+        '    def member(self):\n        """Member."""\n        def nested():\n            """Nested."""\n'
+        '    def _hidden(self):\n        """Hidden."""\n'
+        'def unnamed():\n    """Unnamed."""\n'
+    ),
+    "src/lapwing/room/__init__.py": '"""Room."""\nfrom lapwing.room.files import use\n__all__ = ["use"]\n',
+    "src/lapwing/room/files.py": '"""Files."""\ndef use():\n    """Use."""\ndef other():\n    """Other."""\n',
+}
+
+
+def texts_of(*names: str) -> set[str]:
+    public = prose.Public({path: ast.parse(text) for path, text in MODULES.items()})
+    for name in names:
+        public.add(name)
+    return {str(constant.value) for _, constant in public.docstrings.values()}
+
+
+def test_the_api_is_what_packages_export_and_pages_render() -> None:
+    exported = {"Root.", "Shown.", "Part.", "Member.", "Base class.", "Inherited.", "Room.", "Use."}
+    assert texts_of("lapwing") == exported
+    assert texts_of("lapwing", "lapwing.inner.unnamed") == exported | {"Unnamed."}
+    assert texts_of("lapwing.room.files") == {"Files.", "Use.", "Other."}
+    assert texts_of("lapwing.room.missing", "elsewhere.thing") == set()
+
+
+@pytest.mark.long
+def test_every_docstring_is_of_one_source() -> None:
+    api, internals = list(prose.api()), list(prose.internals())
+    assert any(each.place.startswith("src/lapwing/session.py") for each in api)
+    assert any(each.place.startswith("src/lapwing/query/") for each in internals)
+    assert not any(each.place.startswith("src/lapwing/query/") for each in api)
 
 
 def test_values_and_code_are_one_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
