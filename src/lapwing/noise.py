@@ -6,7 +6,7 @@
 The samplers and their proofs are in `lapwing.exact`. Noise protects only what is added to integers of known
 sensitivity; never scale, round or add these numbers as floats.
 
-Throughout, a parameter is an int, float, Decimal or Fraction, a float read as its shortest decimal; `size` is None for
+Throughout, a parameter is an int, float, Decimal or Fraction, a float read as its shortest decimal. `size` is None for
 a single number, else a length or shape. Bad ones raise InvalidParameter, and nothing is drawn then. Without randomness
 there is EntropyFault, and no number.
 """
@@ -80,7 +80,8 @@ def geometric(scale: Number, size: Size | None = None) -> int | IntArray:
     """Draw exact geometric numbers, P(m) = (1 − q)·q^m for m ≥ 0, q = e^(−1/scale): one-sided noise.
 
     Guarantee:
-        None by itself. It never lowers what it is added to, and that alone rules data sets out.
+        None by itself. It never lowers a number that it is added to, so a release rules out data sets with larger
+        numbers.
 
     Args:
         scale: From 2^-30 to 2^80.

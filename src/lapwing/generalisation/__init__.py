@@ -1,11 +1,11 @@
-"""What differential privacy promises of a population: answers that hold beyond the sample, however they were asked for.
+"""The promise of differential privacy about a population: answers hold beyond the sample, for any choice of questions.
 
-Throughout, a sample is n persons drawn independently from one population, one value each; a question is a function of
-one person with values in [0, 1], chosen in any way after the answers before it; a loss is for `replace_one` neighbours
-(`lapwing.privacy.replaced` makes it of one for `add_remove`), and of *everything* that was released of the sample.
+Throughout, a sample is n persons drawn independently from one population, one value each. A question is a function of
+one person with values in [0, 1]; you may choose it by the answers before it. A loss is for `replace_one` neighbours,
+and of *everything* that was released of the sample. `lapwing.privacy.replaced` turns a loss for `add_remove` into one.
 
-Each function's docstring has the theorem, where it is from, and its proof if it is ours; what is returned is rounded
-so that it promises no more than was proven.
+Each function's docstring has the theorem, its source, and its proof if it is ours. Returned values are rounded so that
+they promise no more than was proven.
 """
 
 from lapwing.generalisation.description import description_bits, description_half_width

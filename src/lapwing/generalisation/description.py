@@ -34,11 +34,11 @@ def description_half_width(people: int, bits: Number, chance: Number) -> float:
 
 
 def description_bits(people: int, half_width: Number, chance: Number) -> float:
-    """Return how many bits may be told of a sample before the next question may err by more; rounded down, 0 at least.
+    """Return how many bits of a sample you may release before a question may err by more; rounded down, at least 0.
 
-    The inverse of `description_half_width`, (2n·h² − ln(2/chance))/ln 2: a rule for when to stop. Whoever has been told
-    no more, by answers that were rounded to a grid (log₂ of its points each) or by yes and no (one bit each), may ask
-    another question of the plain sample, and it is within h of the population but with the chance.
+    The inverse of `description_half_width`, (2n·h² − ln(2/chance))/ln 2: a rule for when to stop. If no more was
+    released, another question of the plain sample is within h of the population, except with the chance. An answer that
+    was rounded to a grid counts log₂ of its points, and a yes or no counts one bit.
 
     Args:
         people: n ≥ 1.

@@ -16,11 +16,11 @@ def expected_gap(loss: Profiled) -> float:
 
     It is the smaller of
 
-    - t + (1 − t)·δ(ε) with t = tanh(ε/4), at the best ε: E q(S) = E q(Π) as S given Π has the posterior law, and of
-      that `posterior` has the proof. For pure ε this is tanh(ε/4); for small μ about 0.318·μ;
-    - for ρ-zCDP, √(ρ/2): q(Π) − q(P) is a mean over the persons of differences of size at most TV_i, Pinsker's
-      inequality has E TV_i ≤ √(I(S_i; Π)/2), and I(S_i; Π) ≤ ρ, the Rényi divergence of order 1 of two neighbours
-      (Bun and Steinke 2016), as divergence is convex.
+    - t + (1 − t)·δ(ε) with t = tanh(ε/4), at the best ε. E q(S) = E q(Π), because S given Π has the posterior
+      distribution; `posterior` has the proof. For pure ε this is tanh(ε/4), and for small μ about 0.318·μ.
+    - for ρ-zCDP, √(ρ/2). Here q(Π) − q(P) is a mean over the persons of differences of size at most TV_i. Pinsker's
+      inequality has E TV_i ≤ √(I(S_i; Π)/2). Divergence is convex, so I(S_i; Π) ≤ ρ, the Rényi divergence of order 1 of
+      two neighbours (Bun and Steinke 2016).
 
     Args:
         loss: Of all that was released of the sample up to the choice, for `replace_one` neighbours.
@@ -49,11 +49,11 @@ def expected_gap_of_information(people: int, nats: Number) -> float:
 
 
 def expected_gap_of_description(people: int, bits: Number) -> float:
-    """Return √(bits·ln 2/(2n)): the same for a question that is one of 2^bits, as no more can be shared than is told.
+    """Return √(bits·ln 2/(2n)): the same for a question that is one of 2^bits, because no more can be shared than that.
 
     Args:
         people: n ≥ 1.
-        bits: Of all that was told of the sample before the choice, ≥ 0.
+        bits: All bits of the sample that were released before the choice, ≥ 0.
     """
     n = Fraction(whole_number(people, "people", least=1))
     amount = exact(non_negative(bits, "bits"), "bits")

@@ -23,17 +23,18 @@ _SHARES = 400
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianAnswers:
-    """Means of n values in [0, 1], each with noise N(0, σ²), at most so many.
+    """Means of n values in [0, 1], each with noise N(0, σ²), up to a number of questions.
 
     Guarantee:
-        All together GaussianDP(√questions/(n·σ)) for `replace_one` neighbours, as one person moves a mean by 1/n; and
-        with the wanted probability, all answers are within `half_width` of the population's means.
+        All together GaussianDP(√questions/(n·σ)) for `replace_one` neighbours, because one person moves a mean by 1/n.
+        With the wanted probability, all answers are within `half_width` of the population's means.
 
     Args:
         people: n.
         questions: How many at most.
         sigma: Of the noise on a mean.
-        besides: What else was or will be released of the same persons, for `replace_one` neighbours.
+        besides: The loss of everything else that was or will be released of the same persons, for `replace_one`
+            neighbours.
     """
 
     people: int
@@ -48,7 +49,7 @@ class GaussianAnswers:
 
     @property
     def loss(self) -> GaussianDP:
-        """What all answers lose together, for `replace_one` neighbours."""
+        """The loss of all answers together, for `replace_one` neighbours."""
         return GaussianDP.from_mu_squared(self.questions / (self.people * self.sigma) ** 2)
 
     def half_width(self, confidence: Number) -> float:

@@ -67,14 +67,14 @@ def max_information(loss: PureDP, people: int, failure: Number = 0) -> MaxInform
     Without a failure: n·ε. Two samples are n replacements apart, so p(Π|S) ≤ e^(nε)·p(Π|S'); this holds for any law of
     the sample. With a failure β, for persons drawn independently, the smaller of that and n·ε²/8 + ε·√(n·ln(1/β)/2).
 
-    Proof of the second. Fix Π and let f(S) = ln p(Π|S), g_i = ln E[e^f | S_1 … S_i], Z_i = g_i − g_(i−1): their sum is
-    ln(p(Π|S)/p(Π)). Given S_1 … S_(i−1), g_i is a function of S_i that moves by ε at most, and Z_i = g_i − ln E
-    e^(g_i). Given Π, S has density e^(Z_1 + … + Z_n) beside its prior law. Under it E[e^((λ−1)·Z_i) | S_1 … S_(i−1)] is
-    e^((λ−1)·D_λ), D_λ the Rényi divergence of order λ of two laws whose log-ratio has a range of ε, which is
-    λ·ε²/8 at most (Cesar and Rogers 2021, bounded range). One after another, E e^((λ−1)·ΣZ_i) ≤ e^((λ−1)·λ·ρ) with
-    ρ = n·ε²/8, so that P(ΣZ_i > ρ + 2√(ρ·ln(1/β))) ≤ β as for ρ-zCDP (Bun and Steinke 2016, Lemma 3.5), and
-    2√(ρ·ln(1/β)) = ε·√(n·ln(1/β)/2). ∎ The bound of Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015 (Theorem 20)
-    has ε²·n/2 where this has ε²·n/8.
+    Proof of the second. Fix Π and let f(S) = ln p(Π|S), g_i = ln E[e^f | S_1 … S_i]. Let Z_i = g_i − g_(i−1). Their sum
+    is ln(p(Π|S)/p(Π)). Given S_1 … S_(i−1), g_i is a function of S_i that moves by ε at most. By definition Z_i = g_i −
+    ln E e^(g_i). Given Π, S has density e^(Z_1 + … + Z_n) beside its prior law. Under it E[e^((λ−1)·Z_i) | S_1 …
+    S_(i−1)] is e^((λ−1)·D_λ). Here D_λ is the Rényi divergence of order λ of two laws. Their log-ratio has a range of
+    ε, so D_λ is λ·ε²/8 at most (Cesar and Rogers 2021, bounded range). One after another, E e^((λ−1)·ΣZ_i) ≤
+    e^((λ−1)·λ·ρ) with ρ = n·ε²/8. So P(ΣZ_i > ρ + 2√(ρ·ln(1/β))) ≤ β as for ρ-zCDP (Bun and Steinke 2016, Lemma 3.5).
+    Here 2√(ρ·ln(1/β)) = ε·√(n·ln(1/β)/2). ∎ The bound of Dwork, Feldman, Hardt, Pitassi, Reingold and Roth 2015
+    (Theorem 20) has ε²·n/2 where this has ε²·n/8.
     """
     if not isinstance(loss, PureDP):
         raise InvalidParameter(
@@ -93,7 +93,7 @@ def max_information(loss: PureDP, people: int, failure: Number = 0) -> MaxInform
 
 
 def max_information_of_description(transcripts: Number, failure: Number) -> MaxInformation:
-    """Return the max-information of a transcript that is one of so many: ln(transcripts/β), but with a failure of β.
+    """Return the max-information of one out of a number of transcripts: ln(transcripts/β), except with a failure of β.
 
     p(Π|S)/p(Π) ≤ 1/p(Π), and the transcripts with p(Π) < β/transcripts have probability β at most in all.
 

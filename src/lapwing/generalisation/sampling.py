@@ -11,7 +11,7 @@ from lapwing.privacy.amounts import Number, probability
 def hoeffding_half_width(people: int, chance: Number) -> float:
     """Return an h with P(|sample mean − population mean| > h) ≤ chance, for values in [0, 1]; rounded up.
 
-    √(ln(2/chance)/(2n)), whatever the law of the values.
+    √(ln(2/chance)/(2n)), for any distribution of the values.
 
     Args:
         people: n ≥ 1.

@@ -23,8 +23,8 @@ def transfer(
 ) -> Transferred:
     """Return what (ε, δ)-DP for `replace_one` makes of accuracy on the sample: (α + e^ε − 1 + c + 2d, β/c + δ/d).
 
-    This is Theorem 3.5 of Jung et al. 2020, for answers and questions in [0, 1], to compare with; `GaussianAnswers`
-    and the holdout use the sharper bounds of `posterior_gap` and of `answers`.
+    This is Theorem 3.5 of Jung et al. 2020, for answers and questions in [0, 1]. Use it for comparison:
+    `GaussianAnswers` and the holdout use the sharper bounds of `posterior_gap` and of `answers`.
 
     Args:
         half_width: α and β: with probability 1 − β all answers are within α of the sample's means.

@@ -33,22 +33,23 @@ class AdaptiveDegree:
     """Release the keys whose adaptive weight, plus Gaussian noise, reaches a threshold; in two rounds.
 
     A unit with more than `max_keys` keys gives some up. The first round spends `first_share` of μ² and of δ. In the
-    second, no unit holds what was released in the first, nor those of the keys that it kept whose noisy weight stayed
-    more than `caution` standard deviations below the second threshold; what remains is weighed anew, so that the
-    others get more.
+    second, no unit holds keys that were released in the first. Nor does a unit hold any of its keys whose noisy
+    weight was far below the second threshold, by more than `caution` standard deviations. The remaining keys are
+    weighed anew, so that the others get more.
 
     Guarantee:
         ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed. A round with
-        first_share of μ² is (√first_share/sigma, first_share·delta): the weights move by at most SENSITIVITY
-        (`adaptive_weights`), for which the noise is widened, and the rest is proven in `partitions`. Both together: let
-        v be added to D, C the keys kept by some unit in D and N those that only v keeps, in the first round. Let A be
-        the event that no key of N is released in it. Given A and given the noise on N, whatever it is, on D' the second
-        round depends on the noisy weights of C (a μ₁-GDP pair with those on D) and on data from which v is missing or
-        has a set of keys that is a function of v's own and of these; and other units do as on D, for they keep no key
-        of N. So given each value of the noise on N it is a (μ₂, δ₂) pair with the second round on D, and the two rounds
-        are a (√(μ₁² + μ₂²), δ₂) pair with those on D (adaptive composition: Dong, Roth and Su 2022, Theorem 4). D
-        ignores the noise on N; drawing it there too and forgetting it shows that the mixture over its values is such a
-        pair as well. P(A) ≥ 1 − δ₁ and μ₁² + μ₂² = 1/sigma².
+        first_share of μ² is (√first_share/sigma, first_share·delta). The weights move by at most SENSITIVITY
+        (`adaptive_weights`), for which the noise is widened, and `partitions` has the rest of the proof. Both together:
+        let v be added to D. In the first round, let C be the keys kept by some unit in D, and N the keys that only v
+        keeps. Let A be the event that no key of N is released in it. Fix A and any value of the noise on N. On D' the
+        second round then depends on two things. The first is the noisy weights of C, a μ₁-GDP pair with those on D. The
+        second is data without v, or with a set of keys for v that is a function of v's own and of these weights. Other
+        units do as on D, for they keep no key of N. So given each value of the noise on N it is a (μ₂, δ₂) pair with
+        the second round on D. By adaptive composition (Dong, Roth and Su 2022, Theorem 4) the two rounds are a (√(μ₁² +
+        μ₂²), δ₂) pair with those on D. Dong, Roth and Su 2022, Theorem 4). D ignores the noise on N. If it is drawn
+        there too and forgotten, the mixture over its values is such a pair as well. P(A) ≥ 1 − δ₁ and μ₁² + μ₂² =
+        1/sigma².
 
     Args:
         sigma: Noise of one round with the whole μ, in weights, above 0 and at most 1024.
@@ -56,7 +57,7 @@ class AdaptiveDegree:
         max_keys: How many keys a unit keeps, 1 to 10,000.
         first_share: 0 (one round only) or from 1/64 to 63/64.
         rerouting: How weights flow.
-        margin: They flow from what is so many standard deviations above the threshold, ≥ 0.
+        margin: The number of standard deviations above the threshold from which weights flow, ≥ 0.
         caution: ≥ 0.
 
     Source:
@@ -113,12 +114,12 @@ class AdaptiveDegree:
         return np.sort(np.concatenate([released, more]))
 
     def chance_at_least(self, units: int, keys_per_unit: int) -> Fraction:
-        """Return a chance with which a key is released at least, if so many units keep it, each with so many keys.
+        """Return a lower bound on a key's chance of release, if this many units keep it, each with this many keys.
 
-        In each round it weighs min(units·c_s, T) or more: a unit's other keys may leave it before the second round,
-        which raises c_s and takes this key from no unit. With q_1 and q_2 the chances that it reaches the thresholds,
-        and q_0 that it is not given up after the first, it is released with the chance q_1 + (q_0 − q_1)·q_2, which
-        rises with each of them.
+        In each round it weighs min(units·c_s, T) or more. A unit's other keys may leave it before the second round,
+        which raises c_s and takes this key from no unit. Let q_1 and q_2 be the chances that it reaches the thresholds.
+        Let q_0 be the chance that it is not given up after the first. It is released with the chance q_1 + (q_0 −
+        q_1)·q_2, which rises with each of them.
         """
         units = whole_number(units, "units")
         degree = whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys)
@@ -133,7 +134,7 @@ class AdaptiveDegree:
         return last * hopeful + (1 - last) * sure
 
     def count_for(self, confidence: Number, *, keys_per_unit: int) -> int:
-        """Return how many units, each with so many keys, make a key's release certain to `confidence`."""
+        """Return how many units, each with this many keys, make a key's release certain to `confidence`."""
         return partitions.count_for(confidence, lambda units: self.chance_at_least(units, keys_per_unit))
 
     @property

@@ -78,8 +78,8 @@ class Rerouting:
     """Which units are adaptive, and how what they get back is spread.
 
     Args:
-        low: What is given back is spread as over at least so many keys.
-        high: An adaptive unit has at most so many.
+        low: Returned weight is spread as over at least this many keys.
+        high: The largest number of keys of an adaptive unit.
         share: The part of what is given back that is spread, 1/1000 or more; the three must satisfy (*).
     """
 
@@ -104,7 +104,7 @@ class Rerouting:
         return (1 << BASE_BITS) // degree if degree <= self.high else 0
 
     def full(self, degree: int) -> int:
-        """Return c_s, what every unit with so many keys puts on each in the end, in steps of 2^−28."""
+        """Return c_s, the weight that every unit with this many keys puts on each in the end, in steps of 2^−28."""
         return isqrt((1 << 2 * BASE_BITS) // degree)
 
     def divisor(self, degree: int) -> int:

@@ -30,7 +30,7 @@ CHOICES: Final = frozenset({QUANTILE, QUANTILES, LARGEST, FIRST})
 
 
 class NoiseLaw(Protocol):
-    """What a released number errs by: the noise of one mechanism, or of several answers together. All of it public."""
+    """The error of a released number: the noise of one mechanism, or of several answers together. All of it public."""
 
     name: ClassVar[str]
 
@@ -40,7 +40,7 @@ class NoiseLaw(Protocol):
 
     @property
     def scale(self) -> Fraction:
-        """The noise's parameter, in steps of the answer, as people are told it."""
+        """The noise's parameter, in steps of the answer, in the form that people read."""
         ...
 
     @property

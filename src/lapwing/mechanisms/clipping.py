@@ -52,8 +52,8 @@ class UnboundedQuantile:
 
     Guarantee:
         PureDP(1/threshold_scale + 1/query_scale) where every unit has one value. If a unit is added, #{x > ℓ} grows by
-        1 for every ℓ below its value and stays for every other: the answers are monotonic with Δ = 1. If a value is
-        replaced by a larger one, #{x > ℓ} grows by 1 for every ℓ between them; so the same holds for neighbours by
+        1 for every ℓ below its value and stays for every other. So the answers are monotonic with Δ = 1. If a value is
+        replaced by a larger one, #{x > ℓ} grows by 1 for every ℓ between them. So the same holds for neighbours by
         replacement. If a unit has up to K values, that is a group of K: the loss is `for_group(K)`.
 
     Args:
@@ -136,7 +136,7 @@ class UnboundedQuantile:
     def rank_error(self, confidence: Number) -> int:
         """Return an h such that, with this confidence at least, fewer than rank + h values exceed the bound.
 
-        More than rank − h values exceed the candidate before it, if there is one: so the bound is at most one step of
+        More than rank − h values exceed the candidate before it, if there is one. So the bound is at most one step of
         the ladder too high. If no candidate passed and `most` is returned, only this second claim is made.
         """
         asked = _ladder(self.start, self.growth, self.most).size - 1
@@ -153,14 +153,14 @@ class RaceToTheTop:
     """Release a sum of whole numbers ≥ 0, one from each unit, that is too large with a small probability only.
 
     The levels τ are the powers of two below `most`, and `most` itself; there are L. For each, the sum of min(x, τ) gets
-    discrete Laplace noise of scale `scale`·τ and pays a penalty that the noise exceeds with probability at most
-    β/(L + 1), with β = `failure`. The largest of the results, and of 0, is released: no level may promise too much,
-    and a low one that cuts little loses less to noise and penalty than a high one.
+    discrete Laplace noise of scale `scale`·τ and pays a penalty. The noise exceeds the penalty with probability at most
+    β/(L + 1), with β = `failure`. The largest of the results, and of 0, is released. No level may promise too much, and
+    a low one that cuts little loses less to noise and penalty than a high one.
 
     Guarantee:
-        PureDP(L/scale). The sum of min(x, τ) moves by at most τ if a unit is added, removed or replaced, so each noisy
-        sum is (1/scale)-DP (see `DiscreteLaplace`), all L together (L/scale)-DP, and the release is a function of them
-        and of public numbers. Contributions are cut at 0 and at `most`, so the sensitivity needs no promise.
+        PureDP(L/scale). The sum of min(x, τ) moves by at most τ if a unit is added, removed or replaced. So each noisy
+        sum is (1/scale)-DP (see `DiscreteLaplace`), and all L together are (L/scale)-DP. The release is a function of
+        them and of public numbers. Contributions are cut at 0 and at `most`, so the sensitivity needs no promise.
 
     Args:
         scale: Of the noise, in units of the level, from 2⁻³⁰ to 2⁸⁰ also when multiplied by `most`.
@@ -225,14 +225,13 @@ class RaceToTheTop:
     def shortfall(self, largest: int) -> int:
         """Return an h such that truth − h ≤ release ≤ truth with probability at least 1 − β.
 
-        The truth is the sum of the contributions, cut at 0 and `most`; it holds for data whose largest contribution is
-        at most `largest`, whatever else they are. h is twice the penalty of the lowest level τ* that is at least
-        `largest` (or of `most`), about 2·scale·τ*·ln((L + 1)/2β).
+        The truth is the sum of the contributions, cut at 0 and `most`. It holds for all data whose largest contribution
+        is at most `largest`.
 
-        L + 1 events have probability at most β/(L + 1) each: for each level that the noise is above its penalty, and
-        for τ* that it is below minus its penalty (the law is symmetric). If none happens, no level's result is above
-        its sum of min(x, τ), which is at most the truth; and the result of τ*, which cuts nothing, is at least the
-        truth less twice its penalty.
+        L + 1 events have probability at most β/(L + 1) each. For each level, the noise is above its penalty; for τ*, it
+        is below minus its penalty. (The noise is symmetric.) If none happens, no level's result is above its sum of
+        min(x, τ), which is at most the truth. The result of τ*, which cuts nothing, is at least the truth less twice
+        its penalty.
         """
         largest = whole_number(largest, "largest")
         return 2 * self.penalty(next((level for level in self.levels if level >= largest), self.most))

@@ -43,8 +43,8 @@ class Contributions:
     def of(cls, units: Sequence[Label | None] | NDArray[Any], keys: Sequence[Label | None] | NDArray[Any]) -> Self:
         """Return the distinct pairs of two columns of equal length; rows where either is None (NULL) are dropped.
 
-        A column holds values of one type: bool, int, str, bytes, date, or tuples of these with the same types in the
-        same places (a tuple with a NULL is NULL). Whether an error is raised depends on types and lengths only.
+        A column holds values of one type: bool, int, str, bytes, date, or tuples with the same types in the same
+        places. A tuple with a NULL is NULL. Whether an error is raised depends on types and lengths only.
 
         Raises:
             InvalidParameter: For other columns, and for columns of 2^31 rows or more.
@@ -89,8 +89,8 @@ class Contributions:
     def kept(self, max_keys: int) -> NDArray[np.bool_]:
         """Return which pairs remain when every unit keeps at most `max_keys` keys, those with the least hash.
 
-        Equal hashes are ordered by label. What a unit keeps is a function of its own keys, and a key that it keeps
-        is still kept when others of its keys are taken away.
+        Equal hashes are ordered by label. A unit's choice depends only on its own keys, and a chosen key remains chosen
+        when others of its keys are taken away.
         """
         full = np.flatnonzero(self.degrees() > max_keys)
         kept = np.ones(self.keys.size, dtype=np.bool_)

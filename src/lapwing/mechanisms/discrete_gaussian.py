@@ -38,14 +38,14 @@ class DiscreteGaussian:
     """Add discrete Gaussian noise, P(x) ∝ e^(−x²/(2·variance)), to each integer.
 
     Guarantee:
-        ZeroConcentratedDP(l2_squared / (2·variance)) for integer vectors at squared L2 distance at most l2_squared. For
-        two integers m apart and c = α·m, the divergence of order α is α·m²/(2·variance) plus 1/(α − 1) times the
-        logarithm of Σ f(x − c)/Σ f(x) over the integers, f(x) = e^(−x²/(2·variance)); that quotient is at most 1 by
-        Poisson's formula, as the Fourier transform of f is positive. Entries are independent and their divergences add.
-        At whole orders α the bound is attained.
+        ZeroConcentratedDP(l2_squared / (2·variance)) for integer vectors at squared L2 distance at most l2_squared.
+        Take two integers m apart and c = α·m. The divergence of order α is α·m²/(2·variance) plus a logarithm times
+        1/(α − 1). The logarithm is of Σ f(x − c)/Σ f(x) over the integers, f(x) = e^(−x²/(2·variance)). That quotient
+        is at most 1 by Poisson's formula, because the Fourier transform of f is positive. Entries are independent and
+        their divergences add. At whole orders α the bound is attained.
 
     Args:
-        variance: The parameter, in squared steps of the answer, from 2⁻⁶⁰ to 2¹⁶⁰; the noise's variance is less, by
+        variance: The parameter, in squared steps of the answer, from 2⁻⁶⁰ to 2¹⁶⁰. The noise's variance is less, by
             less than a millionth from 1 on.
 
     Source:
@@ -89,7 +89,7 @@ class DiscreteGaussian:
     def standard_deviation(self) -> float:
         """√(Σ x²·f(x)/Σ f(x)), f(x) = e^(−x²/(2·variance)), to floating-point accuracy.
 
-        From a variance of 4 on it is √variance: by Poisson's formula the noise's own variance is less than the
+        From a variance of 4 on it is √variance. By Poisson's formula the noise's own variance is less than the
         parameter v by 8π²v²·e^(−2π²v) and smaller terms.
         """
         variance = float(self.variance)
@@ -103,8 +103,8 @@ class DiscreteGaussian:
         """Return the loss in a measure: ρ = l2_squared/(2·variance) in zcdp.
 
         Raises:
-            InvalidParameter: For pure, in which no Gaussian noise has a loss, and for gdp: ρ-zCDP implies no gdp loss,
-                and this law has more δ at some ε than √(2ρ)-GDP allows.
+            InvalidParameter: For pure, in which no Gaussian noise has a loss. For gdp: ρ-zCDP implies no gdp loss, and
+                this noise has more δ at some ε than √(2ρ)-GDP allows.
         """
         return ZeroConcentratedDP(vector(sensitivity).l2_squared / (2 * self.variance)).to_kind(kind)
 

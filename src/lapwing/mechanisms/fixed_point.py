@@ -39,16 +39,16 @@ class FixedPoint:
     """A grid of the multiples of a step between two bounds, and the way there and back.
 
     Guarantee:
-        None by itself. It makes sensitivities true: whatever a row holds, it becomes one of the integers `lowest` to
-        `highest`, a function of that row alone.
+        None by itself. It makes sensitivities true: any row becomes one of the integers `lowest` to `highest`, a
+        function of only that row.
 
     Args:
         step: Above 0.
         lower: Public bounds, with a multiple of the step between them; bounds that were read off the data are outside
             any guarantee.
         upper: As `lower`.
-        missing: What NaN and None count as; by default the number within the bounds that is nearest to 0, so that they
-            add nothing to a sum if 0 is within the bounds. All four are int, Fraction or Decimal.
+        missing: The value of NaN and None. By default it is the number within the bounds nearest to 0: they add
+            nothing to a sum if 0 is within the bounds. All four are int, Fraction or Decimal.
     """
 
     name: ClassVar[str] = "fixed point"
@@ -95,7 +95,7 @@ class FixedPoint:
             An int for a number, else an array of the same shape: int64 if the grid fits it, else Python ints.
 
         Raises:
-            InvalidParameter: For what is not a number (bools and strings are not), whatever its value.
+            InvalidParameter: For a value that is not a number; bools and strings are not.
         """
         if isinstance(values, np.ndarray):
             return self._of_array(values)
@@ -141,7 +141,7 @@ class FixedPoint:
         return np.array(numbers, dtype=np.float64).reshape(shape)
 
     def sum_sensitivity(self, rows: int = 1, *, neighbouring: str = "add_remove") -> Sensitivity:
-        """Return how far the sum of the steps of all rows moves if each unit has at most so many rows.
+        """Return how far the sum of the steps of all rows moves if each unit has at most this many rows.
 
         A unit's rows add up to a number from min(0, rows·lowest) to max(0, rows·highest). Adding or removing the unit
         moves the sum by that number, replacing it by the difference of two such numbers.
@@ -162,8 +162,8 @@ class FixedPoint:
     ) -> Sensitivity:
         """Return how far the steps of a real vector move that moves by at most a known distance: rounding is paid for.
 
-        If an entry moves by x steps, its whole steps move by at most ⌈x⌉, as ⌊u⌋ − ⌊v⌋ is an integer below u − v + 1;
-        clamping brings numbers no further apart. So an entry that moves at all moves by 1 + e with an integer e ≥ 0,
+        If an entry moves by x steps, its whole steps move by at most ⌈x⌉, because ⌊u⌋ − ⌊v⌋ is an integer below u − v +
+        1. Clamping brings numbers no further apart. So an entry that moves at all moves by 1 + e with an integer e ≥ 0,
         e < x. Let R be the bound in steps, above 0, and d = `entries` the most entries that move.
 
         - linf: e ≤ ⌈R⌉ − 1.

@@ -55,12 +55,12 @@ _INT64 = np.iinfo(np.int64)
 class GeneralisedExponential:
     """Choose a candidate with about the largest score, where score i moves by at most `sensitivities[i]`.
 
-    The probability of candidate i is proportional to e^(−u(i)/(M·scale)) with u(i) = ⌊M·s(i)⌋ and the defects s that
-    the top of this file defines; M is `resolution`.
+    The probability of candidate i is proportional to e^(−u(i)/(M·scale)) with u(i) = ⌊M·s(i)⌋. The top of this file
+    defines the defects s; M is `resolution`.
 
     Guarantee:
         Bounded range 2/scale, hence PureDP(2/scale). The weight of a candidate moves by a factor of e^(±1/scale)
-        between neighbours, as u moves by at most M; the sum of the weights is common to all candidates, so the
+        between neighbours, because u moves by at most M. The sum of the weights is common to all candidates, so the
         log-ratios of their probabilities differ by at most 2/scale from each other.
 
     Args:
@@ -89,7 +89,7 @@ class GeneralisedExponential:
     def for_loss(cls, loss: Loss, sensitivities: Iterable[int], confidence: Number) -> Self:
         """Return the mechanism that spends all of a loss, with the margin that is best at a confidence.
 
-        The margin is the largest defect of the choice at that confidence, rounded up to a multiple of scale/1024; then
+        The margin is the largest defect of the choice at that confidence, rounded up to a multiple of scale/1024. Then
         `shortfall` is twice the margin times the sensitivity of the best candidate.
         """
         listed = _read_sensitivities(sensitivities)
@@ -107,7 +107,7 @@ class GeneralisedExponential:
         return _resolution(self.scale)
 
     def loss(self, kind: str) -> Loss:
-        """Return the loss in a measure: that of a bounded range of 2/scale."""
+        """Return the loss in a measure: the loss of a bounded range of 2/scale."""
         return bounded_range_loss(kind, 2 / self.scale)
 
     def record(self) -> list[str | int]:
@@ -136,7 +136,7 @@ class GeneralisedExponential:
     def largest_defect(self, confidence: Number) -> Fraction:
         """Return an r with s(choice) ≤ r at a confidence 1 − β at least: r = scale·ln(n/β) + 1/M, rounded up.
 
-        Some candidate has u = 0 and weight 1, so P(u ≥ x) ≤ n·e^(−x/(M·scale)), which is β at x = M·scale·ln(n/β); and
+        Some candidate has u = 0 and weight 1, so P(u ≥ x) ≤ n·e^(−x/(M·scale)). This is β at x = M·scale·ln(n/β); and
         M·s < u + 1.
         """
         return _largest_defect(self.scale, len(self.sensitivities), confidence)
@@ -146,9 +146,8 @@ class GeneralisedExponential:
 
         At one confidence this holds for all candidates at once: the choice i has q_i ≥ max over j of q_j − h(j).
 
-        If s(i) ≤ r, then (q_j − tΔ_j) − (q_i − tΔ_i) ≤ r(Δ_i + Δ_j), so that q_i ≥ q_j − (t + r)Δ_j − (r − t)Δ_i. For
-        r ≤ t the last term only helps; else Δ_i is at most the largest of all. Scores are whole numbers: h is rounded
-        down.
+        If s(i) ≤ r, then (q_j − tΔ_j) − (q_i − tΔ_i) ≤ r(Δ_i + Δ_j). So q_i ≥ q_j − (t + r)Δ_j − (r − t)Δ_i. For r ≤ t
+        the last term only helps; else Δ_i is at most the largest of all. Scores are whole numbers: h is rounded down.
         """
         index = whole_number(candidate, "candidate", most=len(self.sensitivities) - 1)
         r, t = self.largest_defect(confidence), self.margin

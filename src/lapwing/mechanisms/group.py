@@ -33,10 +33,10 @@ class GroupView(Generic[Asked, Stated, Given, Released]):
     """A mechanism as seen by groups of `size` units: the release is the same, the losses are the group's.
 
     Guarantee:
-        Between data sets that differ in at most `size` units there is a chain of that many steps of one unit, so the
-        mechanism's loss holds for each step; how they add up is said at each measure's `for_group`: ε to size·ε, μ to
-        size·μ, ρ to size²·ρ, (ε, δ) to (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)), and (μ, δ) to (size·μ, δ') with a δ' far
-        above size·δ.
+        Data sets that differ in at most `size` units are joined by a chain of `size` steps of one unit. The mechanism's
+        loss holds for each step. Each measure's `for_group` has the sum: ε to size·ε, μ to size·μ, ρ to size²·ρ. A pair
+        (ε, δ) becomes (size·ε, δ·(e^(size·ε) − 1)/(e^ε − 1)). A pair (μ, δ) becomes (size·μ, δ') with a δ' far above
+        size·δ.
 
     Args:
         mechanism: Any.

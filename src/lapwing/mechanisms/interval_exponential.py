@@ -39,20 +39,20 @@ _INT64 = np.iinfo(np.int64)
 class IntervalExponential:
     """Choose an integer x from lower to upper with probability proportional to weight(x) · e^(score(x)/scale).
 
-    Public: the fields. Private: the pieces that `release` is given, their starts as well as their scores; they enter
-    the law only through the score of each grid point.
+    Public: the fields. Private: the pieces that `release` gets, their starts as well as their scores. They affect the
+    probabilities only through the score of each grid point.
 
     Guarantee:
-        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))), if between
-        neighbours, for any two grid points x and y, score(x) − score(y) moves by at most `range`. The weights are the
-        same on both sides and cancel; the proof is that of `ExponentialMechanism`.
+        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))). Condition:
+        between neighbours, for any two grid points x and y, score(x) − score(y) moves by at most `range`. The weights
+        are the same on both sides and cancel; `ExponentialMechanism` has the proof.
 
     Args:
         scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
         lower: The ends of the grid, both among the candidates, within ±2²⁵⁶.
         upper: As `lower`.
-        weights: Pairs (start, weight), ascending from start = lower: from each start on, grid points weigh so much, a
-            whole number from 0 to 2¹²⁸, not all 0. Left out, all points weigh the same.
+        weights: Pairs (start, weight), ascending from start = lower. From each start on, grid points have this weight,
+            a whole number from 0 to 2¹²⁸, not all 0. Left out, all points weigh the same.
 
     Source:
         McSherry and Talwar 2007.
@@ -101,7 +101,7 @@ class IntervalExponential:
         return cls(scale=scale_for_range(loss, sensitivity), lower=lower, upper=upper, weights=weights)
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
-        """Return the loss in a measure: that of a bounded range of range/scale."""
+        """Return the loss in a measure: the loss of a bounded range of range/scale."""
         return bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(
@@ -110,7 +110,7 @@ class IntervalExponential:
         """Return the chosen grid point.
 
         Args:
-            starts: Where each piece begins, the first at `lower`, none before the one before it nor beyond upper + 1; a
+            starts: Where each piece begins, the first at `lower`, none before the one before it nor beyond upper + 1. A
                 piece ends where the next begins, the last at `upper`, and one without points is allowed.
             scores: One integer a piece, the score of all its points.
 

@@ -44,16 +44,16 @@ class Sensitivity:
 
     @classmethod
     def from_l1(cls, l1: int) -> Self:
-        """Return what follows from the L1 distance alone: the sum of squares is at most the square of the sum."""
+        """Return what follows from only the L1 distance: the sum of squares is at most the square of the sum."""
         l1 = whole_number(l1, "l1")
         return cls(l1=l1, l2_squared=l1**2)
 
     @classmethod
     def from_l2_squared(cls, l2_squared: int, *, entries: int) -> Self:
-        """Return what follows from the squared L2 distance of vectors of so many entries.
+        """Return what follows from the squared L2 distance of vectors of this many entries.
 
-        l1 = ⌊√(entries · l2_squared)⌋ by Cauchy and Schwarz, a whole number as the entries are; and never more than
-        l2_squared, as |c| ≤ c² for a whole number.
+        l1 = ⌊√(entries · l2_squared)⌋ by Cauchy and Schwarz; it is whole because the entries are. It is never more than
+        l2_squared, because |c| ≤ c² for a whole number.
         """
         squared, entries = whole_number(l2_squared, "l2_squared"), whole_number(entries, "entries", least=1)
         return cls(l1=min(math.isqrt(entries * squared), squared), l2_squared=squared)

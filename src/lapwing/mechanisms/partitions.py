@@ -53,7 +53,7 @@ class PartitionSelection(Protocol):
 
     @property
     def name(self) -> str:
-        """What the mechanism is called."""
+        """The mechanism's name."""
         ...
 
     def loss(self, kind: str) -> ApproxDP | ApproximateGaussianDP:

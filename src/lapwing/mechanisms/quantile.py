@@ -62,8 +62,8 @@ class Quantile:
     """Return a grid point v with P(v) ∝ e^(−(rank error of v)/scale); any point from `lower` to `upper` can occur.
 
     Guarantee:
-        Bounded range rows·w/scale, w = 2·max(q, 1 − q), or 1 for q = 0 and q = 1, under add_remove of a unit with up to
-        `rows` rows. One row is proven at the top of the file; of several rows, added one by one, the ranges add up.
+        Bounded range rows·w/scale under add_remove of a unit with up to `rows` rows. Here w = 2·max(q, 1 − q), or 1 for
+        q = 0 and q = 1. One row is proven at the top of the file; of several rows, added one by one, the ranges add up.
 
     Args:
         quantile: From 0 (least) to 1 (greatest), with a denominator of at most 2²⁰.

@@ -47,8 +47,8 @@ class QuantileTree:
     """Count the rows in every node of a tree over a grid, with noise; answer as many questions as one likes.
 
     Guarantee:
-        The loss of the noise at L1 distance rows·levels and squared L2 distance rows²·levels, under add_remove of a
-        unit with up to `rows` rows.
+        The loss of the noise under add_remove of a unit with up to `rows` rows: L1 distance rows·levels and squared L2
+        distance rows²·levels.
 
     Args:
         lower: The public grid.
@@ -115,15 +115,15 @@ class QuantileTree:
     def rank_error(self, confidence: Number) -> int:
         """Return an e such that, with this confidence at least, all answers together are within e rows, for all data.
 
-        Namely at every point v the estimates of #{x ≤ v} and of #{x > v} are within e, so that `count_between` is
-        within 2e, and every `quantile` q gives a v with #{x < v} − e ≤ q·n ≤ #{x ≤ v} + e; but for the rounding of
-        floating-point averages.
+        Namely at every point v the estimates of #{x ≤ v} and of #{x > v} are within e, so `count_between` is within 2e.
+        Every `quantile` q gives a v with #{x < v} − e ≤ q·n ≤ #{x ≤ v} + e, except for the rounding of floating-point
+        averages.
 
-        The estimate of #{x ≤ v} − q·n is the mean of that of #{x ≤ v} and minus that of #{x > v}, weighted by 1 − q
-        and q, so it too is within e. `quantile` returns the first v where it is not negative, and so v has
-        #{x ≤ v} − q·n ≥ −e, and the point before it #{x < v} − q·n < e. At the last point, which it returns if there
-        is no other, the first holds by itself. That no estimate is let below 0 or above the total, nor below one
-        before it, takes none further from the truth than e, as the true counts keep to this as well.
+        The estimate of #{x ≤ v} − q·n is a weighted mean. It is the estimate of #{x ≤ v} with 1 − q, minus the estimate
+        of #{x > v} with q. So it too is within e. `quantile` returns the first v where it is not negative. So v has #{x
+        ≤ v} − q·n ≥ −e, and the point before it #{x < v} − q·n < e. At the last point, which it returns if there is no
+        other, the first holds by itself. Estimates are clamped at 0, at the total and at the one before. This takes
+        none further from the truth than e, because the true counts obey these limits as well.
         """
         beta = 1 - probability(confidence, "confidence")
         return sum_half_width(self.noise, largest_weight(self.sizes, self.branching), beta / (2 * self.sizes[-1]))

@@ -60,16 +60,16 @@ class Quantiles:
     """Return one grid point for each of several quantiles, ascending.
 
     Guarantee:
-        On each level a bounded range of rows·w/scale, where w is the largest that `Quantile` states for the level's
-        relative quantiles (less than 2, about 1 for evenly spaced ones); losses of levels add up. Under add_remove of a
-        unit with up to `rows` rows. The proof is at the top of the file.
+        On each level a bounded range of rows·w/scale, and losses of levels add up. Here w is the largest that
+        `Quantile` states for the level's relative quantiles (less than 2, about 1 for evenly spaced ones). Under
+        add_remove of a unit with up to `rows` rows. The proof is at the top of the file.
 
     Args:
         quantiles: From 0 to 1, ascending, each with a denominator of at most 2²⁰.
         lower: The public grid, from −2⁶¹ to 2⁶¹.
         upper: The public grid, from −2⁶¹ to 2⁶¹.
         scale: In rows, from 2⁻³⁰ to 2⁸⁰.
-        spread: How many finer points a grid point stands for, 1 if few rows are equal, else such as 1024; the finer
+        spread: How many finer points a grid point stands for: 1 if few rows are equal, else for example 1024. The finer
             grid has at most 2⁶² points.
 
     Source:
@@ -146,15 +146,16 @@ class Quantiles:
     def rank_error(self, confidence: Number, *, ties: int) -> Fraction:
         """Return an e with #{x < v} − e ≤ q·n ≤ #{x ≤ v} + e for all quantiles q and their v at once.
 
-        With this confidence at least, for all data in which at most `ties` rows stand on one point of the (finer) grid:
-        1 if all rows differ; with a spread s, c equal rows are on each of s points about c/s.
+        With this confidence at least, for all data in which at most `ties` rows stand on one point of the (finer) grid.
+        If all rows differ, `ties` is 1. With a spread s, c equal rows are on each of s points about c/s.
 
-        Let a part hold the rows of ranks from R to R', where R is off q_left·n by r and R' off q_right·n by r'. The
-        rank that q has in the part is off q·n by a mean of r and r', weighted by the relative q. `quantile` is off
-        that by at most e_level, except with a chance that is divided among all the quantiles. Rows left of the part
-        are at most v, rows right of it at least v: so #{x < v} and #{x ≤ v} over all rows lie on the same sides. The
-        part is then split at the rank at_most(v), off by at most e_level + ties. So the errors of the levels add up,
-        and ties count on every level but the last.
+        Let a part hold the rows of ranks from R to R'. Let R be off q_left·n by r, and R' off q_right·n by r'. The rank
+        that q has in the part is off q·n by a mean of r and r', weighted by the relative q. The rank that q has in the
+        part is off q·n by a mean of r and r', weighted by the relative q. `quantile` is off that by at most e_level,
+        except with a chance that is divided among all the quantiles. Rows left of the part are at most v, and rows
+        right of it at least v. So #{x < v} and #{x ≤ v} over all rows lie on the same sides. The part is then split at
+        the rank at_most(v), off by at most e_level + ties. So the errors of the levels add up, and ties count on every
+        level but the last.
         """
         whole_number(ties, "ties", least=1)
         beta = (1 - probability(confidence, "confidence")) / len(self.quantiles)

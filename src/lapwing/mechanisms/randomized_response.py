@@ -35,10 +35,10 @@ class RandomizedResponse:
     """Keep each row's category with probability `keep`, else replace it by one of the others, each as likely.
 
     Guarantee:
-        Two tables of the same rows that differ in the category of one row (`replace_one`; the number of rows is public,
-        and each unit has one row). What is released of that row has the law (keep, r, …, r), r = (1 − keep)/(categories
-        − 1), around its true category; the other rows are independent of it and the same in both. So the losses are
-        those of one such coin, and exact: see `loss`.
+        Two tables of the same rows differ in the category of one row (`replace_one`). The number of rows is public, and
+        each unit has one row. The release of that row has the probabilities (keep, r, …, r), r = (1 − keep)/(categories
+        − 1), around its true category. The other rows are independent of it and the same in both. So the loss is the
+        loss of one such coin, and exact: see `loss`.
 
     Args:
         keep: From 1/categories to below 1.
@@ -84,8 +84,8 @@ class RandomizedResponse:
     def loss(self, kind: str) -> Loss:
         """Return the loss in a measure, the least that is true, rounded up.
 
-        In pure it is ε = ln(keep/r); in gdp μ = Φ⁻¹(keep) − Φ⁻¹(r); in zcdp the supremum of the Rényi divergences over
-        their orders. The proofs are with `pure_up`, `gdp_up` and `zcdp_up`.
+        In pure it is ε = ln(keep/r), in gdp μ = Φ⁻¹(keep) − Φ⁻¹(r). In zcdp it is the supremum of the Rényi divergences
+        over their orders. The proofs are with `pure_up`, `gdp_up` and `zcdp_up`.
         """
         measure = measure_of(kind)
         amount = {"pure": pure_up, "gdp": gdp_up, "zcdp": zcdp_up}[kind](self.keep, self.other)
@@ -138,11 +138,12 @@ class RandomizedResponse:
     def half_width(self, rows: int, confidence: Number) -> int:
         """Return an h that each single estimate is within of the truth with at least this probability.
 
-        A category's count among n rows is a sum of n independent coins, of variance at most V = n·max(keep·(1 − keep),
-        r·(1 − r)) together. It is t or more from its mean with probability at most 2e^(−2t²/n) (Hoeffding 1963) and at
-        most 2e^(−t²/(2V + 2t/3)) (Bernstein; Boucheron, Lugosi and Massart 2013, Theorem 2.10). With L = ln(2/(1 −
-        confidence)) these are 1 − confidence for t = √(nL/2) and t = L/3 + √(L²/9 + 2VL); the smaller is taken. The
-        estimate is t/(keep − r) from the truth. For many rows t is about 1.4 times what the normal law gives at 95 %.
+        A category's count among n rows is a sum of n independent coins. Their variance is at most V = n·max(keep·(1 −
+        keep), r·(1 − r)) together. It is t or more from its mean with probability at most 2e^(−2t²/n) (Hoeffding 1963).
+        It is also at most 2e^(−t²/(2V + 2t/3)) (Bernstein; Boucheron, Lugosi and Massart 2013, Theorem 2.10). With L =
+        ln(2/(1 − confidence)) these are 1 − confidence for t = √(nL/2) and t = L/3 + √(L²/9 + 2VL); the smaller is
+        taken. The estimate is t/(keep − r) from the truth. For many rows t is about 1.4 times what the normal law gives
+        at 95 %.
 
         Args:
             rows: How many there are, a public number.

@@ -76,11 +76,11 @@ _GRID: Final = 40
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsOfUnit:
-    """What one privacy unit can have in the tables.
+    """The rows that one privacy unit can have in the tables.
 
     Args:
         rows: How many rows at most.
-        low: What one row adds to a cell, from low ≤ 0 to high ≥ 0 (0 and 1 in a count).
+        low: The amount that one row adds to a cell, from low ≤ 0 to high ≥ 0 (0 and 1 in a count).
         high: As `low`.
         replaced: Whether neighbours have one unit in the place of another, and not one more or less.
     """
@@ -145,8 +145,8 @@ class ResidualMarginals:
 
         Args:
             loss: In gdp or zcdp.
-            beside: What each marginal's variance is to be compared with, when the largest of these ratios is to be the
-                least; 1 for all of them if it is left out.
+            beside: Numbers to compare each marginal's variance with: the largest of these ratios shall be the least.
+                Left out, it is 1 for all of them.
 
         Raises:
             InvalidParameter: For a pure loss, which no Gaussian noise keeps, and for too large a workload.

@@ -38,8 +38,8 @@ class RoundedGaussian:
 
     Guarantee:
         GaussianDP(√l2_squared / σ) for integer vectors at squared L2 distance at most l2_squared. For an integer v, v +
-        round(z) = round(v + z), so the release is a rounding of the real Gaussian mechanism, entry by entry, and
-        post-processing loses nothing (Dong, Roth and Su 2022, arXiv 1905.02383). In the same way it is (l2_squared /
+        round(z) = round(v + z), so the release is a rounding of the real Gaussian mechanism, entry by entry.
+        Post-processing loses nothing (Dong, Roth and Su 2022, arXiv 1905.02383). In the same way it is (l2_squared /
         2σ²)-zCDP (Bun and Steinke 2016, Proposition 1.6).
 
     Args:

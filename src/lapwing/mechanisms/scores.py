@@ -50,7 +50,7 @@ class ScoreSensitivity:
     def range(self) -> Fraction:
         """The most that the difference of two scores moves: the bound if monotonic, else twice the bound.
 
-        A choice that depends on differences of scores only may be charged by this number alone.
+        A choice that depends only on differences of scores may be charged by only this number.
         """
         return self.bound if self.monotonic else 2 * self.bound
 

@@ -55,9 +55,9 @@ class ExponentialMechanism:
     """Choose candidate i with probability proportional to e^(score_i/scale).
 
     Guarantee:
-        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))). log
-        P(i)/P'(i) = (s_i − s'_i)/scale + (log of the ratio of the sums), whose second term is the same for all i, so
-        two such log-ratios differ by at most range/scale.
+        Bounded range η = range/scale, hence PureDP(η), (η²/8)-zCDP and GaussianDP(2Φ⁻¹(1/(1 + e^(−η/2)))). The
+        log-ratio log P(i)/P'(i) is (s_i − s'_i)/scale + (log of the ratio of the sums). The second term is the same for
+        all i, so two such log-ratios differ by at most range/scale.
 
     Args:
         scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
@@ -78,7 +78,7 @@ class ExponentialMechanism:
         return cls(scale=scale_for_range(loss, sensitivity))
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
-        """Return the loss in a measure: that of a bounded range of range/scale."""
+        """Return the loss in a measure: the loss of a bounded range of range/scale."""
         return bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> int:
@@ -90,7 +90,7 @@ class ExponentialMechanism:
         return int(samplers.exponential_choice(below_best(read_scores(scores)), self.scale, entropy))
 
     def shortfall(self, candidates: int, confidence: Number) -> int:
-        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, whatever the scores.
+        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, for any scores.
 
         The best candidate has weight 1 against at most e^(−(h + 1)/scale) for each one that is worse by more than h.
         """
@@ -102,17 +102,17 @@ class ExponentialMechanism:
 class PermuteAndFlip:
     """Flip a coin of chance e^((score − best)/scale) for candidates in random order; choose the first heads.
 
-    All coins may as well be flipped at once and one of the heads be chosen uniformly, which is what `release` does:
-    the first head in a uniformly random order, drawn apart from the coins, is each of the heads equally likely. The
-    best candidate's coin is always heads.
+    All coins may as well be flipped at once and one of the heads be chosen uniformly; `release` does this. The first
+    head in a uniformly random order, drawn apart from the coins, is each of the heads equally likely. The best
+    candidate's coin is always heads.
 
     Guarantee:
         PureDP(range/scale). Give each score independent noise E_i with P(E_i > x) = e^(−x/scale), x ≥ 0. The noisy
-        scores above the best score b belong to an independent coin each, of chance e^((s_i − b)/scale), and what they
-        exceed b by is, by lack of memory, again such noise, alike and independent for all of them: the largest is each
-        of them equally likely. So the law is that of reporting the largest of s_i + E_i. Fix all noise but E_i: i is
-        reported if E_i exceeds max (s_j − s_i + E_j), which moves by at most r = range between neighbours, and P(E_i >
-        m + r) ≥ e^(−r/scale)·P(E_i > m). It has no useful bounded range.
+        scores above the best score b belong to an independent coin each, of chance e^((s_i − b)/scale). The amounts by
+        which they exceed b are, by lack of memory, again such noise, alike and independent. So the largest is each of
+        them equally likely. So the mechanism has the same distribution as reporting the largest of s_i + E_i. Fix all
+        noise but E_i: i is reported if E_i exceeds max (s_j − s_i + E_j). This threshold moves by at most r = range
+        between neighbours, and P(E_i > m + r) ≥ e^(−r/scale)·P(E_i > m). It has no useful bounded range.
 
     Args:
         scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
@@ -146,10 +146,10 @@ class PermuteAndFlip:
         return _one_of(np.flatnonzero(heads), entropy)
 
     def shortfall(self, candidates: int, confidence: Number) -> int:
-        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, whatever the scores.
+        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, for any scores.
 
-        One that is worse by g is heads with probability e^(−g/scale), and then chosen with probability at most ½, as
-        the best is heads too.
+        One that is worse by g is heads with probability e^(−g/scale). It is then chosen with probability at most ½,
+        because the best is heads too.
         """
         return exponential_shortfall(self.scale, candidates, confidence, halved=True)
 
@@ -159,16 +159,16 @@ class PermuteAndFlip:
 class ReportNoisyMax:
     """Add independent noise to every score and report whose is the largest.
 
-    With "gumbel" noise, P(G ≤ x) = e^(−e^(−x/scale)), this is the exponential mechanism (the largest of s_i + G_i is i
-    with probability ∝ e^(s_i/scale)); with "exponential" noise it is permute-and-flip. Both are drawn as such. With
+    With "gumbel" noise, P(G ≤ x) = e^(−e^(−x/scale)), this is the exponential mechanism. The largest of s_i + G_i is i
+    with probability ∝ e^(s_i/scale). With "exponential" noise it is permute-and-flip. Both are drawn as such. With
     "laplace" noise, P(L = x) ∝ e^(−|x|/scale) is added to the integer scores, and a tie is broken uniformly at random.
 
     Guarantee:
         PureDP(range/scale), and for Gumbel noise bounded range range/scale. For Laplace noise, let ties be broken by
-        independent uniform marks, drawn beforehand. Fix the marks, and all noise but that of candidate i. Then i is
-        reported if L_i ≥ m for an integer m = max over j of s_j − s_i + L_j + [mark of j above that of i], which moves
-        by at most r = ⌊range⌋ between neighbours; and P(L_i ≥ m + r) ≥ e^(−r/scale)·P(L_i ≥ m), as P(L = x + r) ≥
-        e^(−r/scale)·P(L = x) for every x. This holds for all values of what was fixed, hence for i.
+        independent uniform marks, drawn beforehand. Fix the marks, and all noise except candidate i's. Then i is
+        reported if L_i ≥ m for an integer m. It is m = max over j of s_j − s_i + L_j + [mark of j above mark of i]. It
+        moves by at most r = ⌊range⌋ between neighbours. Every x has P(L = x + r) ≥ e^(−r/scale)·P(L = x). So
+        P(L_i ≥ m + r) ≥ e^(−r/scale)·P(L_i ≥ m). This holds for all values of what was fixed, hence for i.
 
     Args:
         scale: In steps of the score, from 2⁻³⁰ to 2⁸⁰.
@@ -196,7 +196,7 @@ class ReportNoisyMax:
         return cls(scale=scale_for(loss, sensitivity), noise=noise)
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
-        """Return the loss in a measure: range/scale in pure, in others that of a bounded range if noise is Gumbel."""
+        """Return the loss in a measure: range/scale in pure; in others, for Gumbel noise, by the bounded range."""
         eta = scored(sensitivity).range / self.scale
         return bounded_range_loss(kind, eta) if self.noise == "gumbel" else PureDP(eta).to_kind(kind)
 
@@ -214,14 +214,14 @@ class ReportNoisyMax:
         return _one_of(np.flatnonzero(noisy == noisy.max()), entropy)
 
     def shortfall(self, candidates: int, confidence: Number) -> int:
-        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, whatever the scores.
+        """Return an h with P(best score − chosen score ≤ h) ≥ confidence, for any scores.
 
         For Laplace noise: one that is worse by g ≥ 0 is reported only if D = L_i − L_best ≥ g. With q = e^(−1/scale),
 
-            P(D = d) = ((1 − q)/(1 + q))²·q^d·(d + 1 + 2q²/(1 − q²))    for d ≥ 0,
-            P(D ≥ g) = q^g·(g·(1 − q) + 1 + 2q²/(1 + q))/(1 + q)²       as the sum of these over d ≥ g,
+            P(D = d) = ((1 − q)/(1 + q))²·q^d·(d + 1 + 2q²/(1 − q²))    for d ≥ 0.
+            P(D ≥ g) = q^g·(g·(1 − q) + 1 + 2q²/(1 + q))/(1 + q)²       (the sum of these over d ≥ g).
 
-        which, times the number of the others, is kept below 1 − confidence at g = h + 1.
+        This, times the number of the others, stays below 1 − confidence at g = h + 1.
         """
         if self.noise == "gumbel":
             return ExponentialMechanism(scale=self.scale).shortfall(candidates, confidence)

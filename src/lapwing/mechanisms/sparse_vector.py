@@ -73,10 +73,10 @@ class AboveThreshold:
     """Tell of each integer answer whether it is above a threshold, until `count` of them were.
 
     Guarantee:
-        PureDP(Δ/threshold_scale + count·r/query_scale) where no answer moves by more than Δ between neighbours, and r =
-        Δ if the answers that move all do so in one direction (a monotonic sensitivity), else 2Δ. It covers the gaps as
-        well. The proof stands at the top of this file; the loss is attained. In gdp and zcdp it is that of these
-        log-ratios' interval if the sensitivity is monotonic, else that of the ε.
+        PureDP(Δ/threshold_scale + count·r/query_scale) where no answer moves by more than Δ between neighbours. Here r
+        = Δ if the answers that move all do so in one direction (a monotonic sensitivity), else 2Δ. It covers the gaps
+        as well. The proof stands at the top of this file; the loss is attained. In gdp and zcdp it is the loss of these
+        log-ratios' interval if the sensitivity is monotonic, else the loss of the ε.
 
     Args:
         threshold_scale: Of the geometric noise on the threshold and on each answer, in steps of the answers, from 2⁻³⁰
@@ -99,11 +99,12 @@ class AboveThreshold:
     def for_loss(cls, loss: Loss, sensitivity: ScoreSensitivity, count: int = 1) -> Self:
         """Return the mechanism that spends all of a loss, split so that the difference of the noises varies least.
 
-        With ε_1 for the threshold and ε_2 for the answers, the variance is about (Δ/ε_1)² + (count·r/ε_2)², smallest
-        for ε_1 : ε_2 = 1 : (count·r/Δ)^(2/3) (Lyu, Su and Li 2017). The ratio is rounded, the sum is not:
-        ε_1 + ε_2 is all of a pure loss, and of another loss the largest ε of 45 binary digits that keeps it. If a
-        monotonic sensitivity has a loss in gdp or zcdp, the length ε_1 + 2ε_2 of the interval is what is about the
-        same for all splits, and the least variance has a ratio of 1 : (count²/2)^(1/3).
+        With ε_1 for the threshold and ε_2 for the answers, the variance is about (Δ/ε_1)² + (count·r/ε_2)². It is
+        smallest for ε_1 : ε_2 = 1 : (count·r/Δ)^(2/3) (Lyu, Su and Li 2017). (count·r/Δ)^(2/3) (Lyu, Su and Li 2017).
+        The ratio is rounded, the sum is not. In a pure loss ε_1 + ε_2 is all of it. In another loss it is the largest ε
+        of 45 binary digits that fits. Let a monotonic sensitivity have a loss in gdp or zcdp. The length ε_1 + 2ε_2 of
+        the interval is then about the same for all splits. The least variance then has a ratio of 1 : (count²/2)^(1/3).
+        (count²/2)^(1/3).
         """
         whole, before = whole_number(count, "count", least=1, most=_MOST), cls.for_epsilon_of(loss, sensitivity, count)
         if isinstance(loss, PureDP) or not sensitivity.monotonic or not sensitivity.bound:
@@ -139,10 +140,10 @@ class AboveThreshold:
 
     @property
     def offset(self) -> int:
-        """What the threshold is raised by, as the noises differ in size: a median of their difference.
+        """The amount that raises the threshold, because the noises differ in size: a median of their difference.
 
-        It is the largest b with P(ν − ρ ≥ b) ≥ ½, so that an answer at the threshold is above it with probability
-        at least ½ and one just below it with less. It is a function of the scales alone; for equal scales it is 0.
+        It is the largest b with P(ν − ρ ≥ b) ≥ ½. So an answer at the threshold is above it with probability at least
+        ½, and one just below it with less. It is a function of only the scales; for equal scales it is 0.
         """
         return _median(self.threshold_scale, self.query_scale)
 
@@ -180,18 +181,18 @@ class AboveThreshold:
         return ThresholdSession(self, threshold, entropy)
 
     def half_width(self, queries: int, confidence: Number) -> int:
-        """Return an h such that over so many answers no verdict is wrong by h or more, with this confidence at least.
+        """Return an h such that over `queries` answers no verdict is wrong by h or more, with this confidence at least.
 
-        That is: every answer told to be below is < threshold + h, and every one told to be above is > threshold − h.
-        It holds for questions that depend on earlier verdicts too, since it speaks of the noise alone.
+        That is: every answer told to be below is < threshold + h, and every one told to be above is > threshold − h. It
+        holds for questions that depend on earlier verdicts too, since it speaks only of the noise.
 
-        An answer ≥ T + h is told to be below only if ρ − ν_i ≥ h + 1 − b, hence ρ ≥ h + 1 − b; one ≤ T − h is told to
-        be above only if ν_i − ρ ≥ h + b. With p = e^(−1/threshold_scale) and q = e^(−1/query_scale), for d ≥ 0,
+        An answer ≥ T + h gets the verdict "below" only if ρ − ν_i ≥ h + 1 − b, hence ρ ≥ h + 1 − b. One ≤ T − h gets
+        "above" only if ν_i − ρ ≥ h + b. With p = e^(−1/threshold_scale) and q = e^(−1/query_scale), for d ≥ 0,
 
             P(ρ − ν_i ≥ d) = p^d·(1 − q)/(1 − pq)    and    P(ν_i − ρ ≥ d) = q^d·(1 − p)/(1 − pq).
 
-        So the first happens to any answer with probability at most min(1, queries·(1 − q)/(1 − pq))·p^d, and the second
-        at most min(1, queries·q^d·(1 − p)/(1 − pq)); the sum of both is kept below 1 − confidence.
+        So the first happens to any answer with probability at most min(1, queries·(1 − q)/(1 − pq))·p^d. The second has
+        at most min(1, queries·q^d·(1 − p)/(1 − pq)). The sum of both stays below 1 − confidence.
         """
         queries = whole_number(queries, "queries", least=1)
         tail = 1 - probability(confidence, "confidence")

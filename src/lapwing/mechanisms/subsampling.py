@@ -48,7 +48,7 @@ class PoissonSample:
         object.__setattr__(self, "rate", rate)
 
     def draw(self, rows: int, entropy: Entropy) -> NDArray[np.int64]:
-        """Return the indices of a sample of so many rows, ascending."""
+        """Return the indices of a sample of this many rows, ascending."""
         return np.flatnonzero(samplers.bernoulli(self.rate, rows, entropy)).astype(np.int64, copy=False)
 
     def amplified(self, inner: Amplified) -> Amplified:
@@ -107,8 +107,8 @@ class Subsampled:
     """Run a mechanism on a secret random sample.
 
     Guarantee:
-        `loss(inner, …)`, where `inner` is the loss of what is run on the sample: for samples of every size, and for
-        neighbours in which rows may also stand in another order.
+        `loss(inner, …)`, where `inner` is the loss of the mechanism on the sample. It holds for samples of every size,
+        and for neighbours in which rows may also stand in another order.
 
     Args:
         sample: A PoissonSample or a FixedSizeSample.
@@ -161,8 +161,8 @@ class Subsampled:
     ) -> Output:
         """Draw a fresh sample and return what `compute` makes of its rows and of the source of randomness.
 
-        Whatever `compute` returns is released, and so is whether it fails: it must be private by itself, failures
-        included, as a function of any rows, and must not return the number of rows.
+        Everything that `compute` returns is released, and so is whether it fails. So it must be private by itself,
+        failures included, for any rows, and must not return the number of rows.
 
         Args:
             rows: An array, sampled along its first axis, or a list; one row for each unit.

@@ -33,13 +33,12 @@ from lapwing.privacy.measures import Loss
 class TopK:
     """Report `count` different candidates, the presumably best first: the order of s_i + G_i for Gumbel noise G.
 
-    P(first = i) ∝ e^(s_i/scale), and each next one is chosen by the same law among those that are left. (Given which
-    of the s_i + G_i is the largest, and its value v, the others are independent and conditioned to stay below v; the
-    largest of these is j with probability ∝ e^(s_j/scale), whatever v.) So one look at noisy scores is the same as
-    `count` rounds of the exponential mechanism, each without the candidates chosen before.
+    P(first = i) ∝ e^(s_i/scale), and each next one is chosen by the same law among those that are left. (Given which of
+    the s_i + G_i is the largest, and its value v, the others are independent and conditioned to stay below v. The
+    largest of these is j with probability ∝ e^(s_j/scale), for any v.)
 
     Guarantee:
-        Each round has bounded range η = range/scale, whatever was chosen before, and rounds compose adaptively:
+        Each round has bounded range η = range/scale, for any earlier choices, and rounds compose adaptively:
         PureDP(count·η), (count·η²/8)-zCDP, and in GaussianDP count times the μ² of one round.
 
     Args:
@@ -67,7 +66,7 @@ class TopK:
         return cls(scale=max(SMALLEST_SCALE, scored(sensitivity).range / range_within(one)), count=count)
 
     def loss(self, sensitivity: ScoreSensitivity, kind: str) -> Loss:
-        """Return the loss in a measure: `count` times that of one round."""
+        """Return the loss in a measure: `count` times the loss of one round."""
         return self.count * bounded_range_loss(kind, scored(sensitivity).range / self.scale)
 
     def release(self, scores: IntArray | Sequence[int], entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
@@ -84,7 +83,7 @@ class TopK:
     def shortfall(self, candidates: int, confidence: Number) -> int:
         """Return an h with P(score of the j-th choice ≥ j-th best score − h, for all j) ≥ confidence.
 
-        When the j-th is chosen, one of the j best is left, so the bound of one round holds for it; each of the rounds
+        When the j-th is chosen, one of the j best is left, so the bound of one round holds for it. Each of the rounds
         may fail with a `count`-th of the probability.
         """
         tail = (1 - probability(confidence, "confidence")) / self.count

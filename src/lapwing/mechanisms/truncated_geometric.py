@@ -35,16 +35,14 @@ class TruncatedGeometric:
         π_0 = 0,   π_(n+1) = min(e^ε·π_n + δ, 1 − e^(−ε)·(1 − π_n − δ), 1)
 
     Guarantee:
-        ApproxDP(epsilon, delta) when a unit with all its keys is added or removed. For max_keys = 1: the unit moves one
-        count, from n to n + 1, and the other coins keep their law, so four inequalities between π_n and π_(n+1) are to
-        be shown. Releasing: π_(n+1) ≤ e^ε·π_n + δ is the first term of the minimum, and π_n ≤ π_(n+1) as each term is
-        at least π_n. Not releasing: 1 − π_n ≤ e^ε·(1 − π_(n+1)) + δ is the second term, and 1 − π_(n+1) ≤ 1 − π_n. For
-        max_keys = K, π is that of ε/K and δ/K, and K such losses add up. With `minimum` = k the chance is π_(n−k+1),
-        and 0 for n < k: neighbouring counts have equal or neighbouring chances, so the same inequalities serve.
-        Optimal: for max_keys = 1 no (ε, δ)-DP selection has a larger chance p_n for any n: the same two inequalities
-        hold
-
-        for p, their right sides rise with p_n, and p_0 = 0; by induction p_n ≤ π_n.
+        ApproxDP(epsilon, delta) when a unit with all its keys is added or removed. For max_keys = 1, the unit moves one
+        count, from n to n + 1, and the other coins keep their distribution. So four inequalities between π_n and
+        π_(n+1) are to be shown. Releasing: π_(n+1) ≤ e^ε·π_n + δ is the first term of the minimum. And π_n ≤ π_(n+1),
+        because each term is at least π_n. Not releasing: 1 − π_n ≤ e^ε·(1 − π_(n+1)) + δ is the second term, and 1 −
+        π_(n+1) ≤ 1 − π_n. For max_keys = K, π is computed with ε/K and δ/K, and K such losses add up. With `minimum` =
+        k the chance is π_(n−k+1), and 0 for n < k. Neighbouring counts have equal or neighbouring chances, so the same
+        inequalities serve. Optimal: for max_keys = 1 no (ε, δ)-DP selection has a larger chance p_n for any n. The same
+        two inequalities hold for p, their right sides rise with p_n, and p_0 = 0; by induction p_n ≤ π_n.
 
     Args:
         epsilon: Above 0.
@@ -109,7 +107,7 @@ class TruncatedGeometric:
     ) -> NDArray[np.bool_]:
         """Tell which keys are released, given how many units hold each.
 
-        Whoever calls it has bounded the units: each has at most `max_keys` keys.
+        The caller has bounded the units: each has at most `max_keys` keys.
         """
         indices = np.clip(units - (self.minimum - 1), 0, self._chances.count - 1)
         return samplers.coins(self._chances, indices, entropy)
@@ -138,7 +136,7 @@ class TruncatedGeometric:
         return count, count
 
     def chance(self, units: int) -> Enclosure:
-        """Bound the chance that a key is released if so many units hold it."""
+        """Bound the chance that a key is released if this many units hold it."""
         index = min(max(0, whole_number(units, "units") - self.minimum + 1), self._chances.count - 1)
         lower, upper = self._chances.bracket(index, _CHANCE_BITS)
         return Enclosure(Fraction(lower, 1 << _CHANCE_BITS), Fraction(upper, 1 << _CHANCE_BITS))

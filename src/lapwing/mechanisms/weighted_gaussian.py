@@ -31,16 +31,16 @@ MOST_MINIMUM = 1 << 30
 class WeightedGaussian:
     """Release the keys whose weight, plus Gaussian noise, reaches a threshold that follows from the parameters.
 
-    A unit with t keys puts the weight ⌊2^k/√t⌋/2^k on each, k = `fraction_bits`; a unit with more than `max_keys` keys
+    A unit with t keys puts the weight ⌊2^k/√t⌋/2^k on each, k = `fraction_bits`. A unit with more than `max_keys` keys
     first gives some up. Weights, noise and threshold are integers in steps of 2^−k.
 
     Guarantee:
-        ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed: its weights have
-        squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1, and it gives each of t keys that only it holds at most ⌊2^k/√t⌋/2^k, as
-        it holds t keys or more. The rest is proven in `partitions`. With `minimum` = m only keys that m units hold are
-        considered, and the threshold is m − 1 higher. In that proof read "held" as "held by m units": the t keys that
-        this unit brings to m holders have weights from m − 1 others too, each at most 1, so that above the threshold
-        they are as rare as a new key is above the lower one.
+        ApproximateGaussianDP(1/sigma, delta) when a unit with all its keys is added or removed. Its weights have
+        squares that sum to t·⌊2^k/√t⌋²/4^k ≤ 1. It gives each of t keys that only it holds at most ⌊2^k/√t⌋/2^k,
+        because it holds t keys or more. The rest is proven in `partitions`. With `minimum` = m only keys that m units
+        hold are considered, and the threshold is m − 1 higher. In that proof read "held" as "held by m units". The t
+        keys that this unit brings to m holders have weights from m − 1 others too, each at most 1. So above the
+        threshold they are as rare as a new key is above the lower one.
 
     Args:
         sigma: Of the noise, in weights, above 0 and at most 2^20.
@@ -105,7 +105,7 @@ class WeightedGaussian:
     ) -> NDArray[np.bool_]:
         """Tell which keys are released, given how many units hold each and the sum of the weights they put on it.
 
-        Whoever calls it has bounded the units: each puts `weight(t)` on each of its t ≤ `max_keys` keys.
+        The caller has bounded the units: each puts `weight(t)` on each of its t ≤ `max_keys` keys.
         """
         noisy = partitions.noisy(weights, self._variance, entropy)
         return partitions.reaching(noisy, self.threshold) & (units >= self.minimum)
@@ -125,7 +125,7 @@ class WeightedGaussian:
 
     @property
     def noise(self) -> tuple[float, float]:
-        """Sigma and the threshold, in weights of which those of one unit have length 1."""
+        """Sigma and the threshold, in weights. The weights of one unit have length 1."""
         return float(self.sigma), self.threshold / 2**self.fraction_bits
 
     def units_needed(self, confidence: Number) -> tuple[int, int]:
@@ -136,7 +136,7 @@ class WeightedGaussian:
         )
 
     def chance(self, units: int, keys_per_unit: int) -> Enclosure:
-        """Bound the chance that a key is released if so many units hold it, each with so many keys."""
+        """Bound the chance that a key is released if this many units hold it, each with this many keys."""
         units = whole_number(units, "units")
         weight = units * self.weight(whole_number(keys_per_unit, "keys_per_unit", least=1, most=self.max_keys))
         if units < self.minimum:
@@ -144,7 +144,7 @@ class WeightedGaussian:
         return partitions.chance_of_release(weight, self.threshold, self._variance)
 
     def count_for(self, confidence: Number, *, keys_per_unit: int) -> int:
-        """Return how many units, each with so many keys, make a key's release certain to `confidence`."""
+        """Return how many units, each with this many keys, make a key's release certain to `confidence`."""
         return partitions.count_for(confidence, lambda units: self.chance(units, keys_per_unit).lower)
 
     @property
@@ -152,7 +152,7 @@ class WeightedGaussian:
         return self.sigma**2 * (1 << 2 * self.fraction_bits)
 
     def weight(self, degree: int) -> int:
-        """Return the weight, in steps, that a unit with so many keys puts on each of them."""
+        """Return the weight, in steps, that a unit with this many keys puts on each of them."""
         # ⌊√⌊y⌋⌋ = ⌊√y⌋
         return isqrt((1 << 2 * self.fraction_bits) // degree)
 

@@ -1,4 +1,4 @@
-"""What a privacy loss is, how losses add up, and what they mean in (ε, δ).
+"""Privacy losses, how they add up, and what they mean in (ε, δ).
 
 The losses themselves (`PureDP`, `GaussianDP`, `RenyiDP`, …) are in `lapwing`. Here is
 what accounts, plans and compares them; `help` of a name has the rest.

@@ -22,7 +22,7 @@ MEASURES: Final[dict[str, "Measure"]] = {}
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AdditiveLoss(ABC):
-    """A loss of which one number, its `amount`, adds up under composition, whatever is asked along the way.
+    """A loss with one number, its `amount`, that adds up under composition, for any questions along the way.
 
     `kind` names the measure, `_symbol` its amount where one is refused. Losses of one measure add and compare.
     """
@@ -51,7 +51,7 @@ class AdditiveLoss(ABC):
         """Return an ε for which this loss implies (ε, delta)-DP, rounded up."""
 
     def rounded_up(self) -> Self:
-        """Return the loss with its amount rounded up to GRID, as a ledger charges it."""
+        """Return the loss with its amount rounded up to GRID; a ledger charges this."""
         return self.from_amount(grid_up(self.amount))
 
     def nothing(self) -> Self:

@@ -34,7 +34,7 @@ def advanced_budget(epsilon: Number, delta: Number, failures: Number = 0) -> App
     Args:
         epsilon: Above 0.
         delta: Of the whole, above 0 and below 1.
-        failures: The part of it that is kept for the δᵢ of the losses, from 0 to below delta.
+        failures: The part of it that is reserved for the δᵢ of the losses, from 0 to below delta.
 
     Raises:
         InvalidParameter: For numbers outside.

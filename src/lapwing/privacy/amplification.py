@@ -56,9 +56,9 @@ def subsampled(
     """Return the loss of a mechanism run on a secret sample: (ln(1 + rate·(e^ε − 1)), rate·δ), ε rounded up.
 
     Guarantee:
-        On a Poisson sample, in which each unit is with the probability `rate` on its own, for neighbours that differ by
-        one unit added or removed (add_remove); on a uniform subset of so many of the population, where the rate is
-        size/population, for neighbours that differ by one unit replaced (replace_one). `loss` is for the same.
+        On a Poisson sample each unit is in with the probability `rate`, on its own. Then neighbours differ by one unit
+        added or removed (add_remove). On a uniform subset of fixed size the rate is size/population: for neighbours
+        that differ by one unit replaced (replace_one). `loss` is for the same.
 
     Args:
         loss: That of the mechanism towards a unit of its sample.

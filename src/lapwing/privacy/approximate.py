@@ -75,7 +75,7 @@ class LossWithDelta(ABC, Generic[Exact]):
         return approximate(self.exact_part, self.delta, kind)
 
     def rounded_up(self) -> Self:
-        """Return the loss with both numbers rounded up to GRID, as an account charges it."""
+        """Return the loss with both numbers rounded up to GRID; an account charges this."""
         return self._cut(self.exact_part.rounded_up(), grid_up(self.delta))
 
     def nothing(self) -> Self:
@@ -178,7 +178,7 @@ class ApproxDP(LossWithDelta[PureDP]):
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproximateGaussianDP(LossWithDelta[GaussianDP]):
-    """(μ, δ): with probability 1 − δ the output is that of a μ-GDP mechanism, and otherwise it may be anything.
+    """(μ, δ): with probability 1 − δ the output is the output of a μ-GDP mechanism, and otherwise it may be anything.
 
     So the mechanism is (ε, δ + (1 − δ)·δ_μ(ε))-DP for every ε, and two of them are (√(μ₁² + μ₂²), δ₁ + δ₂) together.
 
@@ -213,7 +213,7 @@ class ApproximateGaussianDP(LossWithDelta[GaussianDP]):
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproximateZeroConcentratedDP(LossWithDelta[ZeroConcentratedDP]):
-    """(ρ, δ): with probability 1 − δ the output is that of a ρ-zCDP mechanism, and otherwise it may be anything.
+    """(ρ, δ): with probability 1 − δ the output is the output of a ρ-zCDP mechanism, and otherwise it may be anything.
 
     Also written δ-approximate ρ-zCDP. Two of them are (ρ₁ + ρ₂, δ₁ + δ₂) together.
 

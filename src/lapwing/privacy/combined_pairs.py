@@ -35,10 +35,10 @@ class SubsampledPair:
 
     remove: (1 − rate)·Q + rate·P against Q; add: Q against that mixture. They differ. Neighbouring is add_remove.
 
-    For a sample S of the others, the output's law is M(S) without the unit, and (1 − r)·M(S) + r·M(S ∪ unit) with it.
-    The hockey-stick curve H is jointly convex, so it suffices to look at the worst S. There, with P, Q for M(S ∪ unit),
-    M(S) and x = e^ε, H of (1 − r)Q + rP against Q at x is r·H(P, Q) at 1 + (x − 1)/r; and H of Q against (1 − r)Q + rP
-    at x is s·H(Q, P) at rx/s for s = 1 − (1 − r)x, and 0 if s ≤ 0. Both rise with the curves of the pair.
+    For a sample S of the others, the output's distribution is M(S) without the unit. With the unit it is (1 − r)·M(S) +
+    r·M(S ∪ unit). The hockey-stick curve H is jointly convex, so it suffices to look at the worst S. There, let P, Q be
+    M(S ∪ unit), M(S), and x = e^ε. H of (1 − r)Q + rP against Q at x is r·H(P, Q) at 1 + (x − 1)/r. H of Q against (1 −
+    r)Q + rP at x is s·H(Q, P) at rx/s. Here s = 1 − (1 − r)x; if s ≤ 0, it is 0. Both rise with the curves of the pair.
 
     Args:
         pair: A symmetric pair with finite losses, of the mechanism under add_remove.

@@ -21,8 +21,8 @@ _MOST_ATOMS = 4096
 class DiscreteLaplacePair:
     """Discrete Laplace noise, P(x) ∝ e^(−|x|/scale) on the integers, at an integer sensitivity.
 
-    At or below both centres the loss is ε = sensitivity/scale with probability 1/(1 + r), r = e^(−1/scale); at distance
-    x from the first towards the second it is ε − 2x/scale with probability (1 − r)/(1 + r)·r^x, and at or beyond both
+    At or below both centres the loss is ε = sensitivity/scale with probability 1/(1 + r), r = e^(−1/scale). At distance
+    x from the first towards the second it is ε − 2x/scale with probability (1 − r)/(1 + r)·r^x. At or beyond both it is
     −ε. At sensitivity 1 this is randomized response.
 
     Args:
@@ -51,7 +51,7 @@ class DiscreteLaplacePair:
         return atoms_of(self) if self.closed else cut_law(self, "remove", side, cells)
 
     def pieces(self, cells: int) -> list[Piece]:
-        """Take the outer parts as atoms, and the points between them alone or in even runs."""
+        """Take the outer parts as atoms, and the points between them one by one or in even runs."""
         e, unit = self.sensitivity / self.scale, 1 / self.scale
         end = tight(lambda u: 1 / (1 + (-u).exp()), unit)
         tail = tight(lambda u, e: (-e).exp() / (1 + (-u).exp()), unit, e)
@@ -100,16 +100,17 @@ class DiscreteGaussianPair:
     closed = False
 
     def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
-        """Return a law above or below that of the loss."""
+        """Return a distribution above or below the loss's own."""
         return cut_law(self, "remove", side, cells)
 
     def pieces(self, cells: int) -> list[Piece]:
         """Cut the integers into even runs.
 
-        Weights e^(−x²/(2·variance)) are summed as integers, up to a distance of `most`, in units of 2⁻⁴⁵⁰ of the weight
-        with which the farthest sum begins, as pieces need them to a relative 2⁻¹⁹⁰. That is at reach + sensitivity + 1.
-        What lies beyond `most` is below e^(−3·reach²/(2·variance)) ≤ e^(−294) of it for each point and falls faster
-        than a geometric series of ratio e^(−reach/variance), so it is below e^(−294)·(σ/14 + 2) < 2⁻⁴⁰⁰ of it.
+        Weights e^(−x²/(2·variance)) are summed as integers, up to a distance of `most`. Their unit is 2⁻⁴⁵⁰ of the
+        weight with which the farthest sum begins, because pieces need them to a relative 2⁻¹⁹⁰. That is at reach +
+        sensitivity + 1. A point beyond `most` has a weight below e^(−3·reach²/(2·variance)) ≤ e^(−294) of it. Weights
+        fall faster than a geometric series of ratio e^(−reach/variance). So the sum beyond is below e^(−294)·(σ/14 + 2)
+        < 2⁻⁴⁰⁰ of it.
         """
         shift, reach = self.sensitivity, math.isqrt(math.ceil(FAR**2 * self.variance)) + 1
         most = 2 * reach + shift

@@ -58,16 +58,16 @@ def gaussian_above(loss: LossDistribution, delta: Number) -> ApproximateGaussian
     """Return about the least (μ, δ) that is worse than a list, for a δ above 0.
 
     Guarantee:
-        For neighbours as the list's pairs are; valid for the list as one mechanism, however its uses are mixed with
-        others, as long as the list was fixed before its first use.
+        For the neighbours of the list's pairs. It is valid for the list as one mechanism, if the list was fixed before
+        its first use. You may mix its uses with others in any way.
 
     Args:
         loss: Of the list.
-        delta: What may go wrong at all, above 0 and below 1: the larger, the smaller μ. What the list itself gives away
-            with some probability counts towards it.
+        delta: The total chance of failure, above 0 and below 1: the larger, the smaller μ. If the list itself gives
+            everything away with some probability, this counts towards it.
 
     Raises:
-        InvalidParameter: For a delta outside, one that is not above the list's chance of giving away all, or a list
+        InvalidParameter: For a delta outside this range, or not above the list's chance of giving away all. For a list
             that loses more than a μ of about a thousand.
     """
     return _least_above(loss, probability(delta, "delta"))

@@ -25,8 +25,8 @@ _BITS = 100
 def from_dp_event(event: object) -> tuple[Listed, ...]:
     """Return the list that an event of dp-accounting describes, for `distribution_of` and the others.
 
-    Poisson samples are for add_remove, and samples without replacement for replace_one; the numbers of the mechanisms
-    are for the relation that the list is asked about, as in dp-accounting.
+    Poisson samples are for add_remove, and samples without replacement for replace_one. The numbers of the mechanisms
+    are for the relation that you ask for, like in dp-accounting.
 
     Args:
         event: A `dp_accounting.DpEvent`.
@@ -115,12 +115,12 @@ def to_dp_event(parts: Sequence[Listed]) -> Any:
     """Return a list as an event of dp-accounting, for any of its accountants.
 
     Guarantee:
-        The event's mechanisms lose as much as the list's, or more: discrete Gaussian noise, and what is only known by
-        an ε, a bounded range or a ρ, is written by its ρ.
+        The event's mechanisms lose as much as the list's, or more. Discrete Gaussian noise is written by its ρ, and so
+        is a mechanism known only by an ε, a bounded range or a ρ.
 
     Raises:
-        InvalidParameter: For a part with a δ or a Rényi curve, one whose numbers are stated for another relation, or
-            one on a sample for which there is no event.
+        InvalidParameter: For a part with a δ or a Rényi curve, and one whose numbers are stated for another relation.
+            For one on a sample for which there is no event.
         ImportError: Without dp-accounting.
     """
     from dp_accounting import dp_event

@@ -35,9 +35,9 @@ class Listed:
 
     Args:
         text: As it was given.
-        mechanism: What it loses.
+        mechanism: Its loss.
         times: How many such, from 1.
-        neighbouring: The relation that its numbers hold for, that of the list if None.
+        neighbouring: The relation that its numbers hold for; None for the list's own.
         kind: As they were given, without defaults.
         numbers: As they were given, without defaults.
     """
@@ -88,14 +88,14 @@ def listed(
 
     Args:
         kind: Laplace (epsilon, or scale and sensitivity), discrete-laplace (scale, sensitivity), gaussian (mu, or sigma
-            and sensitivity), discrete-gaussian (sigma, sensitivity), randomized-response (epsilon, choices),
-            exponential (epsilon: its bounded range), tree (sigma, steps and sensitivity: sums of all steps so far by a
-            binary tree with Gaussian noise on each node, if a unit is in one step), pure (epsilon), approx (epsilon,
-            delta), zcdp (rho); or a loss, for any mechanism that has it. A sensitivity is 1 and choices are 2 unless
+            and sensitivity), discrete-gaussian (sigma, sensitivity). Or randomized-response (epsilon, choices),
+            exponential (epsilon: its bounded range). Or pure (epsilon), approx (epsilon, delta), zcdp (rho), or a loss,
+            for any mechanism that has it. Or tree (sigma, steps and sensitivity): sums of all steps so far by a binary
+            tree with Gaussian noise on each node. A unit is in one step. A sensitivity is 1 and choices are 2 unless
             given.
-        rate: Of a secret Poisson sample that it is run on; or size, population: of a secret subset of so many units
-            that it is run on.
-        neighbouring: The relation that its numbers hold for, that of the list unless given.
+        rate: Of a secret Poisson sample that it is run on; or size, population: of a secret subset of `size` units that
+            it is run on.
+        neighbouring: The relation that its numbers hold for; the list's own unless given.
 
     Raises:
         InvalidParameter: For a kind, number or relation that is none of these.

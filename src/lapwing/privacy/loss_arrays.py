@@ -52,16 +52,16 @@ class LossArrays(NamedTuple):
 def arrays_of(
     loss: LossDistribution, *, step: Number = Fraction(1, 100), direction: Direction = "remove", tail: Number = 1e-15
 ) -> LossArrays:
-    """Return a law above that of a list's privacy loss, on the multiples of `step`.
+    """Return a distribution above the one of a list's privacy loss, on the multiples of `step`.
 
     Guarantee:
-        For every ε, (ε, δ)-DP by the arrays' own δ = Σ p·max(0, 1 − e^(ε−l)) + infinite holds for the list, in this
+        For every ε, the arrays have their own δ = Σ p·max(0, 1 − e^(ε−l)) + infinite. The list is (ε, δ)-DP, in this
         direction; compositions of arrays too.
 
     Args:
         step: Of the losses, > 0.
         direction: As for `LossDistribution.survival`.
-        tail: δ from which on losses count as infinite, and the same at the lower end, where less than that is moved up;
+        tail: The δ from which on losses count as infinite. At the lower end, losses with less than this δ are moved up;
             above 0, below 1.
 
     Raises:
@@ -121,8 +121,9 @@ def _hull(points: list[_Point]) -> list[_Point]:
 class ArrayPair:
     """A pair by the law of its loss as arrays, in one direction or both: your own, or another accountant's.
 
-    The guarantee is that of the arrays: they are to be above the mechanism's law, as those of `arrays_of` are. What
-    they lack to 1 counts as infinite; what they sum to above 1, by rounding, is taken off the smallest losses.
+    The guarantee is only as good as the arrays. They must be above the mechanism's distribution, like the arrays of
+    `arrays_of`. If they sum to less than 1, the rest counts as infinite. If they sum to more, by rounding, the excess
+    is taken off the smallest losses.
 
     Args:
         remove: The law where a unit leaves.

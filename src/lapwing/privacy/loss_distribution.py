@@ -39,8 +39,8 @@ class LossDistribution:
 
     Args:
         parts: No pair twice, all Gaussian noise in one.
-        width: How wide an interval in ε may be before more work is done to narrow it, where that is possible; None for
-            one in keeping with ε (see `usual_width`).
+        width: The width of an interval in ε from which on more work is done to narrow it, where that is possible. None
+            for one in keeping with ε (see `usual_width`).
     """
 
     parts: Parts = ()
@@ -106,8 +106,8 @@ class LossDistribution:
     def survival(self, losses: Sequence[Number], *, direction: Direction = "remove") -> tuple[Interval, ...]:
         """Return bounds on the chance, under P, that the privacy loss is above each of some losses.
 
-        It is the law of the loss of these pairs, so of mechanisms that attain them. What they only dominate has a curve
-        δ below theirs, but may have another law.
+        It is the law of the loss of these pairs, so of mechanisms that attain them. Mechanisms that these pairs only
+        dominate have a curve δ below theirs, but may have another distribution.
 
         Returns:
             Intervals with P(L > loss), of which the upper end also bounds P(L ≥ loss).
@@ -140,8 +140,8 @@ def compose(parts: Iterable[tuple[Pair, int]], *, width: Number | None = None) -
         width: The wanted width of intervals in ε, from 10⁻⁹ to 1, None for `usual_width`.
 
     Raises:
-        InvalidParameter: For a count below 1, uses or noise beyond what is computed (10¹² of a pair, a μ² of 10⁸ in
-            all), or a width out of range.
+        InvalidParameter: For a count below 1, or a width out of range. For uses or noise beyond what is computed (10¹²
+            of a pair, a μ² of 10⁸ in all).
     """
     counts: dict[Pair, int] = {}
     gaussian = Fraction(0)

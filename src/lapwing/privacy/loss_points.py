@@ -53,18 +53,18 @@ def losses_of(
 ) -> tuple[LossPoint, ...]:
     """Return the chance of a privacy loss above each of some losses, by direction where both differ.
 
-    The loss is log P(outputs)/Q(outputs) of all outputs together under P, for P and Q the laws of the outputs from two
-    neighbours. For a class of mechanisms it is the loss of its worst.
+    The loss is log P(outputs)/Q(outputs) of all outputs together under P. Here P and Q are the distributions of the
+    outputs from two neighbours. For a class of mechanisms it is the loss of its worst.
 
     Args:
         parts: As for `statements_of`.
         neighbouring: As for `statements_of`.
         losses: Any numbers.
-        width: What loss is near enough.
+        width: The accepted inaccuracy of the loss.
 
     Raises:
-        InvalidParameter: Where `statements_of` does, or if no mechanism is known to lose as much as the list may: of
-            bounded range there is a law above all others, but none that is attained in composition.
+        InvalidParameter: Where `statements_of` does, or if no mechanism is known to lose as much as the list may. Of
+            bounded range there is a distribution above all others, but none that is attained in composition.
     """
     uses = uses_of(parts, neighbouring)
     if not all(mechanism.attained for mechanism, _ in uses):

@@ -17,11 +17,11 @@ G = TypeVar("G", bound=GroupLoss)
 
 
 def replaced(loss: G) -> G:
-    """Return the replace_one loss of a mechanism with this add_remove loss: that of a group of two.
+    """Return the replace_one loss of a mechanism with this add_remove loss: the loss of a group of two.
 
-    To replace a unit is to remove it and to add another, two steps of add_remove. So ε and μ double, ρ is four times as
-    large, (ε, δ) is (2ε, (1 + e^ε)·δ), and (μ, δ) is (2μ, F(δ)) (`groups`). There is no way back: a mechanism may
-    publish the number of units at no loss under replace_one.
+    To replace a unit is to remove it and to add another, two steps of add_remove. So ε and μ double, and ρ is four
+    times as large. A pair (ε, δ) becomes (2ε, (1 + e^ε)·δ), and (μ, δ) becomes (2μ, F(δ)) (`groups`). There is no way
+    back: a mechanism may publish the number of units at no loss under replace_one.
 
     Raises:
         InvalidParameter: Where no group loss is known.

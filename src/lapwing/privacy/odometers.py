@@ -41,21 +41,21 @@ def as_if_cap(spent: Loss, delta: Number) -> Reading:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odometer:
-    """An (ε, δ) for what is spent that holds at whatever moment one stops, for accounts of measure gdp, zcdp or pure.
+    """An (ε, δ) for the loss so far that holds whenever you stop, for accounts of measure gdp, zcdp or pure.
 
-    Caps on a geometric scale, c_j = first·ratio^j for j = 0, 1, …, each have a share δ_j of δ. A total reads as the
-    ε_j of the smallest cap that holds it, for which c_j implies (ε_j, δ_j)-DP. With `steps` the caps end after so many,
+    Caps on a geometric scale, c_j = first·ratio^j for j = 0, 1, …, each have a share δ_j of δ. A total reads as the ε_j
+    of the smallest cap that holds it, for which c_j implies (ε_j, δ_j)-DP. With `steps` there are only this many caps,
     and each has δ/steps; without, δ_j = δ/((j + 1)(j + 2)), which sum to δ.
 
     Guarantee:
-        For all neighbours, with P and Q the laws of everything that is answered up to the moment T at which one stops,
-        by any rule that knows the answers so far; U the reading at T; and every event E, P(E) ≤ E_Q[e^U; E] + δ. If U ≤
-        ε always that is (ε, δ)-DP. It also implies that the privacy loss ln(P/Q) of what is answered exceeds U + c at
-        some moment with probability at most δ/(1 − e^(−c)) under P, for all c > 0.
+        For all neighbours. You stop at a moment T, by any rule that knows the answers so far. Let P and Q be the
+        distributions of all answers up to T. Let U be the reading at T. Then every event E has P(E) ≤ E_Q[e^U; E] + δ.
+        If U ≤ ε always that is (ε, δ)-DP. It also implies a bound on the privacy loss ln(P/Q) of the answers. The loss
+        exceeds U + c at some moment with probability at most δ/(1 − e^(−c)) under P, for all c > 0.
 
     Proof. Answers cut off before the total would pass c_j are (ε_j, δ_j)-DP, by the account's filter. Split E by the
-    smallest cap c_j that holds the total at T. The part E_j is decided by the answers up to T, all of which are within
-    c_j, hence by the answers cut off at c_j; so P(E_j) ≤ e^(ε_j)·Q(E_j) + δ_j. On E_j, U = ε_j: sum over j. For the
+    smallest cap c_j that holds the total at T. The answers up to T decide the part E_j. All of these are within c_j,
+    hence the answers cut off at c_j decide it. So P(E_j) ≤ e^(ε_j)·Q(E_j) + δ_j. On E_j, U = ε_j: sum over j. For the
     last claim let T be the first moment at which the loss exceeds U + c, and E that there is one: Q(E_j) ≤
     e^(−ε_j−c)·P(E_j), so that P(E) ≤ e^(−c)·P(E) + δ. ∎
 
@@ -66,7 +66,7 @@ class Odometer:
         steps: How many caps. All are to be fixed before the first answer.
 
     Source:
-        Odometers are Rogers, Roth, Ullman and Vadhan 2016; this one is ours, and simpler and wider than those of
+        Odometers are Rogers, Roth, Ullman and Vadhan 2016. This one is ours, and simpler and wider than the ones of
         Whitehouse, Ramdas, Rogers and Wu 2023.
     """
 

@@ -57,7 +57,7 @@ class Pair(Protocol):
         """Whether the law is exact."""
 
     def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
-        """Return the law of the loss, or one above or below it, cut into about so many cells."""
+        """Return the distribution of the loss, or one above or below it, cut into about `cells` cells."""
 
     def pieces(self, cells: int) -> list[Piece]:
         """Return the pair (P, Q) cut into pieces; atoms are not cut."""
@@ -148,7 +148,7 @@ class LaplacePair:
 class RandomizedResponsePair:
     """Randomized response among k choices: the truth with probability e^ε/(e^ε + k − 1), else one of the others evenly.
 
-    The pair is that of two different truths. With two choices it dominates every ε-DP mechanism (Kairouz, Oh and
+    The pair comes from two different truths. With two choices it dominates every ε-DP mechanism (Kairouz, Oh and
     Viswanath 2015).
 
     Args:
@@ -183,7 +183,7 @@ class RandomizedResponsePair:
 @final
 @dataclass(frozen=True, slots=True)
 class ApproximatePair:
-    """All that (ε, δ)-DP allows: with probability δ the truth is told, else it is randomized response at ε.
+    """All that (ε, δ)-DP allows: with probability δ it shows the truth, else it is randomized response at ε.
 
     Its curve at ε' < ε is δ + (1 − δ)·(e^ε − e^ε')/(1 + e^ε), the largest of any (ε, δ)-DP mechanism.
 

@@ -32,11 +32,11 @@ def calibrate(
 ) -> Fraction:
     """Return the parameter at which a list keeps a promise most closely.
 
-    Where the list's ε falls as the parameter grows, as with σ, it is the least that keeps the promise; where it rises,
-    as with a rate or a number of steps, the largest. It has so many significant digits, or is a whole number.
+    If the list's ε falls as the parameter grows, as with σ, it is the least that keeps the promise. If it rises, as
+    with a rate or a number of steps, it is the largest. It has `digits` significant digits, or is a whole number.
 
     Guarantee:
-        What `build` makes of the result states at most `epsilon` at `delta`, by its upper end.
+        The list that `build` makes of the result states at most `epsilon` at `delta`, by its upper end.
 
     Args:
         build: The list with a parameter, a fraction above 0.
@@ -47,8 +47,8 @@ def calibrate(
         whole: Whether the parameter is a number of uses.
 
     Raises:
-        InvalidParameter: For a number outside, if the ε at twice the start is that at the start, or if no parameter
-            within 2⁴⁰ times the start keeps the promise, or all do; and whatever `build` raises.
+        InvalidParameter: For a number outside, or if the ε at twice the start equals the one at the start. If no
+            parameter within 2⁴⁰ times the start keeps the promise, or all do; and any error of `build`.
     """
     wanted, share = non_negative(epsilon, "epsilon"), probability(delta, "delta")
     if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 9:

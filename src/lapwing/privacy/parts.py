@@ -123,9 +123,9 @@ class PartsAccount:
     Args:
         budget: Of measure pure, gdp or zcdp, for the whole data.
         neighbouring: The relation that all losses are for.
-        data_version: What names the data.
+        data_version: The name of the data.
         parts: All parts, by name.
-        sums: What was charged.
+        sums: The charges.
     """
 
     budget: Loss
@@ -164,12 +164,12 @@ class PartsAccount:
 
     @property
     def total(self) -> Loss:
-        """The loss towards one unit, whichever it is: what the budget caps."""
+        """The loss towards any one unit: the budget limits it."""
         return self.budget.from_amount(self.sums.total)
 
     @property
     def remaining(self) -> Loss:
-        """The largest loss that still fits, whatever it reads."""
+        """The largest loss that still fits, for any parts that it reads."""
         return self.budget.beyond(self.total)
 
     def spent(self, part: str) -> Loss:

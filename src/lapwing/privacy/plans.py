@@ -61,8 +61,8 @@ def gaussian(l2_squared: Number, kind: str) -> Callable[[Fraction], Loss]:
 def scales_for(budget: Loss, planned: Sequence[Planned]) -> tuple[Fraction, ...]:
     """Return the scales of planned mechanisms, in proportion to their weights, that together keep a budget.
 
-    The factor is the least of about 45 binary digits at which the losses, each rounded up as a ledger charges it, add
-    up to at most the budget.
+    The factor is the least of about 45 binary digits at which the losses add up to at most the budget. Each loss is
+    rounded up before, like in a ledger.
 
     Raises:
         InvalidParameter: If nothing is planned, the budget is nothing, a loss is of another measure, or no scale up to
@@ -108,7 +108,7 @@ class Choice:
 def choices(
     queries: int, sensitivity: Number, epsilon: Number, delta: Number, *, confidence: Number = 0.95
 ) -> tuple[Choice, ...]:
-    """Return the ways to answer so many queries within (epsilon, delta), the most accurate first.
+    """Return the ways to answer this many queries within (epsilon, delta), the most accurate first.
 
     Laplace noise in a pure, gdp or zcdp account, Gaussian noise in gdp or zcdp; which of them is best is a matter of
     numbers: few queries favour Laplace noise that adds up as ε, many favour Gaussian noise.

@@ -79,7 +79,7 @@ class RenyiDP:
 
     @classmethod
     def from_loss(cls, loss: Loss, orders: Iterable[Number] = DEFAULT_ORDERS) -> Self:
-        """Return the curve that a loss implies: α·μ²/2, α·ρ, or for ε that of randomized response, the worst there is.
+        """Return the curve that a loss implies: α·μ²/2, α·ρ, or for ε the curve of randomized response, the worst.
 
         Raises:
             InvalidParameter: For any other loss: a δ has no Rényi divergence.
@@ -107,8 +107,8 @@ class RenyiDP:
         """Return the curve of Gaussian noise, rounded or not, on vectors at L2 distance at most `l2`: α·(l2/σ)²/2.
 
         Args:
-            rate: Of a secret Poisson sample that each use is run on, as in training by DP-SGD; then for neighbours that
-                differ by one unit added or removed.
+            rate: Of a secret Poisson sample that each use is run on, like training by DP-SGD. Then the curve is for
+                neighbours that differ by one unit added or removed.
             size: Of a subset that each use is run on instead; then for neighbours that differ by one unit replaced,
                 which `l2` is the distance of.
             population: As `size`.
@@ -132,8 +132,8 @@ class RenyiDP:
         """Return the curve of a mechanism run on a secret sample, given this curve of it without the sample.
 
         Guarantee:
-            As for `privacy.subsampled`: on a Poisson sample for neighbours that differ by one unit added or removed
-            (add_remove), on a subset for one unit replaced (replace_one); this curve is for the same.
+            See `privacy.subsampled`. On a Poisson sample it is for neighbours that differ by one unit added or removed
+            (add_remove). On a subset it is for one unit replaced (replace_one). This curve is for the same.
 
         Args:
             rate: Of a Poisson sample, above 0, at most 1; or size, population: of a subset.
@@ -141,8 +141,8 @@ class RenyiDP:
                 smaller: without it, what the divergences of whole orders up to 512 imply.
 
         Source:
-            `sampled_divergence` with a pair, `sampled_curves` without; and as all moments are jointly convex, 1 − q +
-            q·e^((α−1)ε(α)) bounds that of the sample.
+            `sampled_divergence` with a pair, `sampled_curves` without. All moments are jointly convex, so 1 − q +
+            q·e^((α−1)ε(α)) bounds the moment of the sample.
         """
         chance = chance_of(rate, size, population)
         if chance == 1:
@@ -265,7 +265,7 @@ class RenyiDP:
         )
 
     def rounded_up(self) -> Self:
-        """Return the curve with every ε rounded up to GRID, as an account charges it."""
+        """Return the curve with every ε rounded up to GRID; an account charges this."""
         return type(self)({order: grid_up(loss) for order, loss in self.points})
 
     def nothing(self) -> Self:

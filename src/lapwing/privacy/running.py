@@ -35,10 +35,10 @@ class RunningLoss:
 
     Guarantee:
         The true ε of the pairs' composition at `delta` lies in `epsilon`, as for `LossDistribution.to_epsilon`, if the
-        list had been fixed in advance (`holds` says so); a list chosen along the way needs a filter.
+        list was fixed in advance (`holds` says so). A list chosen along the way needs a filter.
 
-    Proof. `epsilon` is either an interval of `bound_epsilon`, or has both ends from `_between`: there the upper end is
-    shown to have δ(ε) ≤ delta in each direction, and the lower end δ(ε) > delta in one, or is 0. The curves asked are
+    Proof. `epsilon` is either an interval of `bound_epsilon`, or has both ends from `_between`. There the upper end is
+    shown to have δ(ε) ≤ delta in each direction. The lower end has δ(ε) > delta in one, or is 0. The curves asked are
     certified for the whole list by induction: the first came from `bound_epsilon`, and `Curve.times` keeps that. ∎
 
     Args:

@@ -40,16 +40,16 @@ Uses = tuple[tuple[ListedMechanism, int], ...]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What a method says of a list.
+    """The statement of a method about a list.
 
     Args:
         method: Its name.
         epsilon: The list is (epsilon, delta)-DP, one as asked and the other rounded up, and None where the method says
             nothing.
         delta: As `epsilon`.
-        lower: Of the loss distribution only, less than this is not true of the mechanisms (for a class of mechanisms,
-            of its worst), None where no bound is known to be attained.
-        total: What adds up.
+        lower: Only of the loss distribution: less than this is not true of the mechanisms (for a class of mechanisms,
+            of its worst). None where no bound is known to be attained.
+        total: The quantity that adds up.
         holds: When the statement does.
         adaptive: Whether that is also for mechanisms chosen along the way.
         refused: Why the method says nothing, else empty.
@@ -68,7 +68,7 @@ class Statement:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilePoint:
-    """What a method says at an ε: the list is (epsilon, upper)-DP, and for no δ below `lower` (epsilon, δ)-DP."""
+    """A method's statement at an ε: the list is (epsilon, upper)-DP, and for no δ below `lower` (epsilon, δ)-DP."""
 
     method: str
     epsilon: float

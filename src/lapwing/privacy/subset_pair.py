@@ -26,14 +26,14 @@ class SubsetPair:
     """A mechanism run on a uniformly drawn subset of `size` of the `population` units. Neighbouring is replace_one.
 
     Let q = size/population, and H the curve of the mechanism's pair under replace_one. On the subset it is at most
-    q·H(1 + (x − 1)/q) at x = e^ε ≥ 1 (`amplification`, the proof for a fixed size), and 1 − x + x·(that at 1/x) at
-    x < 1, as replacing goes both ways. This is the curve of a pair: each loss l > 0 of the mechanism's, with masses p
-    and r = p·e^(−l), becomes the loss log(1 + q(e^l − 1)) with the masses qp + (1 − q)r and r; there is its mirror,
-    with both swapped; and all else is at the loss 0. What is left for that is not negative, as p + r ≤ 1 over all l > 0
-    in a symmetric pair, so r ≤ ½.
+    q·H(1 + (x − 1)/q) at x = e^ε ≥ 1 (`amplification`, the proof for a fixed size). At x < 1 it is 1 − x + x·(its value
+    at 1/x), because replacing goes both ways. This is the curve of a pair. Take a loss l > 0 of the mechanism's, with
+    masses p and r = p·e^(−l). It becomes the loss log(1 + q(e^l − 1)) with the masses qp + (1 − q)r and r. There is its
+    mirror, with both swapped, and all else is at the loss 0. The mass left for the loss 0 is not negative, because p +
+    r ≤ 1 over all l > 0 in a symmetric pair, so r ≤ ½.
 
-    Above: atoms of a law above the mechanism's, each mass and loss then rounded up; whatever is at 0 or not, H stays
-    above if all masses sum to 1 at least. Below alike. No mechanism is known to attain all of it.
+    Above: atoms of a distribution above the mechanism's, each mass and loss then rounded up. With or without mass at 0,
+    H stays above if all masses sum to 1 at least. Below alike. No mechanism is known to attain all of it.
 
     Of Gaussian noise the law is exact (`subset_gaussian`).
 
@@ -73,7 +73,7 @@ class SubsetPair:
         return subset_rate(self.size, self.population)
 
     def law(self, direction: Direction, side: Side, cells: int) -> LossLaw:
-        """Return a law above or below that of the loss."""
+        """Return a distribution above or below the loss's own."""
         if exact := self._exact_law():
             return exact
         pieces = pieces_of(self.pair, cells)

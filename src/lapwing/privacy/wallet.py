@@ -62,7 +62,7 @@ _SINGLE = (
 class Slot:
     """The right to some questions to one mechanism, in which everything but the question is fixed.
 
-    What a slot's pair dominates, and so what may be put to it, each time one question:
+    Each use puts one question to the slot. The slot's pair must dominate the mechanism of the question:
 
     - `GaussianPair`: Gaussian noise, rounded or not, at an ℓ² distance over σ of at most μ; any μ-GDP mechanism;
     - `LaplacePair`: Laplace noise on real numbers at an ℓ¹ distance over the scale of at most ε, in one or many;
@@ -75,7 +75,7 @@ class Slot:
       chances.
 
     Args:
-        name: Unlike that of other slots.
+        name: Different from the names of other slots.
         pair: Of one of these classes.
         count: How many times, ≥ 1.
     """
@@ -113,7 +113,7 @@ class Wallet:
     """Slots, how often each was used, and a Gaussian account; made by `opened`.
 
     Args:
-        data_version: What names the data that the wallet is for.
+        data_version: The name of the data that the wallet is for.
         slots: With different names.
         used: How often each slot was.
         account: Of measure gdp.

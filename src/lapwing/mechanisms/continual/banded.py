@@ -46,7 +46,7 @@ _WIDTHS: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 @final
 @dataclass(frozen=True)
 class BandedToeplitz:
-    """A factorisation of the matrix of counts so far, or of those of the last `window` ticks.
+    """A factorisation of the matrix of counts so far, or of counts of the last `window` ticks.
 
     Args:
         ticks: n, from 1; window: from 1 to n, or None for all ticks so far.
@@ -69,7 +69,7 @@ class BandedToeplitz:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is kept from tick to tick."""
+        """Whether no state passes from tick to tick."""
         return len(self.coefficients) == 1
 
     @property
@@ -133,11 +133,11 @@ class BandedToeplitz:
     # ---- products, tick by tick ----------------------------------------------------------------------------------
 
     def begun(self, cells: int) -> IntArray:
-        """Return what is kept before the first tick: the changes of the last b − 1 ticks, the newest first."""
+        """Return the state before the first tick: the changes of the last b − 1 ticks, the newest first."""
         return np.zeros((len(self.coefficients) - 1, cells), dtype=object)
 
     def advanced(self, kept: IntArray, changes: IntArray) -> tuple[IntArray, IntArray]:
-        """Return Cx at the next tick, rounded down, and what is kept then."""
+        """Return Cx at the next tick, rounded down, and the new state."""
         c = np.array([[int(number * (1 << BITS))] for number in self.coefficients[1:]], dtype=object)
         values: IntArray = ((c * kept).sum(axis=0) >> BITS) + changes
         return values, np.array([changes, *kept[:-1]], dtype=object) if len(kept) else kept

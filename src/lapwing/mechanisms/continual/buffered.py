@@ -46,7 +46,7 @@ _SOME: Final = 1024
 @final
 @dataclass(frozen=True)
 class BufferedToeplitz:
-    """A factorisation of the matrix of counts so far, or of those of the last `window` ticks.
+    """A factorisation of the matrix of counts so far, or of counts of the last `window` ticks.
 
     Args:
         ticks: n, from 1; window: from 1 to n, or None for all ticks so far.
@@ -76,7 +76,7 @@ class BufferedToeplitz:
 
     @cached_property
     def omegas(self) -> tuple[Fraction, ...]:
-        """ω_i = Π_j (θ_i − θ̂_j)/Π_{j≠i} (θ_i − θ_j), rounded down to the multiples of 2^−BITS that C has."""
+        """ω_i = Π_j (θ_i − θ̂_j)/Π_{j≠i} (θ_i − θ_j), rounded down to a multiple of 2^−BITS."""
         exact = _weights(*self._units)
         return tuple(Fraction(above // below, 1 << BITS) for above, below in exact)
 
@@ -101,7 +101,7 @@ class BufferedToeplitz:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is kept from tick to tick."""
+        """Whether no state passes from tick to tick."""
         return not self.decays
 
     @cached_property
@@ -158,11 +158,11 @@ class BufferedToeplitz:
         return thetas, omegas
 
     def begun(self, cells: int) -> IntArray:
-        """Return what is kept before the first tick: the buffers, one a row."""
+        """Return the state before the first tick: the buffers, one a row."""
         return np.zeros((len(self.thetas), cells), dtype=object)
 
     def advanced(self, kept: IntArray, changes: IntArray) -> tuple[IntArray, IntArray]:
-        """Return Cx at the next tick, rounded down, and what is kept then."""
+        """Return Cx at the next tick, rounded down, and the new state."""
         thetas, omegas = self._steps
         values: IntArray = ((omegas * kept).sum(axis=0) >> BITS) + changes
         return values, (thetas * kept >> BITS) + changes

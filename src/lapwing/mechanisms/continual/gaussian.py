@@ -54,9 +54,9 @@ class ContinualGaussian:
     """Release sums over time, of all ticks so far or of a window, in many cells at once.
 
     Guarantee:
-        GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`, each of whose
-        events changes the cells by a vector of integers of L2 norm at most `norm` in each tick; the stream may be
-        chosen as one goes, in view of what was released.
+        GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`. Each of its
+        events changes the cells by a vector of integers of L2 norm at most `norm` in each tick. You may choose the
+        stream along the way, after each release.
 
     Args:
         matrix: For the number of ticks and the window.
@@ -99,7 +99,7 @@ class ContinualGaussian:
 
     @cached_property
     def fraction_bits(self) -> int:
-        """The grid's digits after the point: so many that the drift is a small part of the sensitivity."""
+        """The grid's digits after the point: enough that the drift is a small part of the sensitivity."""
         if self.matrix.is_plain:
             return 0
         return max(0, int(self._drift_at(0) * _FINE / self._exact).bit_length())
@@ -125,7 +125,7 @@ class ContinualGaussian:
 
     @cached_property
     def noise(self) -> RoundedGaussian:
-        """What is drawn at each tick for each cell, in units of the grid."""
+        """The noise drawn at each tick for each cell, in units of the grid."""
         return RoundedGaussian(sigma=self.sigma * (1 << self.fraction_bits))
 
     def start(self, cells: int) -> "ContinualSums":
@@ -142,15 +142,15 @@ class ContinualGaussian:
         return Estimates(self, cells)
 
     def standard_deviation(self, tick: int) -> float:
-        """Return that of an estimate at a tick, from 1, in steps."""
+        """Return the standard deviation of an estimate at a tick, from 1, in steps."""
         return float(self.noise.standard_deviation * np.sqrt(self.matrix.weight(tick)) / (1 << self.fraction_bits))
 
     def half_width(self, tick: int, tail: Number) -> float:
         """Return an h with P(|estimate − truth| > h) ≤ tail at a tick, to floating-point accuracy.
 
-        The coefficients b of what was released have Σb² = weight, so the noise before its rounding is normal with
-        σ²·weight; its rounding by ½ and that of the buffers by `drift` move the sum by at most Σ|b| ≤ √(tick·weight)
-        times as much.
+        The coefficients b of the releases have Σb² = weight, so the noise before its rounding is normal with σ²·weight.
+        Its rounding by ½ and the rounding of the buffers by `drift` move the sum by at most Σ|b| ≤ √(tick·weight) times
+        as much.
         """
         quantile = enclose_tightly(normal_two_sided_quantile_ball, probability(tail, "tail")).upper
         return float(quantile * self.sigma) * float(np.sqrt(self.matrix.weight(tick))) + self.rounding(tick)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class HonakerTree:
-    """A tree whose nodes are released as they end, for counts so far, or in a window of so many ticks.
+    """A tree whose nodes are released as they end, for counts so far, or in a window of some ticks.
 
     Args:
         branches: k, from 2.
@@ -95,7 +95,7 @@ class HonakerTree:
 
     @property
     def error(self) -> float:
-        """Σ of the variances of a node's noise in the worst estimate, where one level would have 1, as a root."""
+        """Σ of the variances of a node's noise in the worst estimate as a root, where one level would have 1."""
         return float(self.levels * np.sqrt(self.most_nodes))
 
     def cover(self, tick: int) -> list[tuple[int, int]]:

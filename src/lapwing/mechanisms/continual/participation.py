@@ -60,10 +60,10 @@ class Participation(Hashable, Protocol):
 class Events:
     """At most `most` events of a unit, of which at most `per_tick` at one tick; each adds to one cell.
 
-    The events fill the first ticks, `per_tick` each, `spacing` ticks apart: Σ_ab w_a·w_b·G(a·spacing, b·spacing) is
-    convex in the weights w, so it is largest where all but one are at their limit r, and the rest w ≤ r of them is best
-    last: moved there from place q, it lets those behind move up, and what their G's gain telescopes to what its own
-    lose, P + L in both, P and L ≥ 0 what differs with the places before q and behind it. The sum grows by
+    The events fill the first ticks, `per_tick` each, `spacing` ticks apart. The sum Σ_ab w_a·w_b·G(a·spacing,
+    b·spacing) is convex in the weights w. So it is largest where all but one are at their limit r. The rest w ≤ r of
+    them is best last: last: moved there from place q, it lets those behind move up. Their G's gain and its own loss
+    both telescope to P + L. Here P and L ≥ 0 are what differs with the places before q and behind it. The sum grows by
     2·(r² − r·w)·(P + L) + (r² − w²)·(G(q, q) − G(last, last)) ≥ 0.
 
     Args:
@@ -98,7 +98,7 @@ class Events:
         return (self.spacing,) if self.spacing > 1 else ()
 
     def sensitivity_squared(self, inner: Inner, ticks: int, *, roughly: bool = False) -> float:
-        """Return Σ_ab w_a·w_b·G(a·spacing, b·spacing); for many ticks, G(0, (b − a)·spacing) as an upper bound of G."""
+        """Return Σ_ab w_a·w_b·G(a·spacing, b·spacing); for many ticks an upper bound with G(0, (b − a)·spacing)."""
         each = min(self.per_tick or self.most, self.most)
         places = min(-(-self.most // each), -(-ticks // self.spacing))
         if places > _FEW:
@@ -149,10 +149,10 @@ class Stays:
 
     Let c be convex as well: c_k − c_{k+1} does not grow. Then a unit's stays add up like the sides of a right or obtuse
     angle, and Σ‖stay‖² bounds the square of all. Two stays in different cells meet nowhere. In the same cell, let u and
-    v be what the earlier and the later do to Cx; the first ends at tick e, no later than the other begins, at s, and v
+    v be what the earlier and the later do to Cx. The first ends at tick e, no later than the other begins, at s, and v
     ends at tick f. From e on u ≤ 0. And v ≥ 0 from s to f, and ≤ 0 from f on. So Σuv begins with terms ≤ 0 and goes on
-    with terms ≥ 0: it is largest if nothing is cut off at the end, where it is a sum of g(lag) = Σ_k c_k·c_{k + lag},
-    g(a + L) + g(a + L') − g(a) − g(a + L + L') for lengths L, L' and a = s − e ≥ 0. As c is convex and c ≥ 0, g is
+    with terms ≥ 0. It is largest if nothing is cut off at the end. With g(lag) = Σ_k c_k·c_{k + lag} it is then g(a +
+    L) + g(a + L') − g(a) − g(a + L + L'). Here L, L' are lengths and a = s − e ≥ 0. As c is convex and c ≥ 0, g is
     convex, and this is not positive.
 
     A stay is longest in L2 if it begins at tick 0; how long it lasts is tried, up to all of the horizon.

@@ -28,8 +28,8 @@ def continual_mechanism(
     """Return what releases sums at each tick at a loss: of all ticks so far, or of the last `window`.
 
     Guarantee:
-        What it releases of all ticks together loses at most `loss`, between streams that differ by one unit of
-        `participation`, each of whose events changes the cells by at most `norm` in each tick.
+        All ticks together lose at most `loss`, between streams that differ by one unit of `participation`. Each of its
+        events changes the cells by at most `norm` in each tick.
 
     Args:
         ticks: From 1.

@@ -51,7 +51,7 @@ _LONGEST = 1 << 12
 @final
 @dataclass(frozen=True)
 class SubtractiveTree:
-    """A tree over `ticks` ticks for counts so far, or in a window of so many ticks.
+    """A tree over `ticks` ticks for counts so far, or in a window of some ticks.
 
     Args:
         branches: k, odd, from 3.
@@ -99,7 +99,7 @@ class SubtractiveTree:
 
     @property
     def error(self) -> float:
-        """Σ of the variances of a node's noise in the worst estimate, where one level would have 1, as a root."""
+        """Σ of the variances of a node's noise in the worst estimate as a root, where one level would have 1."""
         return float(self.levels * np.sqrt(self.most_nodes))
 
     def start(self, mechanism: "ContinualLaplace", cells: int) -> "TreeSums":
@@ -144,9 +144,9 @@ class ContinualLaplace:
     """Release sums over time, of all ticks so far or of a window, in many cells at once.
 
     Guarantee:
-        PureDP(levels · participation.steps · norm / scale) for streams that differ by one unit of `participation`, each
-        of whose events changes the cells by integers of L1 norm at most `norm`; the stream may be chosen as one goes,
-        in view of what was released.
+        PureDP(levels · participation.steps · norm / scale) for streams that differ by one unit of `participation`. Each
+        of its events changes the cells by integers of L1 norm at most `norm`. You may choose the stream along the way,
+        after each release.
 
     Args:
         tree: For the number of ticks and the window.
@@ -165,7 +165,7 @@ class ContinualLaplace:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The mechanism's name."""
         return self.tree.name
 
     @classmethod
@@ -198,7 +198,7 @@ class ContinualLaplace:
         return nodes if nodes.denominator == 1 else nodes * Fraction(UPWARDS)
 
     def standard_deviation(self, tick: int) -> float:
-        """Return that of an estimate at a tick, from 1, in steps, or a bound for one of a window."""
+        """Return the standard deviation of an estimate at a tick, from 1, in steps, or a bound for a window."""
         return float(DiscreteLaplace(scale=self.scale).standard_deviation * np.sqrt(self.tree.nodes([tick])[0]))
 
     def half_width(self, tick: int, tail: Number) -> float:
