@@ -107,7 +107,7 @@ class Collector:
 
     Args:
         folder: Where its file of reports is, and the released ones.
-        batch: Reports are counted and released so many together, or more.
+        batch: The collector counts and releases reports in groups of at least this many.
         shuffling: States what that promises.
         database: The address of one in PostgreSQL, where reports are in place of the folder.
         candidates: Of a task for texts: those whose shares are estimated.
@@ -197,8 +197,8 @@ class Collector:
         """Return the estimates with intervals for the population, of whole batches; none before the first.
 
         Raises:
-            QueryRefused: For a mechanism for texts without candidates; once reports are deleted, for intervals other
-                than those that were kept.
+            QueryRefused: For a mechanism for texts without candidates. Once reports are deleted, for intervals other
+                than the stored ones.
         """
         if self._tally is None:
             raise QueryRefused(

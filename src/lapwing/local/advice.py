@@ -29,7 +29,7 @@ class Option:
     Args:
         error: The root of the mean squared error of a share, over values, given who responded.
         worst: The standard deviation at worst of a share of the population that the respondents are a sample of.
-        report_bytes: What one says, packed.
+        report_bytes: The size of one report, packed.
         operations: Steps of the estimate.
     """
 
@@ -64,8 +64,9 @@ class MeanOption:
 
     Args:
         error: The standard deviation of the mean, given who responded, at the worst numbers or at those expected.
-        worst: That of the mean of a population of which the respondents are a random sample, whatever its numbers are.
-        report_bytes: What one says, packed.
+        worst: The standard deviation of the mean of a population of which the respondents are a random sample, at the
+            worst numbers.
+        report_bytes: The size of one report, packed.
     """
 
     name: str
@@ -93,7 +94,7 @@ class MeanAdvice:
 def advise(epsilon: Number, categories: int, respondents: int, *, most_bytes: int | None = None) -> Advice:
     """Return every mechanism for a number of values with the exact error that it would have.
 
-    The error is that of an average value: √((q(1−q)/(p−q)² + (1−p−q)/(k(p−q)))/n), with the mechanism's own p and q.
+    The error is for an average value. It is √((q(1−q)/(p−q)² + (1−p−q)/(k(p−q)))/n), with the mechanism's own p and q.
 
     Args:
         most_bytes: Leave out mechanisms with longer reports.
@@ -130,8 +131,8 @@ def advise_mean(
     """Return every mechanism for a mean with the exact error that it would have.
 
     Args:
-        expected: Mean and standard deviation that the numbers are thought to have; without them, the error is that of
-            the worst numbers.
+        expected: Mean and standard deviation that the numbers are thought to have. Without them, the error is for the
+            worst numbers.
 
     Raises:
         InvalidParameter: If numbers within the bounds cannot have such a mean and standard deviation.
@@ -152,7 +153,7 @@ def advise_mean(
 
 
 def respondents_needed(epsilon: Number, categories: int, half_width: Number, confidence: Number = 0.95) -> int:
-    """Return how many respondents make every share's interval for the population that narrow, whatever the shares are.
+    """Return how many respondents make every share's interval for the population that narrow, for any shares.
 
     With z of the confidence and the worst share's variance s²/n, that is n = z²s²/half_width², for the mechanism that
     `advise` puts first.
@@ -164,10 +165,10 @@ def respondents_needed(epsilon: Number, categories: int, half_width: Number, con
 def mean_respondents_needed(
     epsilon: Number, number: client.Number, half_width: Number, confidence: Number = 0.95
 ) -> int:
-    """Return how many respondents make the interval for the population's mean that narrow, whatever its numbers are.
+    """Return how many respondents make the interval for the population's mean that narrow, for any numbers.
 
-    With z of the confidence and the worst variance s²/n of the mean, that is n = z²s²/half_width², for the mechanism
-    that `advise_mean` puts first.
+    With z of the confidence and the worst variance s²/n of the mean, that is n = z²s²/half_width². The mechanism is the
+    one that `advise_mean` puts first.
 
     Args:
         half_width: In the units of the number, above 0 and below half of what is between the bounds.
@@ -179,7 +180,7 @@ def mean_respondents_needed(
 
 
 def epsilon_needed(respondents: int, categories: int, half_width: Number, confidence: Number = 0.95) -> Fraction:
-    """Return the least ε, in steps of 0.001, with which so many respondents suffice; found by halving.
+    """Return the least ε, in steps of 0.001, with which this many respondents suffice; found by halving.
 
     Raises:
         InvalidParameter: If none up to 32 does: the sample itself is too small.
@@ -191,7 +192,7 @@ def epsilon_needed(respondents: int, categories: int, half_width: Number, confid
 def mean_epsilon_needed(
     respondents: int, number: client.Number, half_width: Number, confidence: Number = 0.95
 ) -> Fraction:
-    """Return the least ε, in steps of 0.001, with which so many respondents suffice; found by halving.
+    """Return the least ε, in steps of 0.001, with which this many respondents suffice; found by halving.
 
     Raises:
         InvalidParameter: If none up to 32 does: the sample itself is too small.

@@ -18,10 +18,9 @@ class OneAttribute(Mechanism):
     Guarantee:
         PureDP(ln ratio) for one respondent's whole record: two records may differ in all attributes. A report (j, r)
         has the probability P_j(r | x_j)/d for the record x, as j is drawn without regard to it. For any two records the
-        ratio is that of P_j at two values, so at most the largest ratio of any attribute, and equal to it where only
-        that attribute differs. Nothing is gained by hiding j: two records that differ everywhere differ in whichever
-        attribute was drawn. So the
-
+        ratio is a ratio of P_j at two values. So it is at most the largest ratio of any attribute, and equal to it
+        where only that attribute differs. Nothing is gained by hiding j: two records that differ everywhere differ in
+        each attribute that may be drawn. So the
         published claim that fake answers to the others amplify ε (random sampling plus fake data) is wrong.
 
     Args:
@@ -67,11 +66,10 @@ class AllAttributes(Mechanism):
 
     Guarantee:
         PureDP(ln ratio) for one respondent's whole record. The parts of a report are independent given the record, so
-        its probability is the product of theirs, and the ratio for two records the product of ratios of the attributes:
-        at most the product of their largest, and equal to it where all differ. Shares of one question are far less
-        accurate than by `OneAttribute` at the same ε, and those of pairs less than by
-
-        asking for the pair as one question; it is for those who want several tables.
+        its probability is the product of theirs. The ratio for two records is then the product of ratios of the
+        attributes. It is at most the product of their largest, and equal to it where all differ. Shares of one question
+        are far less accurate than by `OneAttribute` at the same ε. Shares of pairs are less accurate than if you ask
+        for the pair as one question. Use it if you want several tables.
 
     Args:
         questions: d names.

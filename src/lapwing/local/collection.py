@@ -54,8 +54,8 @@ def collect(task: client.Task, lines: Iterable[bytes]) -> Collected[Randomizer]:
 def collect_for(mechanism: Kind, task: client.Task, lines: Iterable[bytes]) -> Collected[Kind]:
     """Read reports of the mechanism of a task, one a line, as `client.report` writes them; empty lines are passed over.
 
-    Anybody may have written a line, so no line can spoil the others: one that is no report of this task, or repeats the
-    identity of an earlier one, is rejected alone. Identities are dropped.
+    Anybody may have written a line, so no line can spoil the others. If a line is no report of this task, or repeats
+    the identity of an earlier one, only this line is rejected. Identities are dropped.
 
     Raises:
         InvalidParameter: If the mechanism is not the task's, or a line is not bytes.

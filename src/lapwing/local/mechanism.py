@@ -14,7 +14,7 @@ _BITS = 64
 class Mechanism(Protocol):
     """A mechanism that a task can state, and whose reports can be collected.
 
-    It is public: the privacy of its reports is computed from its integers alone, by the functions that devices run.
+    It is public: only its integers decide the privacy of its reports, by the functions that devices run.
     """
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class Mechanism(Protocol):
 
     @abstractmethod
     def gather(self, said: Sequence[Any]) -> Any:
-        """Return what many reports say, as the mechanism's estimate takes it."""
+        """Return the input of the mechanism's estimate, made of many reports."""
 
 
 def loss_of(ratio: Fraction) -> PureDP:

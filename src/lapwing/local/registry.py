@@ -74,7 +74,7 @@ MEAN_MAKERS: Final[Mapping[str, Callable[[Number, client.Number], MeanRandomizer
 
 
 def mechanism_of(asked: client.Asked | client.Attributes) -> Mechanism:
-    """Return the mechanism of what is asked, of whatever kind.
+    """Return the mechanism of a question of any kind.
 
     Raises:
         InvalidParameter: If its reports would say nothing: a client sends them, but no estimate follows.

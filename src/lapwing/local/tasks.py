@@ -94,7 +94,7 @@ def _refusals() -> Iterator[None]:
 
 
 def read_task(text: str) -> client.Task:
-    """Read a task, in TOML or JSON, as a respondent's device does.
+    """Read a task, in TOML or JSON, with the checks of a respondent's device.
 
     Raises:
         QueryRefused: If it is not a task, or states another ε than it has.

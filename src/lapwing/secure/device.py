@@ -45,7 +45,7 @@ class Sent:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """What a device has answered, by the task's digest.
+    """The answers of a device, by the task's digest.
 
     Args:
         limit: The ε and the δ that its owner does not want to exceed.

@@ -36,8 +36,8 @@ class Estimate:
 def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Estimate]:
     """Return what the totals say: a count for each value, the sum and mean of a number, or a vector's sums.
 
-    The intervals are of what the clients sent, whoever they are, each alone: that is how far the noise reaches. The
-    number of clients is known exactly, so that a mean needs no noise of its own.
+    The intervals are for what the clients sent, each interval by itself: the noise reaches no further. The number of
+    clients is known exactly, so that a mean needs no noise of its own.
     """
     task, asked = found.task, found.task.asked
     h = half_width(task.noise, task.noises, confidence)
@@ -56,7 +56,7 @@ def estimates(found: Totals, confidence: Amount = Fraction(95, 100)) -> list[Est
 
 
 def standard_deviation(task: Task) -> float:
-    """Return the standard deviation of a cell's noise, in steps: √m times that of one, if m servers add it."""
+    """Return the standard deviation of a cell's noise, in steps: √m times one server's, if m servers add it."""
     return math.sqrt(task.noises) * task.noise.standard_deviation
 
 

@@ -42,7 +42,7 @@ def split(
         Any `servers` − 1 of the parts are uniform and independent of the values, with fresh entropy.
 
     Raises:
-        InvalidParameter: If there are fewer than two servers: one alone would get the values themselves.
+        InvalidParameter: If there are fewer than two servers: a single server would get the values themselves.
     """
     if servers < 2:
         raise InvalidParameter(

@@ -30,7 +30,7 @@ _KEY_BYTES = 32
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What all servers released together: noisy totals of one set of clients, in steps.
+    """The joint release of all servers: noisy totals of one set of clients, in steps.
 
     Args:
         dropped: How many clients failed the test, known to who closes a task whose answers are checked.

@@ -45,7 +45,7 @@ def send(
 
     Raises:
         ServiceFault: If a server, or the relay, is missing, after all others got their parts: send again then.
-        QueryRefused: If the device answered already, or may not reveal so much.
+        QueryRefused: If the device answered already, or may not reveal this much.
         InvalidParameter: If that may not be answered, or the relay's address is none.
     """
     if relay is not None:
@@ -117,7 +117,7 @@ def post(task: Task, relay: str, envelopes: bytes, seconds: float = SECONDS) -> 
 def send_all(task: Task, answers: Sequence[str], *, entropy: Entropy = SYSTEM, seconds: float = SECONDS) -> None:
     """Send the answers of many people, each under an id of its own: for tests and simulations.
 
-    Nothing is kept of them: after a fault, sending again would send other people.
+    Nothing of them is stored: after a fault, sending again would send other people.
     """
     people = [records_of(task, answer, entropy) for answer in answers]
     with lines(task, seconds) as each:

@@ -118,7 +118,7 @@ class Number:
 
     @property
     def step(self) -> Fraction:
-        """What one step stands for."""
+        """The size of one step."""
         return (self.upper - self.lower) / self.steps
 
     @property
@@ -186,8 +186,8 @@ class Vector:
     def sensitivity(self) -> Sensitivity:
         """Another answer moves the sums as far as two vectors within the bound are apart.
 
-        No number is below 0, so |v − w|₁ ≤ |v|₁ + |w|₁ and |v − w|₂² = |v|₂² + |w|₂² − 2v·w ≤ |v|₂² + |w|₂². With a sum
-        of B at most, |v|₂² ≤ min(steps, B)·B. And no number moves by more than all steps.
+        No number is below 0, so |v − w|₁ ≤ |v|₁ + |w|₁. Likewise |v − w|₂² = |v|₂² + |w|₂² − 2v·w ≤ |v|₂² + |w|₂². With
+        a sum of B at most, |v|₂² ≤ min(steps, B)·B. And no number moves by more than all steps.
         """
         entries, b = self.width, self.bound
         if self.norm == "l1":
@@ -197,7 +197,7 @@ class Vector:
 
     @property
     def step(self) -> Fraction:
-        """What one step stands for."""
+        """The size of one step."""
         return self.upper / self.steps
 
     @property
@@ -219,7 +219,7 @@ class Vector:
         """Return the cells of an answer, numbers between commas: clamped, rounded, and shrunk together into the bound.
 
         Raises:
-            InvalidParameter: If these are not so many numbers; the message does not repeat them.
+            InvalidParameter: If these are not as many numbers as the task has; the message does not repeat them.
         """
         try:
             numbers = [_signed(each.strip(), "number") for each in answer.split(",")]
@@ -273,12 +273,12 @@ class Server:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is asked of whom, under which promise.
+    """A question to people, under a promise.
 
     Guarantee:
-        What all but one of the servers, the organiser, all other clients and every reader see together is (epsilon,
-        delta)-DP for each client's answer, as the one server left adds all of the noise that this takes:
-        docs/theory/secure.md has the proof. All servers together see every answer. If answers are checked, the same
+        Take all that every server except one, the organiser, all other clients and every reader see together. It is
+        (epsilon, delta)-DP for each client's answer, because the one server left adds all of the noise that this takes.
+        The proof is in docs/theory/secure.md. All servers together see every answer. If answers are checked, the same
         holds for any one server with the others, and two servers of the three see every answer. If the noise is joint,
         it holds for any one server that follows the protocol, and two of the three see the totals without noise.
 
@@ -324,7 +324,7 @@ class Task:
 
     @property
     def most_clients(self) -> int:
-        """So many that no total is beyond LARGEST."""
+        """The largest number of clients for which no total is beyond LARGEST."""
         return min(LARGEST // self.asked.largest, 10_000_000)
 
     @property
@@ -343,7 +343,7 @@ class Task:
         return self.asked.width * len(self.weights or (1,)) + len(self.slack)
 
     def encode(self, answer: str) -> tuple[int, ...]:
-        """Return the cells of an answer, as a client splits them.
+        """Return the cells of an answer, before a client splits them.
 
         Raises:
             InvalidParameter: If that may not be answered.
@@ -382,7 +382,7 @@ class Task:
 
     @property
     def loss(self) -> Loss:
-        """What one server's noise loses: ε, or μ² where the promise has a delta."""
+        """The loss of one server's noise: ε, or μ² where the promise has a delta."""
         return loss_for(self.measure, self.epsilon, self.delta)
 
     @property
@@ -392,7 +392,7 @@ class Task:
 
     @property
     def noise(self) -> Noise:
-        """What each server adds to each of its cells, or all together: discrete Laplace noise, or rounded Gaussian."""
+        """The noise that each server, or all together, add to each cell: discrete Laplace, or rounded Gaussian."""
         mechanism = RoundedGaussian if self.measure == GaussianDP.kind else DiscreteLaplace
         return mechanism.for_loss(self.loss, self.asked.sensitivity)
 
@@ -403,7 +403,7 @@ class Task:
 
     @property
     def promise(self) -> str:
-        """What is promised, in words."""
+        """The promise, in words."""
         if self.checked or self.joint:
             return f"{self._amounts} for each answer, unless two of {self._names} put together what they hold"
         return f"{self._amounts} for each answer, unless all of {self._names} put together what they hold"
@@ -420,9 +420,9 @@ class Task:
         """Refuse a task whose δ makes its ε worth nothing, on behalf of a client.
 
         With δ = 1/n the exact answer of one of n clients, chosen at random, may be published, and every other answer
-        kept perfectly secret: that is (0, 1/n)-DP. So no client accepts more than 1/n of the least number of clients,
-        nor more than MOST_DELTA unless its owner says so. Whoever writes the task chooses least_clients, and may be
-        most of the clients: a δ is a chance that the owner takes.
+        stay perfectly secret. That is (0, 1/n)-DP. So no client accepts more than 1/n of the least number of clients,
+        nor more than MOST_DELTA unless its owner says so. The author of the task chooses least_clients, and may be most
+        of the clients: a δ is a chance that the owner takes.
 
         Args:
             accepted: The δ that the owner accepts for this task.

@@ -1,17 +1,17 @@
-"""What a respondent's device runs: it reads a task, refuses one that states a wrong ε, and makes answers noisy.
+"""The program of a respondent's device: it reads a task, refuses one that states a wrong ε, and makes answers noisy.
 
 This folder needs the standard library and nothing else, so that a respondent can read all of it, and copy it to a
 device.
 
 Theory of operation. A task states integer thresholds T of 64 bits and an ε. A coin falls for T of the 2^64 words of 8
-random bytes, so each report has an exact rational probability, and ε is the logarithm of the greatest ratio of such
-probabilities between two answers. The client computes that itself, and refuses a task that states another. Whoever
-collects the reports is not trusted with anything: the guarantee rests on this folder and on the random bytes alone.
+random bytes, so each report has an exact rational probability. Then ε is the logarithm of the greatest ratio of such
+probabilities between two answers. The client computes that itself, and refuses a task that states another. You need not
+trust the collector of the reports: the guarantee rests only on this folder and on the random bytes.
 
-What may be answered says which mechanisms fit (`answers`). Each mechanism is a `Rule` or, if its reports depend on
-what the device kept, a `MemoryRule` (`rules`). They stand in files that are named like the folders of `lapwing.local`,
-and the file of one is read when a task has it: a device that answers tasks of coins needs `answers`, `frequencies`,
-`rules`, `task` and `task_text`, and no other file.
+The answers that a task allows decide which mechanisms fit (`answers`). Each mechanism is a `Rule` or, if its reports
+depend on what the device kept, a `MemoryRule` (`rules`). They stand in files that are named like the folders of
+`lapwing.local`, and the file of one is read when a task has it. A device that answers tasks of coins needs `answers`,
+`frequencies`, `rules`, `task` and `task_text`, and no other file.
 
 Bytes are read in this order: 16 for the report's identity, then 8 for each word, least significant byte first.
 """

@@ -27,7 +27,7 @@ class BinaryResponse(Mechanism):
     """Report 1 with one probability if the value is 1, and with a smaller one if it is 0.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's value, the ratio being the worse of both reports: yes/no for a 1, (1 −
+        PureDP(ln ratio) for one respondent's value. The ratio is the larger one of both reports: yes/no for a 1, (1 −
         no)/(1 − yes) for a 0. Two coins that rarely say yes tell more by one report than by the other.
 
     Args:
@@ -63,7 +63,7 @@ class BinaryResponse(Mechanism):
     def from_coins(cls, truth: Rational, yes: Rational) -> Self:
         """Return the two coins: tell the truth with one probability, else say yes with another.
 
-        Of fair coins, ε is ln 3. Probabilities are rounded to 64 bits; the loss is that of the rounded ones.
+        Of fair coins, ε is ln 3. Probabilities are rounded to 64 bits; the loss is computed from the rounded ones.
         """
         first, second = rational(truth, "truth"), rational(yes, "yes")
         by_chance = (1 - first) * second

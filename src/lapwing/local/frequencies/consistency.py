@@ -43,8 +43,8 @@ def likeliest(mechanism: Randomizer, reports: Reports) -> Likeliest:
     """Return the shares under which the reports are most likely, by expectation maximisation.
 
     With the likelihoods L of n reports and shares f, a step multiplies f_v by g_v = mean of L_v/(L·f). The
-    log-likelihood ℓ is concave, with gradient n·g, so that no shares have more than ℓ(f) + n·(max g − 1): the search
-    ends where that is little, and says how much it is.
+    log-likelihood ℓ is concave, with gradient n·g, so no shares have more than ℓ(f) + n·(max g − 1). The search ends
+    where the second term is small, and returns it.
 
     Raises:
         InvalidParameter: For no reports, or for too many different ones.

@@ -30,7 +30,7 @@ WHOM: Final = ("respondents", "population")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrequencyEstimate:
-    """What reports say about the share of each value.
+    """The shares of values, estimated from reports.
 
     Args:
         values: Their names.
@@ -74,10 +74,10 @@ class FrequencyEstimate:
     ) -> tuple[Shares, Shares]:
         """Return the ends of an interval for each raw share.
 
-        For the respondents, the shares among those who sent a report: all f with (f̂ − f)² ≤ z²·v(f)/n, v being the
-        variance given who responded. For the population of which they are a random sample: Wilson's interval for the
-        probability of a support, mapped to shares. Both are near for many reports, not certified. Where supports are
-        too rare for that, the intervals are exact (`rare_counts`): they hold with the confidence or more. Forged
+        For the respondents (the shares among those who sent a report), it has all f with (f̂ − f)² ≤ z²·v(f)/n. Here v
+        is the variance given who responded. For the population of which they are a random sample: Wilson's interval for
+        the probability of a support, mapped to shares. Both are near for many reports, not certified. Where supports
+        are too rare for that, the intervals are exact (`rare_counts`): they hold with the confidence or more. Forged
         reports are in none of them.
 
         Args:
@@ -129,7 +129,7 @@ class FrequencyEstimate:
         return np.minimum(*ends), np.maximum(*ends)
 
     def noise_band(self, confidence: Number = 0.95) -> Shares:
-        """Return how large each raw share may become by noise alone; a smaller one cannot be told from 0.
+        """Return how large noise may make each raw share; a smaller share cannot be distinguished from 0.
 
         If all true shares were 0, all raw shares together would stay below this, with the given confidence.
         """
@@ -144,10 +144,10 @@ class FrequencyEstimate:
         return z * np.sqrt(q * (1 - q) / self.reports / (p - q) ** 2 + self.shared)
 
     def forged(self, reports: int) -> tuple[Shares, Shares]:
-        """Return how far so many forged reports, instead of honest ones, can move each raw share down and up.
+        """Return how far this many forged reports, instead of honest ones, can move each raw share down and up.
 
         A report adds (1 − q)/(p − q)/n or −q/(p − q)/n to a raw share. An honest one adds 1/n on average if the value
-        is true, and else 0: so a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n. Where p is below q,
+        is true, and else 0. So a forged one takes p/(p − q)/n at most, or adds (1 − q)/(p − q)/n. Where p is below q,
         the same is so of reports that do not support the value.
         """
         many = whole_number(reports, "reports", most=self.reports) / self.reports
@@ -169,7 +169,7 @@ class FrequencyEstimate:
     def rows(
         self, confidence: Number = 0.95, *, whom: Whom = "respondents", together: bool = False
     ) -> list[dict[str, str | int | float | bool]]:
-        """Return one record a value, raw and made consistent; `seen` is whether noise alone rarely gives as much."""
+        """Return one record a value, raw and consistent; `seen`: whether pure noise rarely gives as much."""
         low, high = self.interval(confidence, whom=whom, together=together)
         columns: dict[str, list[float]] = {
             "share": self.raw.tolist(),

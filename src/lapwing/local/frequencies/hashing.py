@@ -35,12 +35,12 @@ class LocalHashing(Mechanism):
     """Report a random hash function, and the hash of the value under it by randomized response with g faces.
 
     The function is h(v) = ((a·v + b) mod P) mod g, with a and b uniform below P = 2^31 − 1, zero included. For two
-    values the residues mod P are independent and uniform, so hashes of different values meet with probability c = Σ
-    (n_j/P)², n_j being how many residues are j mod g. That is 1/g but for g/(4P²) at most, and counted exactly.
+    values the residues mod P are independent and uniform. So hashes of different values meet with probability c = Σ
+    (n_j/P)², where n_j residues are j mod g. That is 1/g but for g/(4P²) at most, and counted exactly.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's value, ratio = p·(g − 1)/(1 − p): the function is chosen without looking
-        at the value, and under each the rest is randomized response with g faces.
+        PureDP(ln ratio) for one respondent's value, ratio = p·(g − 1)/(1 − p). The function is chosen without looking
+        at the value, and under each function the rest is randomized response with g faces.
 
     Args:
         categories: From 2.

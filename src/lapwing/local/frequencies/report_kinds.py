@@ -57,7 +57,7 @@ class BitReports(Randomizer, Protocol):
 
     __slots__ = ()
     called: ClassVar[tuple[str, str]] = ("the bits of r", "one")
-    """What messages call the digits of a report, and its last bit."""
+    """The word for the digits of a report in messages, and its last bit."""
 
     @property
     @abstractmethod

@@ -35,7 +35,7 @@ class SubsetSelection(Mechanism):
 
     Guarantee:
         PureDP(ln ratio) for one respondent's value. A set S has probability p/C(k−1, w−1) for a value inside and (1 −
-        p)/C(k−1, w) for one outside, so ratio = p·(k − w)/((1 − p)·w).
+        p)/C(k−1, w) for one outside. So ratio = p·(k − w)/((1 − p)·w).
 
     Args:
         categories: k, from 2.
@@ -155,7 +155,7 @@ class SubsetSelection(Mechanism):
 
     @property
     def report_bytes(self) -> int:
-        """A number for each member, or a bit for each value, whichever is shorter."""
+        """The shorter of a number for each member and a bit for each value."""
         return min(self.size * index_bytes(self.categories), -(-self.categories // 8))
 
     def operations(self, reports: int) -> int:

@@ -17,11 +17,11 @@ from lapwing.privacy.amounts import Number
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryEncoding(BitReports):
-    """Report a bit for each value: that of the true one is set with probability p, each other with q.
+    """Report a bit for each value: the true value's bit is set with probability p, each other bit with q.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's value. Two values differ in two bits, and both tell, so ratio = (p/q)·((1
-        − q)/(1 − p)): a bit of q alone would state half of it.
+        PureDP(ln ratio) for one respondent's value. Two values differ in two bits, and both reveal something, so ratio
+        = (p/q)·((1 − q)/(1 − p)). A loss computed from one bit would be half of it.
 
     Args:
         categories: From 2.

@@ -83,7 +83,7 @@ class EdgeCount:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeCountEstimate:
-    """What the reports say of the number of edges.
+    """The number of edges, estimated from reports.
 
     Args:
         total: Their sum.

@@ -63,7 +63,7 @@ Bits = NDArray[np.bool_]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstReport:
-    """What a person sends in round one: how many friends with lower numbers she has, a bit for each j < i; noisy."""
+    """The report of a person in round one: how many friends with lower numbers she has, a bit for each j < i; noisy."""
 
     person: int
     degree: int
@@ -73,7 +73,7 @@ class FirstReport:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoisyGraph:
-    """What is public after round one.
+    """The public graph after round one.
 
     Args:
         degrees: Noisy numbers.
@@ -96,7 +96,7 @@ class NoisyGraph:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundLoss:
-    """What a part of the protocol loses of one edge, and what was lost until then with it."""
+    """The loss of a part of the protocol for one edge, and the total loss until then with it."""
 
     part: str
     loss: PureDP
@@ -153,7 +153,7 @@ class TwoRoundTriangles:
         return self.ledger()[-1].total
 
     def ledger(self) -> tuple[RoundLoss, ...]:
-        """Return what each part loses of one edge, in order. An edge is in one list, that of its higher number."""
+        """Return what each part loses of one edge, in order. An edge is in one list, the list of its higher number."""
         parts = (
             ("round one, number of friends", self.degree_epsilon),
             ("round one, bits", self.bit_epsilon),
@@ -190,7 +190,7 @@ class TwoRoundTriangles:
         return min(max(public.degrees[person] + margin, 1), max(person, 1))
 
     def second_sensitivity(self, most: int) -> int:
-        """Return how far an edge moves a second report of a list that is cut at so many friends, in steps of 1/GRID."""
+        """Return how far an edge moves the second report of a list cut at `most` friends, in steps of 1/GRID."""
         return GRID * (most - 1)
 
     def exact_second(self, person: int, friends: Iterable[int], public: NoisyGraph, most: int) -> int:
@@ -202,7 +202,7 @@ class TwoRoundTriangles:
         """Return what one person sends in round two, in steps of 1/GRID.
 
         Args:
-            public: What the collector published.
+            public: The graph that the collector published.
         """
         most = self.most_friends(person, public)
         exact = self.exact_second(person, friends, public, most)
@@ -242,7 +242,7 @@ class TwoRoundTriangles:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrianglesEstimate:
-    """What both rounds say.
+    """The number of triangles, estimated from both rounds.
 
     Args:
         total: The sum of the second reports, in steps of 1/GRID.
@@ -265,9 +265,9 @@ class TrianglesEstimate:
     def standard_error(self, common_at_most: int) -> float:
         """Return a bound on the standard deviation of the triangles.
 
-        The noise of the second round is known. The bits add p(1 − p)/(1 − 2p)²·Σ c², where c is how many people with
-        higher numbers two people both have for friends. Of that the collector knows that Σ c is at most the pairs of
-        friends that people count; so Σ c² is at most that, times the largest c.
+        The noise of the second round is known. The bits add p(1 − p)/(1 − 2p)²·Σ c². For two people, c is the number of
+        their common friends with higher numbers. The collector knows that Σ c is at most the pairs of friends that
+        people count. So Σ c² is at most this number times the largest c.
 
         Args:
             common_at_most: The most friends that any two people have in common: a public guess.

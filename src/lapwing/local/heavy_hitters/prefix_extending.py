@@ -42,7 +42,7 @@ class PrefixExtending(Mechanism):
     """Report a group, and by local hashing the word's prefix of the length that the group is asked for.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's word, ratio = p·(g − 1)/(1 − p): group and hash function are drawn without
+        PureDP(ln ratio) for one respondent's word, ratio = p·(g − 1)/(1 − p). Group and hash function are drawn without
         looking at the word, and under each the face is randomized response with g faces. Each person spends the whole ε
         once; nothing is divided by the number of groups.
 

@@ -36,8 +36,8 @@ class FoundWords:
         words: Those with most support first.
         estimate: Of their shares, from other reports than those that found them, unless there were none; None if there
             are no words.
-        checked: Whether there were. Without, shares are those of the words that looked largest, and so too large on
-            average; intervals then miss more often than they say.
+        checked: Whether there were. Without, the shares belong to the words that looked largest, and so are too large
+            on average; intervals then miss more often than they say.
         tried: How many whole words were looked at.
     """
 
@@ -52,7 +52,7 @@ def find_words(
 ) -> FoundWords:
     """Return the words that reports of prefixes show.
 
-    A whole word is found if its support is larger than that of all words tried that nobody has, with this confidence
+    A whole word is found if its support exceeds the support of all words tried that nobody has, with this confidence
     together. Rare words are not found, and neither is a word whose prefix was not among the `keep` best of its length.
 
     Raises:

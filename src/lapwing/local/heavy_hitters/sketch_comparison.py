@@ -23,7 +23,7 @@ class Compared:
     Args:
         rare: n times the variance of the share of a word that hardly anybody has.
         mean: n times the mean squared error of a share, over all words.
-        report_bytes: What a report says, packed.
+        report_bytes: The size of a report, packed.
     """
 
     mechanism: str
@@ -34,9 +34,9 @@ class Compared:
 
 
 def compare_sketches(epsilons: Iterable[Number], categories: int) -> tuple[Compared, ...]:
-    """Return the noise of both sketches with 1,024 buckets, and of what beats them, at each ε, for so many words.
+    """Return the noise of both sketches with 1,024 buckets, and of what beats them, at each ε, for this many words.
 
-    What the draw of a sketch's functions adds is left out, in the sketches' favour.
+    The noise leaves out what the draw of a sketch's functions adds, in the sketches' favour.
     """
     return tuple(each for epsilon in epsilons for each in _at(epsilon, categories))
 

@@ -123,8 +123,8 @@ class CountMeanSketch(Mechanism):
     """Report which function was drawn, and for each bucket a bit: 1 at the word's own, each flipped by chance.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's word, ratio = (p/(1 − p))²: the function is drawn without looking at the
-        word, and under each two words differ in two bits at most, which both tell.
+        PureDP(ln ratio) for one respondent's word, ratio = (p/(1 − p))². The function is drawn without looking at the
+        word. Under each function two words differ in two bits at most, and both bits reveal something.
 
     Args:
         functions: How many there are, up to 2^20.
@@ -187,7 +187,7 @@ class CountMeanSketch(Mechanism):
 
     @property
     def shared(self) -> Fraction:
-        """What the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
+        """The amount that the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
         return shared_variance(self.functions, self.buckets)
 
     def transition_matrix(self) -> Transitions:
@@ -285,7 +285,7 @@ class HadamardSketch(Mechanism):
     the sign shown.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's word, ratio = p/(1 − p): function and row are drawn without looking at the
+        PureDP(ln ratio) for one respondent's word, ratio = p/(1 − p). Function and row are drawn without looking at the
         word, and under each the sign is binary randomized response.
 
     Args:
@@ -357,7 +357,7 @@ class HadamardSketch(Mechanism):
 
     @property
     def shared(self) -> Fraction:
-        """What the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
+        """The amount that the draw of the functions adds to the variance of a share f, at most, divided by (1 − f)²."""
         return shared_variance(self.functions, self.buckets)
 
     def transition_matrix(self) -> Transitions:

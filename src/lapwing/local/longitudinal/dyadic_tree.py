@@ -34,8 +34,8 @@ class DyadicTree(Mechanism):
     """Report, at the end of every block of a level drawn at random, one bit about one change drawn at random.
 
     Guarantee:
-        PureDP(ln ratio) for all that one device sends in all periods, ratio = p/(1 − p): neighbours are any two
-        histories of one respondent, however often they change. `client.longitudinal` has the proof. Where a history
+        PureDP(ln ratio) for all reports that one device sends in all periods, ratio = p/(1 − p). Neighbours are any two
+        histories of one respondent, with any number of changes. `client.longitudinal` has the proof. Where a history
         changes more often than `changes`, the estimate counts the first ones only: that costs truth, not privacy.
 
     Args:
@@ -64,7 +64,7 @@ class DyadicTree(Mechanism):
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, periods: int, changes: int, *, days: int = 1) -> Self:
-        """Return the one for so many periods, a power of two, with p = e^ε/(e^ε + 1), rounded down."""
+        """Return the mechanism for this many periods, a power of two, with p = e^ε/(e^ε + 1), rounded down."""
         levels = whole_number(periods, "periods", least=2, most=1 << MOST_LEVELS).bit_length() - 1
         if periods != 1 << levels:
             raise InvalidParameter(f"There are {periods} periods; their number must be a power of two.")
@@ -93,7 +93,7 @@ class DyadicTree(Mechanism):
 
     @property
     def scale(self) -> Fraction:
-        """What the mean bit of a block, as −1 or 1, is multiplied by: c·(e^ε + 1)/(e^ε − 1)."""
+        """The factor of the mean bit of a block, as −1 or 1: c·(e^ε + 1)/(e^ε − 1)."""
         return self.changes * (self.ratio + 1) / (self.ratio - 1)
 
     def error(self, period: int, respondents: int) -> float:

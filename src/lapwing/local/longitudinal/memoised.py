@@ -38,7 +38,7 @@ class Memoised(ValueReports):
 
     Guarantee:
         PureDP(ln ratio) for the value behind one report. For T reports of a value that never changes, PureDP(ln
-        unchanged_ratio(T)), which stays below that of `first`. For values that may change, only PureDP(ln
+        unchanged_ratio(T)), which is always below the loss of `first`. For values that may change, only PureDP(ln
         changing_ratio(T)), which grows with every report: the number of different values does not bound it.
 
     Args:
@@ -68,8 +68,8 @@ class Memoised(ValueReports):
     def for_epsilons(cls, one: Number, forever: Number, categories: int) -> Self:
         """Return the one that loses ε₁ by one report, and less than ε∞ by all reports of a value that never changes.
 
-        Solving (a·b + k − 1)/(b + a + k − 2) = c = e^ε₁ gives b = (c(a + k − 2) − (k − 1))/(a − c) in the second round.
-        The published (ac − 1)/(a − c) is that for k = 2 only, and less else. Rounded towards more privacy.
+        Solve (a·b + k − 1)/(b + a + k − 2) = c = e^ε₁. This gives b = (c(a + k − 2) − (k − 1))/(a − c) in the second
+        round. The published (ac − 1)/(a − c) is that for k = 2 only, and less else. Rounded towards more privacy.
 
         Raises:
             InvalidParameter: Unless ε₁ < ε∞.
@@ -84,11 +84,11 @@ class Memoised(ValueReports):
         return cls(first=first, second=KaryResponse(categories=categories, threshold=truth))
 
     def unchanged_ratio(self, reports: int) -> Fraction:
-        """Return e^ε of so many reports together, for a value that never changes, exactly."""
+        """Return e^ε of this many reports together, for a value that never changes, exactly."""
         return unchanged_ratio(self.first.ratio, self.second.ratio, self.categories, whole_number(reports, "reports"))
 
     def changing_ratio(self, reports: int) -> Fraction:
-        """Return a bound on e^ε of so many reports together, for values that may change."""
+        """Return a bound on e^ε of this many reports together, for values that may change."""
         return changing_ratio(self.first.ratio, self.second.ratio, self.categories, whole_number(reports, "reports"))
 
     def ratio_between(self, values: Sequence[int], others: Sequence[int]) -> Fraction:
@@ -150,7 +150,7 @@ class Memoised(ValueReports):
         return self.second.randomize(self.first.randomize(values, entropy), entropy)
 
     def simulate(self, histories: IntArray, entropy: Entropy = SYSTEM) -> Reports:
-        """Return the reports of respondents over time: a row each, a column a period, as the values given.
+        """Return the reports of respondents over time: a row each, a column a period, like the values given.
 
         A kept answer is drawn for every value of every respondent, whether it occurs or not.
         """
@@ -168,8 +168,8 @@ class MemoisedUnary(BitReports):
 
     Guarantee:
         As of `Memoised`: PureDP(ln ratio) for one report, PureDP(ln unchanged_ratio(T)) for T reports of a value that
-        never changes, PureDP(ln changing_ratio(T)) for values that may change. With a bit for each value the last is so
-        large that this mechanism is **only for values that never change**.
+        never changes. For values that may change it is PureDP(ln changing_ratio(T)). With a bit for each value the last
+        is so large that this mechanism is **only for values that never change**.
 
     Args:
         first: The noise of the kept bits.
@@ -202,7 +202,7 @@ class MemoisedUnary(BitReports):
         """Return L-OSUE, which loses ε₁ by one report, and less than ε∞ by all of a value that never changes.
 
         The first round is OUE: p₁ = ½, q₁ = 1/(a + 1). With q₂ = 1 − p₂, one report has the ratio (1 − p₂ + a·p₂)/(p₂ +
-        a·(1 − p₂)), which is c = e^ε₁ for p₂ = (ac − 1)/((a − 1)(c + 1)). Rounded towards more privacy.
+        a·(1 − p₂)). For p₂ = (ac − 1)/((a − 1)(c + 1)) it is c = e^ε₁. Rounded towards more privacy.
 
         Raises:
             InvalidParameter: Unless ε₁ < ε∞.
@@ -213,11 +213,11 @@ class MemoisedUnary(BitReports):
         return cls(first=first, second=second)
 
     def unchanged_ratio(self, reports: int) -> Fraction:
-        """Return e^ε of so many reports together, for a value that never changes, exactly."""
+        """Return e^ε of this many reports together, for a value that never changes, exactly."""
         return unchanged_bits_ratio(self.first.rates(0), self.second.rates(0), whole_number(reports, "reports"))
 
     def changing_ratio(self, reports: int) -> Fraction | None:
-        """Return a bound on e^ε of so many reports together, for values that may change; None if it says nothing."""
+        """Return a bound on e^ε of this many reports together, for values that may change; None if it is useless."""
         rounds = self.first.rates(0), self.second.rates(0)
         return changing_bits_ratio(*rounds, self.categories, whole_number(reports, "reports"))
 
@@ -249,7 +249,7 @@ class MemoisedUnary(BitReports):
             histories: A row each, a column a period.
 
         Raises:
-            InvalidParameter: Unless the values of a row are the same: the mechanism is for such alone.
+            InvalidParameter: Unless the values of a row are the same: the mechanism is only for such rows.
         """
         if histories.ndim != 2 or not histories.shape[1] or (histories != histories[:, :1]).any():
             raise InvalidParameter("Histories must be rows of values that never change, a column a period.")

@@ -25,7 +25,7 @@ DELTA: Final = Fraction(1, 10**6)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """What so many reports of one person reveal together, each ε-DP with fresh noise.
+    """The loss of several reports of one person together, each ε-DP with fresh noise.
 
     Args:
         reports: How many.
@@ -53,12 +53,12 @@ class Repeated:
 
 
 def repeated_reports(epsilon: Number, reports: int, delta: Number = DELTA) -> Repeated:
-    """Return what so many reports reveal together, if each is ε-DP, has fresh noise, and is of an unchanged answer.
+    """Return the loss of several reports together, if each is ε-DP, has fresh noise, and is of an unchanged answer.
 
     Guarantee:
-        For two answers, or sequences of answers, of one person (`replace_one`), the reports together are Tε-DP, and
-        (tight.upper, delta)-DP: every ε-DP mechanism is a post-processing of randomized response at ε, and the T-fold
-        composition of one of T such responses, whose privacy loss is computed exactly.
+        Let two answers, or sequences of answers, of one person differ (`replace_one`). The reports together are Tε-DP,
+        and (tight.upper, delta)-DP. Every ε-DP mechanism is a post-processing of randomized response at ε. So the
+        reports lose at most as much as T such responses, and the privacy loss of those is computed exactly.
 
     Source:
         Kairouz, Oh and Viswanath 2015 (every mechanism); Bun and Steinke 2016, Steinke 2024 (zCDP).

@@ -18,16 +18,16 @@ from lapwing.privacy.amounts import Number, probability
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEstimate:
-    """What the reports of a tree say about the share of yes in the periods that they reach.
+    """The share of yes, estimated from the reports of a tree in the periods that they reach.
 
-    Those are the first periods up to which every block has reports: while a task is open, or where it closes before its
-    last period, later ones have none. Which blocks have any depends on levels and on who answers, never on answers, so
-    estimates of the others stay unbiased.
+    Those are the first periods up to which every block has reports. While a task is open, or where it closes before its
+    last period, later periods have none. Which blocks have any depends on levels and on who answers, never on answers,
+    so estimates of the others stay unbiased.
 
     Args:
         tree: Of the reports.
-        counts: How many reports a block has, and how many more 1 than 0 they say; the blocks of level 0 come first,
-            then those of level 1, ….
+        counts: The number of reports of a block, and how many more 1 than 0 they have. The blocks of level 0 come
+            first, then level 1, ….
         sums: As `counts`.
         weights: Of each block in the share after each period.
     """
@@ -49,8 +49,8 @@ class TreeEstimate:
     def raw(self) -> Shares:
         """Unbiased shares: the sum of the scaled means of the blocks that the periods up to each consist of.
 
-        A block's bit is 1 or −1 with mean (e^ε − 1)/(e^ε + 1) times the kept change in it, and each change is kept with
-        probability 1/c: so the scaled mean is on average the change of the share over the block.
+        A block's bit is 1 or −1 with mean (e^ε − 1)/(e^ε + 1) times the counted change in it. Each change is counted
+        with probability 1/c, so the scaled mean is on average the change of the share over the block.
         """
         return self._prefixes() @ self._changes()
 
@@ -66,8 +66,8 @@ class TreeEstimate:
     def standard_error(self, *, raw: bool = False) -> Shares:
         """Return a bound of the standard error of each share, if respondents are a random sample.
 
-        The bits of one device, as −1 and 1, have the covariance I − μμᵀ, as no two of them are other than fair: the
-        variance is at most that of fair coins. So a block of m reports errs by scale/√m at most.
+        The bits of one device, as −1 and 1, have the covariance I − μμᵀ, because any two of them together are fair. So
+        the variance is at most the variance of fair coins. So a block of m reports errs by scale/√m at most.
         """
         weights = self._prefixes() if raw else self.weights
         shares: Shares = float(self.tree.scale) * np.sqrt(weights**2 @ (1 / np.maximum(self.counts, 1)))
@@ -115,7 +115,7 @@ def estimate_over_time(tree: DyadicTree, reports: Reports) -> TreeEstimate:
     """Return what reports say about the share of yes in the periods that they reach.
 
     Raises:
-        InvalidParameter: If that is none: nothing can be said before the first block has reports.
+        InvalidParameter: If that is none: no estimate exists before the first block has reports.
     """
     counts, sums = block_totals(tree, reports)
     if not counts[0]:

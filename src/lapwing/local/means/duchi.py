@@ -25,13 +25,14 @@ from lapwing.privacy.amounts import Number
 class DuchiMean(Mechanism):
     """Report one bit: 1 more often the nearer a number is to its upper bound.
 
-    The point i of s steps becomes the upper bound with probability u = i/s, exactly, else the lower one; the coin tells
-    which with probability p, else the other. So a 1 has the probability λ = 1 − p + u(2p − 1), linear in u.
+    The point i of s steps becomes the upper bound with probability u = i/s, exactly, else the lower one. The coin
+    reports this bound with probability p, else the other. So a 1 has the probability λ = 1 − p + u(2p − 1), linear in
+    u.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's number, ratio = p/(1 − p): both λ and 1 − λ are from 1 − p to p, and reach
-        them at the bounds. Unbiased: a report b has the position (b − (1 − p))/(2p − 1), on average (λ − (1 − p))/(2p −
-        1) = u. Its variance is
+        PureDP(ln ratio) for one respondent's number, ratio = p/(1 − p). Both λ and 1 − λ are from 1 − p to p, and reach
+        these at the bounds. Unbiased: a report b has the position (b − (1 − p))/(2p − 1), on average (λ − (1 − p))/(2p
+        − 1) = u. Its variance is
 
         λ(1 − λ)/(2p − 1)² = p(1 − p)/(2p − 1)² + u − u².
 

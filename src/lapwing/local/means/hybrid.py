@@ -29,8 +29,8 @@ class HybridMean(Mechanism):
     """Report by the piecewise mechanism with probability β, else by Duchi's, and say which.
 
     Guarantee:
-        PureDP(ln ratio) for one respondent's number. Which one reports does not depend on the number, so the
-        probability of a report is β or 1 − β times that of its own mechanism, and ratio is the larger of theirs.
+        PureDP(ln ratio) for one respondent's number. The choice between the two does not depend on the number. So the
+        probability of a report is β or 1 − β times the one of its own mechanism, and ratio is the larger of theirs.
         Unbiased: both are. The variance is the mean of theirs, with the weights β and 1 − β.
 
     Args:
@@ -83,7 +83,7 @@ class HybridMean(Mechanism):
 
     @property
     def parameters(self) -> Mapping[str, int]:
-        """The branch's threshold, and those of both mechanisms."""
+        """The branch's threshold, then the parameters of both mechanisms."""
         return {"piecewise": self.branch, **self.window.parameters, "threshold_ends": self.ends.threshold}
 
     @property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanEstimate:
-    """What reports say about the mean of a number.
+    """The mean of a number, estimated from reports.
 
     Args:
         mechanism: Of the reports.
@@ -58,7 +58,7 @@ class MeanEstimate:
 
         For Duchi's mechanism, whose positions have two values, that is Wilson's interval. They are right for many
         reports (from some thousand), not certified. Forged reports are in neither, and neither are numbers beyond the
-        bounds: the mean is that of the numbers moved into them.
+        bounds: the mean counts the numbers after they were moved into them.
         """
         z = NormalDist().inv_cdf((1 + float(probability(confidence, "confidence"))) / 2)
         constant, linear, square = self._spread(whom)
@@ -90,7 +90,7 @@ class MeanEstimate:
         return self.square - min(max(mean_square - rounding, u**2), u), 0.0, 0.0
 
     def forged(self, reports: int) -> tuple[float, float]:
-        """Return how far so many forged reports, instead of honest ones, can move the raw mean down and up.
+        """Return how far this many forged reports, instead of honest ones, can move the raw mean down and up.
 
         A report has a position from the least to the greatest; an honest one is from 0 to 1 on average.
         """

@@ -104,7 +104,7 @@ def grid(lower: Number, upper: Number, steps: int = 1000) -> client.Number:
 
 
 def on_grid(number: client.Number, values: NDArray[np.float64], entropy: Entropy = SYSTEM) -> NDArray[np.int64]:
-    """Return a point of the grid for each value, as a device draws it, but for floating point: for simulations."""
+    """Return a point of the grid for each value like a device does, except for floating point: for simulations."""
     low, high = float(number.lower), float(number.upper)
     place = (np.clip(values, low, high) - low) * (number.steps / (high - low))
     down = np.floor(place)

@@ -28,21 +28,26 @@ _RESOLUTION = 1024
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PiecewiseMean(Mechanism):
-    """Report one of m = w + s·c places: with probability p one of the w places from i·c on, else one of the s·c others.
+    """Report one of m = w + s·c places.
+
+    With probability p it is one of the w places from i·c on, else one of the s·c others.
 
     All places of the window are as likely, and all others; i is the number's point on a grid of s steps.
 
     Guarantee:
         PureDP(ln ratio) for one respondent's number, ratio = (p/w)/((1 − p)/(s·c)): a place has one of these two
-        probabilities whatever the number is. Only integers are drawn: no floating point is involved. Unbiased: let l =
-        i·c, and κ = p − (1 − p)w/(s·c). The places of the window add up to w·l + w(w − 1)/2, and all
+        probabilities for any number. Only integers are drawn: no floating point is involved. Unbiased: let l = i·c, and
+        κ = p − (1 − p)w/(s·c). The places of the window add up to w·l + w(w − 1)/2, and all places to
+        S = m(m − 1)/2. So a report is on average
 
-        places to S = m(m − 1)/2. So a report is on average
-            p(l + (w − 1)/2) + (1 − p)(S − w·l − w(w − 1)/2)/(s·c) = κ·l + κ(w − 1)/2 + (1 − p)S/(s·c),
-        linear in i, and the position (report − κ(w − 1)/2 − (1 − p)S/(s·c))/(κ·s·c) is on average i/s. The squares of
-        the window's places add up to w·l² + w(w − 1)l + (w − 1)w(2w − 1)/6, so a report's square is on average
-            κ(l² + (w − 1)l + (w − 1)(2w − 1)/6) + (1 − p)Q/(s·c),  Q = (m − 1)m(2m − 1)/6,
-        and `variance` follows.
+            p(l + (w − 1)/2) + (1 − p)(S − w·l − w(w − 1)/2)/(s·c) = κ·l + κ(w − 1)/2 + (1 − p)S/(s·c).
+
+        This is linear in i. The position (report − κ(w − 1)/2 − (1 − p)S/(s·c))/(κ·s·c) is on average i/s. The squares
+        of the window's places add up to w·l² + w(w − 1)l + (w − 1)w(2w − 1)/6. So a report's square is on average
+
+            κ(l² + (w − 1)l + (w − 1)(2w − 1)/6) + (1 − p)Q/(s·c),  Q = (m − 1)m(2m − 1)/6.
+
+        `variance` follows.
 
     Args:
         number: The grid.
@@ -51,8 +56,8 @@ class PiecewiseMean(Mechanism):
         shift: c.
 
     Source:
-        Wang et al. 2019 (Piecewise Mechanism, of which w = s·c·e^(−ε/2) is the grid's form); Zhao et al. 2020 (the
-        window may have another width).
+        Wang et al. 2019 (Piecewise Mechanism; w = s·c·e^(−ε/2) is its form on a grid). Zhao et al. 2020 (the window may
+        have another width).
     """
 
     name: ClassVar[str] = "piecewise"

@@ -23,7 +23,7 @@ class BasicRappor(BitReports):
     """Keep noisy bits of the value, and report them with more noise each time. The one-time form is `UnaryEncoding`.
 
     Guarantee:
-        As of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report, PureDP(ln ratio_for_ever) for
+        As of `Rappor` with one hash: PureDP(ln ratio) for the value behind one report. PureDP(ln ratio_for_ever) for
         all reports of **one value that never changes**, PureDP(ln ratio_if_changing(T)) for T reports of any.
 
     Args:
@@ -84,11 +84,11 @@ class BasicRappor(BitReports):
         return device.ratio_for_ever(1, self.noise.kept())
 
     def ratio_after(self, reports: int) -> Fraction:
-        """Return e^ε of so many reports of one value that never changes."""
+        """Return e^ε of this many reports of one value that never changes."""
         return device.ratio_after(whole_number(reports, "reports", least=1), 1, *self.noise.thresholds)
 
     def ratio_if_changing(self, reports: int) -> Fraction | None:
-        """Return a bound on e^ε of so many reports of values that may change; None if there is none."""
+        """Return a bound on e^ε of this many reports of values that may change; None if there is none."""
         count = whole_number(reports, "reports", least=1)
         return device.ratio_if_changing(count, self.categories, 1, *self.noise.thresholds)
 

@@ -21,8 +21,8 @@ class Noise:
 
     Args:
         flip: 2^64·f/2, for the permanent response; 0 for none, if the second layer hides a bit.
-        zero: 2^64·p and 2^64·q, for each report; 0 and 2^64 for no second layer. p may be above q: then a set bit is
-            rather reported as 0, and all that is estimated is the same as from the opposite bits with 1 − p and 1 − q.
+        zero: 2^64·p and 2^64·q, for each report; 0 and 2^64 for no second layer. If p is above q, a set bit is rather
+            reported as 0. All estimates are then the same as from the opposite bits with 1 − p and 1 − q.
         one: As `zero`.
     """
 
@@ -43,12 +43,12 @@ class Noise:
 
     @classmethod
     def once(cls, epsilon: Number, differing: int) -> Self:
-        """Return one layer with loss ε over so many differing bits: f/2 = 1/(e^(ε/differing) + 1), rounded up."""
+        """Return one layer with loss ε over `differing` bits: f/2 = 1/(e^(ε/differing) + 1), rounded up."""
         return cls(flip=odds_up(epsilon_of(epsilon) / differing))
 
     @classmethod
     def twice(cls, one: Number, forever: Number, differing: int) -> Self:
-        """Return two layers with p = 1 − q: ε∞ = `forever` of the first alone, ε₁ = `one` of both; rounded down.
+        """Return two layers with p = 1 − q: ε∞ = `forever` of only the first, ε₁ = `one` of both; rounded down.
 
         With φ of the first layer and q* = 1/(1 + e^(−ε₁/differing)) of both, q = (q* − φ)/(1 − 2φ).
 
@@ -82,7 +82,7 @@ class Noise:
         return self.flip, self.zero, self.one
 
     def kept(self) -> int:
-        """Return the threshold of the layer that is kept.
+        """Return the threshold of the permanent layer.
 
         Raises:
             InvalidParameter: If there is none.

@@ -32,9 +32,9 @@ class Rappor(Mechanism):
 
     Guarantee:
         PureDP(ln ratio) for the text behind one report. If the device remembers, PureDP(ln ratio_for_ever) for **one
-        text that never changes**, over any number of reports; for texts that may change only PureDP(ln
-        ratio_if_changing(T)) over T reports, which grows with each: the number of different texts does not bound it. If
-        it does not remember, T reports lose T times what one does, by composition.
+        text that never changes**, over any number of reports. For texts that may change it is only PureDP(ln
+        ratio_if_changing(T)) over T reports. This loss grows with each report: the number of different texts does not
+        bound it. If the device does not remember, T reports lose T times as much as one, by composition.
 
     Args:
         bits: k, from 2 times `hashes` to 256.
@@ -119,11 +119,11 @@ class Rappor(Mechanism):
         return device.ratio_for_ever(self.hashes, self.noise.kept())
 
     def ratio_after(self, reports: int) -> Fraction:
-        """Return e^ε of so many reports of a device that remembers, and has one text that never changes."""
+        """Return e^ε of this many reports of a device that remembers, and has one text that never changes."""
         return device.ratio_after(whole_number(reports, "reports", least=1), self.hashes, *self.noise.thresholds)
 
     def ratio_if_changing(self, reports: int) -> Fraction | None:
-        """Return a bound on e^ε of so many reports of a device whose texts may change; None if there is none."""
+        """Return a bound on e^ε of this many reports of a device whose texts may change; None if there is none."""
         count = whole_number(reports, "reports", least=1)
         if not self.remembers:
             return self.ratio**count
@@ -144,10 +144,10 @@ class Rappor(Mechanism):
 
     @property
     def share_variance(self) -> Fraction:
-        """The variance of a rare text's share, times n: by noise alone, for many cohorts and few candidates.
+        """The variance of a rare text's share, times n: only from noise, for many cohorts and few candidates.
 
-        It is p*(1 − p*)/((q* − p*)²·k·d(1 − d)), d = 1 − (1 − 1/k)^h being how many of the bits a text sets: least
-        squares has Σ (x − d)² = k·d(1 − d) for each report, x being the bits of a random pattern.
+        It is p*(1 − p*)/((q* − p*)²·k·d(1 − d)). A text sets the share d = 1 − (1 − 1/k)^h of the bits. Least squares
+        has Σ (x − d)² = k·d(1 − d) for each report, x being the bits of a random pattern.
         """
         present, absent = self.rates
         density = 1 - (1 - Fraction(1, self.bits)) ** self.hashes
@@ -160,7 +160,7 @@ class Rappor(Mechanism):
 
     @property
     def record(self) -> np.dtype[Any]:
-        """How a report is kept: its cohort, and its bits packed as they are sent."""
+        """The stored form of a report: its cohort, and its bits packed as they are sent."""
         return np.dtype([("cohort", "<u2"), ("bits", "u1", (-(-self.bits // 8),))])
 
     def randomize(self, texts: Sequence[str], values: IntArray, entropy: Entropy = SYSTEM) -> Reports:

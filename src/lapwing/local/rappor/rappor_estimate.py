@@ -36,8 +36,8 @@ class RapporEstimate:
         raw: Unbiased shares.
         covariance: Of these.
         consistent: The shares of least squares that are at least 0 and 1 in all at most.
-        misfit: How much more the reports scatter around the fit than noise makes; above 1 where other texts have a
-            share, and standard errors are larger by its root.
+        misfit: The scatter of the reports around the fit, divided by the scatter from noise. If other texts have a
+            share, it is above 1, and standard errors are larger by its root.
         reach: How far a report moves each raw share at most, if there were one only.
     """
 
@@ -87,10 +87,11 @@ class RapporEstimate:
         return self.raw - reach, self.raw + reach
 
     def significance(self, correction: Correction = "bonferroni") -> Shares:
-        """Return the chance that noise alone gives a share as large, corrected for the number of texts; 1 if few.
+        """Return the chance that pure noise gives a share as large, corrected for the number of texts; 1 if few.
 
-        One-sided, by the normal law. With Bonferroni's, all texts below 0.05 are there with 95 % confidence; with that
-        of Benjamini and Hochberg about 5 % of them are not: it holds for independent shares, and these nearly are.
+        One-sided, by the normal law. With Bonferroni's correction, all texts below 0.05 are there with 95 % confidence.
+        With the one of Benjamini and Hochberg about 5 % of them are not: it holds for independent shares, and these
+        nearly are.
 
         Source:
             Benjamini and Hochberg 1995.
@@ -111,13 +112,13 @@ class RapporEstimate:
         return corrected
 
     def forged(self, reports: int) -> Shares:
-        """Return how far so many reports, forged in the cohorts of as many honest ones, can move each raw share."""
+        """Return how far this many reports, forged in the cohorts of as many honest ones, can move each raw share."""
         return whole_number(reports, "reports", most=self.reports) * self.reach
 
     def rows(
         self, confidence: Number = 0.95, *, together: bool = False, correction: Correction = "bonferroni"
     ) -> list[dict[str, str | float | bool | None]]:
-        """Return one record a text; `seen` is whether noise alone rarely gives as much.
+        """Return one record a text; `seen` is whether pure noise rarely gives as much.
 
         Of few reports it is false, and `low`, `high` and `significance` are None.
         """

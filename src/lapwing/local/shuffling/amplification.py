@@ -79,7 +79,7 @@ _FEW: Final = 100
 
 
 class Amplified(NamedTuple):
-    """What shuffled reports lose: at least `lower` in the worst case, and at most `upper`."""
+    """The loss of shuffled reports: at least `lower` in the worst case, and at most `upper`."""
 
     lower: float
     upper: float
@@ -115,15 +115,16 @@ def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Numbe
     """Bound the δ at ε of shuffled reports.
 
     Guarantee:
-        The upper bound holds for neighbours that differ by one value replaced (replace_one), if a shuffler hides who
-        sent what, every honest respondent runs the same randomizer once, and no report carries what links it to a
-        sender, an order or a time. For an ε₀ it holds for any randomizer, and the lower bound is what one of them has
-        at least, randomized response with two values or with three; for a mechanism both are the mechanism's own.
+        The upper bound holds for neighbours that differ by one value replaced (replace_one), under three conditions. A
+        shuffler hides who sent what, and every honest respondent runs the same randomizer once. No report carries what
+        links it to a sender, an order or a time. For an ε₀ the upper bound holds for any randomizer. The lower bound is
+        the loss of one of them, randomized response with two values or with three. For a mechanism both are the
+        mechanism's own.
 
     Args:
         local: ε₀, at most 32, or a mechanism.
         respondents: How many reports are shuffled.
-        forged: How many of them may come from whoever observes, who knows them: so many hide nobody, and are
+        forged: How many of them may come from the observer, who knows them: these reports hide nobody, and are
             subtracted.
 
     Raises:
@@ -137,9 +138,9 @@ def amplified_delta(local: Number | Randomizer, respondents: int, epsilon: Numbe
 def amplified_epsilon(local: Number | Randomizer, respondents: int, delta: Number, *, forged: int = 0) -> Amplified:
     """Bound the least ε at which shuffled reports are (ε, δ)-DP; within 2⁻¹⁸ of the local one of what δ's bounds give.
 
-    For a δ far below 10⁻²³ the upper bound is ε₀, as the tables of `binomial` do not reach so far.
+    For a δ far below 10⁻²³ the upper bound is ε₀, because the tables of `binomial` end before.
 
-    The arguments are those of `amplified_delta`.
+    `amplified_delta` has the same arguments.
 
     Guarantee:
         As `amplified_delta`.

@@ -26,7 +26,7 @@ OVER_TIME: Final = (Memoised, MemoisedUnary, DyadicTree)
 def simulate_reports(task: client.Task, answers: Answers, entropy: Entropy = SYSTEM) -> Any:
     """Return reports as `collect_for` would gather them, with the law of devices that answer a task.
 
-    For simulations: devices run `client.report`. What it returns is for `estimate`, `estimate_mean`, `estimate_record`,
+    For simulations: devices run `client.report`. Pass the result to `estimate`, `estimate_mean`, `estimate_record`,
     `estimate_joint`, `estimate_over_time`, `estimate_sketch`, `decode` or `find_words`.
 
     Args:
