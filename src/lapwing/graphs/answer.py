@@ -35,8 +35,8 @@ class GraphAnswer:
 
     Args:
         question: As the history has it.
-        protects: What is hidden, in words.
-        outcome: What was released.
+        protects: The privacy unit that is hidden, in words.
+        outcome: The released numbers.
     """
 
     question: str
@@ -45,7 +45,7 @@ class GraphAnswer:
 
     @property
     def cost(self) -> Loss:
-        """What was charged for it this time: nothing if it was bought before."""
+        """The charge for it this time: nothing if it was bought before."""
         return self.outcome.cost
 
     @property
@@ -65,7 +65,7 @@ class GraphAnswer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know beside the numbers."""
+        """Notes to read next to the numbers."""
         return self._shown(USUAL_CONFIDENCE).notes + self._bought()
 
     def _bought(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class GraphAnswer:
         return {name: _type_of([row[name] for row in rows]) for name in self.columns}
 
     def consistent(self) -> NoReturn:
-        """Refuse: what can be made consistent of a graph, as a histogram, is shown so.
+        """Refuse: answers about graphs are already consistent where they can be, for example histograms.
 
         Raises:
             InvalidParameter: If a value is not allowed.
@@ -249,7 +249,7 @@ def ends_of(shown: Shown) -> dict[str, tuple[EndArray, EndArray]]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberPreview:
-    """What a number of a statistic promises at a level: mechanism, sensitivity, scale, and half-width at 95 %.
+    """The promise of one number of a statistic at a level: mechanism, sensitivity, scale, and half-width at 95 %.
 
     `half_width` is None of a ladder, and of a bound that is bought: their noise follows the graph.
     """
@@ -266,14 +266,14 @@ class NumberPreview:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphPreview:
-    """What a statistic would cost and promise; no row was read for it.
+    """The cost and the promise of a statistic; Lapwing read no row for it.
 
     Args:
         loss: The price in the ledger's measure.
-        beside: What another budget is charged, by its name.
+        beside: The charge to another budget, by its name.
         fits: How many such questions the budget still holds.
-        numbers: What is released, at the lowest and the highest level.
-        delta: What it takes of the budget's `delta_keys`.
+        numbers: The released numbers, at the lowest and the highest level.
+        delta: The part of the budget's `delta_keys` that it uses.
     """
 
     question: str
@@ -286,7 +286,7 @@ class GraphPreview:
     delta: Fraction = Fraction(0)
 
     def for_group(self, size: int) -> Loss | ApproximateLoss:
-        """Return what the question loses towards so many edges, or nodes, together; with its δ, if it takes one."""
+        """Return the loss of the question for this many edges, or nodes, together; with its δ, if it takes one."""
         if not self.delta:
             return self.loss.for_group(size)
         return approximate(self.loss, self.delta, _WITH_DELTA[self.loss.kind]).for_group(size)

@@ -34,12 +34,12 @@ class GraphSession:
 
     @property
     def statistics(self) -> Mapping[str, str]:
-        """What may be asked of the graph, by name: what it is."""
+        """The statistics of the graph that you may ask for, by name, with a description."""
         return {one.name: one.summary for one in statistics_of(self.graph)}
 
     @property
     def protects(self) -> str:
-        """What is protected, in words."""
+        """The protected unit, in words."""
         return self.graph.unit
 
     def ask(self, statistic: str, *, epsilon: Number, delta: Number | None = None, **arguments: object) -> GraphAnswer:
@@ -47,9 +47,9 @@ class GraphSession:
 
         Args:
             epsilon: The price.
-            delta: Of the budget's `delta_keys`, for triangles, wedges and clustering with an edge hidden: a bound on
-                how far one edge moves the count is bought, and the ± is mostly narrower.
-            **arguments: What the statistic takes, such as `by` and `level`.
+            delta: Part of the budget's `delta_keys`, for triangles, wedges and clustering with an edge hidden. It buys
+                a bound on how far one edge moves the count, and mostly a narrower ±.
+            **arguments: The arguments of the statistic, such as `by` and `level`.
 
         Guarantee:
             The loss is charged durably before any row is read; no budget is exceeded. Neighbours: the graph with one
@@ -85,7 +85,7 @@ class GraphSession:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of the graph's promise, on every page that shows its budget."""
+        """Notes on the graph's promise, for every page that shows its budget."""
         return self.graph.notes
 
     def budget(self) -> BudgetView:

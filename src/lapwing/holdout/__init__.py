@@ -5,8 +5,8 @@
     >>> answer = holdout.query(lambda rows: rows["age"] > 65)
     >>> answer.value, answer.interval()
 
-An answer's interval is for the *population* that the people were drawn from, and all intervals together hold with the
-stated confidence, however the questions were chosen. `how_many` says beforehand how many questions that is good for.
+An answer's interval is for the *population* that the people were drawn from. All intervals together hold with the
+stated confidence, for any choice of questions. `how_many` says beforehand how many questions that is good for.
 """
 
 from typing import TYPE_CHECKING

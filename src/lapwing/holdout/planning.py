@@ -36,13 +36,13 @@ _CONFIDENCE: Final = 0.95
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a strategy promises.
+    """The promise of a strategy.
 
     Args:
-        half_width: That all answers are within of the population's means, as a share of the range of values; None if
-            nothing is promised.
-        said: What it does, in words.
-        condition: What else the promise needs, in words.
+        half_width: The distance of all answers from the population's means, in parts of the range of values; None if
+            the strategy promises nothing.
+        said: The strategy, in words.
+        condition: Further conditions of the promise, in words.
     """
 
     strategy: str
@@ -121,7 +121,7 @@ def outlook(
     failures: int | None = None,
     guessed_from: int | None = None,
 ) -> tuple[Outlook, ...]:
-    """Return what each strategy promises for so many questions about so many people, the best first.
+    """Return the promise of each strategy for this many questions about this many people, the best first.
 
     Args:
         people: drawn independently from the population, one row each.
@@ -231,7 +231,7 @@ def width_chart(
     failures: int | None = None,
     guessed_from: int | None = None,
 ) -> "Plot":
-    """Draw the half-width that each strategy promises against the number of questions, up to so many."""
+    """Draw the half-width that each strategy promises against the number of questions, up to a largest number."""
     from lapwing.plots import lines  # here: most who plan want numbers
 
     rows = []

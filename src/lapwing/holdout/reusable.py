@@ -26,42 +26,39 @@ from lapwing.session import Session
 class ReusableHoldout:
     """Answer questions about a population from a sample that stays here, each chosen after the answers before.
 
-    A question is a function of one person with values between bounds; the answer is an estimate of its mean in the
-    population, with an interval. **All intervals hold at once with the confidence, however the questions were chosen**,
-    if
+    A question is a function of one person with values between bounds. The answer is an estimate of its mean in the
+    population, with an interval. Under three conditions **all intervals hold at once with the confidence, for any
+    choice of questions**:
 
-    - the people were drawn independently from the population, one row each, and their number is public (of a person
-    with
-      several rows, make one: the person's mean);
-    - whoever asks knows nothing of the rows but the answers: the holdout is in somebody else's hands, or behind a
-      service. Who can read the array can overfit it, and nothing here would notice;
-    - everything else that was released of the same people is named in `besides`, or is nothing.
+    - The people were drawn independently from the population, one row each, and their number is public. If a person
+      has several rows, make one: the person's mean.
+    - The analyst knows nothing of the rows except the answers: the holdout is in somebody else's hands, or behind a
+      service. Anyone who can read the array can overfit it, and the holdout cannot notice.
+    - `besides` names everything else that was released of the same people.
 
-    Made for a `Session`, it takes `query_sql`, which the session's ledger is charged for, as its analyst's other
-    questions are; made for rows, it takes `query`, and keeps an account of its own, which ends with this object.
-    Made for a `RemoteSession`, it is kept by the service, which counts its questions: so it outlives this object, and
-    whoever asks cannot reach the rows. Thread-safe; of one process; it can be neither copied nor pickled, as two of it
-    would promise what one can.
+    With a `Session` it takes `query_sql`, and charges the session's ledger like the analyst's other questions. With
+    rows it takes `query`, and has an account of its own, which ends with this object. With a `RemoteSession` the
+    service stores it and counts its questions: so it outlives this object, and the analyst cannot reach the rows.
+    Thread-safe; of one process. You can neither copy nor pickle it: two copies would promise what one can.
 
     Args:
         data: an array, Arrow table, data frame or list, one row a person; or a session, here or at a service.
-        strategy: best (the narrowest promise for so many questions), gaussian, thresholdout, guess-and-check, rounding,
-            splitting, or subsampling (without intervals). Gaussian and thresholdout are private as well. On a session
-            best alone: the noise that its ledger takes.
-        questions: how many will be asked at most; or width: what all intervals shall be within, ±, in units of the
-            range of values, and as many questions as that allows. One of them at least, but for guess-and-check a
-            width.
+        strategy: best (the narrowest promise for this many questions), gaussian, thresholdout, guess-and-check,
+            rounding, splitting, or subsampling (without intervals). Gaussian and thresholdout are private as well. On a
+            session only best: the noise that its ledger takes.
+        questions: the largest number of questions.
+        width: the half-width of all intervals, in units of the range of values, with as many questions as it allows.
+            Give at least one of them, and for guess-and-check a width.
         confidence: that all intervals are right.
-        training: another sample of the same population, of the same kind as the data, that whoever asks may see and
-        work
-            with: its mean is the guess, for the strategies that check guesses, unless a question brings its own. No
-            person may be in both.
+        training: another sample of the same population, of the same kind as the data, that the analyst may see and
+            work with. For the strategies that check guesses, its mean is the guess, unless a question brings its own.
+            No person may be in both.
         failures: how many guesses may fail, for thresholdout; the usual number is 10.
         bounds: of the values of questions, unless a question brings its own.
         besides: what else was and will be released of these people, for `replace_one` neighbours: twice the μ of a loss
             for `add_remove`.
-        people: of a session alone: the public number of rows of the table.
-        id: of a service alone: a holdout that was made earlier, in the place of everything else.
+        people: only of a session: the public number of rows of the table.
+        id: only of a service: a holdout that was made earlier, in the place of everything else.
 
     Raises:
         InvalidParameter: For what cannot be meant.
@@ -143,12 +140,12 @@ class ReusableHoldout:
         """Answer a question: a function from a table of one person's row to one value, in an array or a list.
 
         A formula of columns, such as `lambda rows: rows["age"] > 65`, is computed of all people at once. Any other
-        function is asked of each person alone, in a process of its own, which takes 4 to 20 ms of a processor; so it
-        cannot look at others. Values outside the bounds count as the nearer bound, NaN and NULL as the lower one, and
-        so does a person for whom it fails. The question is counted before it is run.
+        function sees one person at a time, in a process of its own, which takes 4 to 20 ms of a processor. So it cannot
+        look at other people. Values outside the bounds count as the nearer bound, NaN and NULL as the lower one, and so
+        does a person for whom it fails. The question is counted before it is run.
 
         Args:
-            guess: What the mean is thought to be, for strategies that check guesses.
+            guess: Your guess of the mean, for strategies that check guesses.
             bounds: Of this question.
 
         Raises:
@@ -209,7 +206,7 @@ class ReusableHoldout:
 
     @property
     def half_width(self) -> float | None:
-        """What every interval is within, ±, as a share of the range of values; None if nothing is promised."""
+        """The half-width of every interval, ±, in parts of the range of values; None if nothing is promised."""
         return None if self._promised is None else float_up(self._promised)
 
     @property
@@ -225,7 +222,7 @@ class ReusableHoldout:
 
     @property
     def loss(self) -> GaussianDP | None:
-        """What the answers so far lose under `replace_one`; None if they are not private, or a ledger counts it."""
+        """The loss of the answers so far under `replace_one`; None if they are not private, or a ledger counts it."""
         return self._started.loss if self._answering is not None else None
 
     @property

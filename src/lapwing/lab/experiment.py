@@ -42,13 +42,13 @@ class Settings:
     Args:
         epsilon: Instead of its own.
         delta: Instead of its own.
-        against: What an attack is tried on.
+        against: The target of an attack.
         short: Fewer repeats, for a quick look.
         n: Instead of its own numbers of people, of answers, of dimensions and of repeats.
         k: As `n`.
         d: As `n`.
         repetitions: As `n`.
-        data: A table like that of `students`, instead of it. An experiment takes those that it names.
+        data: A table with the columns of `students`, instead of it. An experiment takes those that it names.
     """
 
     epsilon: Fraction | None = None
@@ -66,7 +66,7 @@ class Settings:
         return self.repetitions or self.asked(many, few)
 
     def asked(self, many: int, few: int) -> int:
-        """Return how often something is repeated that takes long, whatever was said of repetitions."""
+        """Return how often to repeat a slow part, without regard to `repetitions`."""
         return few if self.short else many
 
     def at(self, usual: Fraction) -> Fraction:
@@ -81,14 +81,14 @@ class Settings:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What came of an experiment.
+    """The result of an experiment.
 
     Args:
         rows: Its table, of one shape.
         checks: Predicted beside observed.
         plot: Its chart.
-        conclusion: What it shows, in plain words.
-        sample: What was repeated how often, and with which confidence the checks hold.
+        conclusion: The conclusion, in plain words.
+        sample: The number of repeats of each part, and the confidence of the checks.
     """
 
     rows: tuple[Row, ...]
@@ -125,7 +125,7 @@ class Experiment:
 
     Args:
         name: As it is called.
-        title: What it asks, in one line.
+        title: The question, in one line.
         attack: Whether it has targets.
         run: Tries it out.
         sizes: Which of n, k, d and repetitions it takes, from where to where.
@@ -143,7 +143,7 @@ class Experiment:
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """What it can be given beside ε, by name."""
+        """The parameters that it takes next to ε, by name."""
         named = {"delta": self.takes_delta, "data": self.takes_data}
         return (*(size for size in SIZES if size in self.sizes), *(name for name, taken in named.items() if taken))
 

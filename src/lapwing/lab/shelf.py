@@ -97,7 +97,7 @@ def run(
 
     Args:
         epsilon: Instead of its own, above 0 and 20 at most.
-        against: What an attack is tried on, `naive`, `lapwing` or `both`.
+        against: The target of an attack, `naive`, `lapwing` or `both`.
         short: Fewer repeats.
         n: Instead of its own number of people, of answers, of dimensions, of repeats, and δ.
         k: As `n`.
@@ -108,8 +108,8 @@ def run(
             `experiments()[name].takes`.
 
     Raises:
-        InvalidParameter: For an experiment that is not there, a figure out of range or that the experiment does not
-            take, an unknown target, or a table without a column that is needed.
+        InvalidParameter: For an unknown experiment or target, or a table without a needed column. For a figure out of
+            range, or one that the experiment does not take.
     """
     by_name = experiments()
     if name not in by_name:

@@ -1,7 +1,7 @@
 """The data set of a course: a thousand computing students, made up, the same on every machine.
 
-Nobody in it is real. It is drawn from a fixed stream of SHAKE-256, so that examples can be followed figure by figure:
-one student was born on 1994-09-23 and codes with Notepad, and the first is called Bob and gets 4,500.
+Nobody in it is real. It is drawn from a fixed stream of SHAKE-256, so that you can follow examples figure by figure.
+One student was born on 1994-09-23 and codes with Notepad; the first is called Bob and gets 4,500.
 """
 
 from datetime import date, timedelta

@@ -26,7 +26,7 @@ def sweep(name: str, epsilons: Sequence[Number], **settings: Any) -> Finding:
 
     Args:
         epsilons: Two to twenty, all different.
-        **settings: What else `run` takes.
+        **settings: The other arguments of `run`.
 
     Raises:
         InvalidParameter: As `run` does, and for another number of ε.

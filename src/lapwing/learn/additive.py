@@ -93,7 +93,9 @@ class AdditiveModel:
         where: str | None = None,
         label: str = "fit an additive model",
     ) -> Self:
-        """Train on all units; each call is charged. A target with two listed values is told apart, a number predicted.
+        """Train on all units; each call is charged.
+
+        If a target has two listed values, the model tells them apart; it predicts a number.
 
         Raises:
             LapwingError: As `LogisticRegression.fit`.

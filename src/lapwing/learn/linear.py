@@ -206,7 +206,7 @@ class LinearRegression:
         return model.predict(matrix_of(model.features, data))
 
     def score(self, data: Data) -> float:
-        """Return R² on public rows, which have the target too. For that of the table see `r_squared_`."""
+        """Return R² on public rows, which have the target too. For the score on the table see `r_squared_`."""
         model = self._model
         real = np.array([float(value) for value in column_in(data, model.target.column)])
         errors = real - model.predict(matrix_of(model.features, data))
@@ -220,7 +220,7 @@ class LinearRegression:
 
     @property
     def intercept_(self) -> float:
-        """What is predicted where every feature is 0."""
+        """The prediction where every feature is 0."""
         return float(self._model.in_units[0])
 
     @property
@@ -234,7 +234,10 @@ class LinearRegression:
         return self._model.ridge
 
     def interval(self, confidence: float = 0.95) -> dict[str, tuple[float, float]]:
-        """Return intervals of the intercept and of each slope, at the penalty that was used: of noise alone."""
+        """Return intervals of the intercept and of each slope, at the penalty that was used.
+
+        They cover only the noise.
+        """
         if not 0 < confidence < 1:
             raise InvalidParameter(f"confidence is {confidence!r:.60}; it must be between 0 and 1.")
         model = self._model
@@ -253,6 +256,6 @@ def Ridge(  # noqa: N802  # named as what it makes
 ) -> LinearRegression:
     """Return ridge regression: a `LinearRegression` whose slopes have a penalty of `alpha` at least.
 
-    Guarantee and arguments: those of `LinearRegression`.
+    Guarantee and arguments: see `LinearRegression`.
     """
     return LinearRegression(alpha=alpha, scaler=scaler, categories=categories)

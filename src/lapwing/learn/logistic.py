@@ -68,10 +68,10 @@ class LogisticRegression:
         One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
 
     Args:
-        penalty: λ on the squared slopes, as a share of the number of rows; noise adds to it.
+        penalty: λ on the squared slopes, in parts of the number of rows; noise adds to it.
         steps: Of descent.
-        clip: What a unit's gradient is shortened to, all its rows together, where one row's is about √(features)/2;
-            None takes this.
+        clip: The largest norm of a unit's gradient, all its rows together; longer ones are shortened. One row's norm is
+            about √(features)/2, which None takes.
         scaler: As `LinearRegression` has them.
         categories: As `LinearRegression` has them.
     """
@@ -98,7 +98,7 @@ class LogisticRegression:
         where: str | None = None,
         label: str = "fit a logistic regression",
     ) -> Self:
-        """Train on all units; each call is charged. The second of the target's two values is what is told.
+        """Train on all units; each call is charged. The model predicts the second of the target's two values.
 
         Raises:
             LapwingError: As `Session.spend` and, for what cannot be used, InvalidParameter; nothing is charged then.

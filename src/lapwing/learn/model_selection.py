@@ -68,10 +68,10 @@ class ModelSelection:
         candidates: Estimators with a target, at most 50.
         choice: The part of the price that pays for the choice.
         tries: None divides the price, and fits all of them in place. A number M takes the best of a secret number of
-            tries, at most M, of copies: each costs 1/(2 + eta) of the price in a pure ledger, and in others, where
-            tries have Gaussian noise, 1/κ² of it (`gaussian_tries`).
-        eta: 0, 1, … 5, of how many tries count: with 0 about M/ln M of them on average, with 1 half of M. `score_` is
-            then how many rows the chosen one tells rightly, with noise.
+            tries of copies, at most M. Each costs 1/(2 + eta) of the price in a pure ledger. In other ledgers, where
+            tries have Gaussian noise, each costs 1/κ² of it (`gaussian_tries`).
+        eta: 0, 1, … 5, the distribution of the number of tries: with 0 about M/ln M of them on average, with 1 half of
+            M. Then `score_` is the number of rows that the chosen one classifies rightly, with noise.
     """
 
     candidates: Sequence[Candidate] = ()
@@ -97,8 +97,8 @@ class ModelSelection:
         """Train all candidates and choose one; each call is charged.
 
         Raises:
-            InvalidParameter: For a candidate that fails whatever the rows are, and BudgetExhausted if the whole price
-                is not there (nothing is charged then); else as the candidates' `fit`.
+            InvalidParameter: For a candidate that fails for any rows, and BudgetExhausted if the whole price is not
+                there (nothing is charged then). Otherwise the errors of the candidates' `fit`.
         """
         choice = Fraction(str(self.choice)) if isinstance(self.choice, float) else Fraction(self.choice)
         if not 1 <= len(self.candidates) <= MOST_CANDIDATES or not 0 < choice < 1:

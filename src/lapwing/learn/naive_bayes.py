@@ -53,7 +53,7 @@ class GaussianNB:
         That of one question with the same price. Neighbours and unit are the catalog's.
 
     Args:
-        scaler: By whose released figures numbers are kept within a range, instead of the catalog's bounds.
+        scaler: Its released figures limit the range of numbers, instead of the catalog's bounds.
     """
 
     scaler: "StandardScaler | None" = None

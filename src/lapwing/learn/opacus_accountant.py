@@ -80,7 +80,7 @@ class OpacusAccountant:
 
     @property
     def charged(self) -> "Loss":
-        """What was charged for all steps."""
+        """The charge for all steps."""
         return self._reservation.charged
 
     @property
@@ -144,7 +144,7 @@ class OpacusAccountant:
         return hook
 
     def state_dict(self, destination: MutableMapping[str, Any] | None = None) -> MutableMapping[str, Any]:
-        """Return what Opacus saves with a model: what was counted. What is left to use is not in it."""
+        """Return what Opacus saves with a model: what was counted. The rest that is left to use is not in it."""
         found = OrderedDict[str, Any]() if destination is None else destination
         found["history"] = list(self.history)
         found["mechanism"] = NAME

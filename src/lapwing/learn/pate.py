@@ -103,7 +103,7 @@ class PATE:
         One loss, charged before a row is read: the price. Neighbours and unit are the catalog's.
 
     Args:
-        inputs: Public rows with the features, or rows that were paid for, as a synthetic table's; each costs.
+        inputs: Public rows with the features, or rows that were paid for, such as a synthetic table; each costs.
         teachers: How many, from 2: with more, noise hides fewer votes, and each has fewer people to learn from.
         teacher: Make a classifier with `fit(features, classes)` and `predict(features)`, as scikit-learn's are. A
             teacher lives in a process of its own, for an hour of a processor at most. None takes a line for each class.

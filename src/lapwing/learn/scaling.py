@@ -26,10 +26,10 @@ class StandardScaler:
     """Means and standard deviations of columns, by noisy moments; other estimators scale their features by them.
 
     Guarantee:
-        That of one question with the same price. What is scaled by it later is scaled by public figures.
+        That of one question with the same price. Later scaling uses only these public figures.
 
     Args:
-        reach: A scaled feature is kept within so many deviations of the mean, and is −1 or 1 there.
+        reach: The number of deviations from the mean that a scaled feature is limited to; it is −1 or 1 there.
     """
 
     reach: float = 3.0

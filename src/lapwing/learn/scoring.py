@@ -47,10 +47,10 @@ class Score:
     """A model's score on the rows of a protected table: public.
 
     Args:
-        value: The share of rows that are told rightly, or R² of a number.
+        value: The share of rows that the model classifies rightly, or R² of a number.
         interval: Of the score without noise, on these rows.
         confidence: Of the interval.
-        cost: What was charged.
+        cost: The charge.
     """
 
     value: float
@@ -79,8 +79,8 @@ def score(
 
     On the rows that it was trained on, a model that fits noise scores too well: `where` can keep some rows for this.
 
-    A model of yours is asked of one person at a time, in a process of its own; where it fails, that person's rows count
-    as wrong, or as the largest error, and nothing tells that it did.
+    Your own model gets one person at a time, in a process of its own. Where it fails, that person's rows count as
+    wrong, or as the largest error, and nothing shows that it failed.
 
     Args:
         model: An estimator of `lapwing.learn` with a target, or another with `predict(data)`, which takes a dict of

@@ -76,26 +76,28 @@ def create_monitor(
 
     Args:
         question: SQL over one table, grouped by columns with listed values, with `EVERY '15 minutes' FOR '1 day'` at
-            its end, or these as options: every, horizon, repeat, starting, over (a window), present, within.
+            its end. These may be options instead: every, horizon, repeat, starting, over (a window), present, within.
         epsilon: the price: all ticks together are (epsilon, delta)-private, with the budget's delta.
         time: the column that says when an event happened.
         repeat: how many horizons; each begins with nothing, and has an equal part of the price. Of a table whose unit
             is a person and a day, each day has all of it.
         doubling: let a horizon be followed by ones that are twice as long each time, without an end. Each begins with
             nothing, and the price is paid again when it begins.
-        most: events of one unit that count in each horizon, with present stays; `max_rows_per_unit` of the table unless
-            given. per_tick: events of it that count at one tick.
+        most: events of one unit that count in each horizon, with present stays; unless given, `max_rows_per_unit` of
+            the table.
+        per_tick: events of the unit that count at one tick.
         lifetime: let `most` be for all horizons together: then the price is paid once, for ever.
-        lateness: how long after its end a tick is released; late: "next" to count an event that comes later still in
-            the next tick, "drop" to leave it out.
-        source: the address of a table that only grows, as "postgresql://READER@HOST/DB?append=KEY#SCHEMA.TABLE" or
-            "sqlite:FILE?append=KEY#TABLE", or "service" for events that are sent; the table's source unless given.
+        lateness: how long after its end a tick is released.
+        late: "next" to count an event that comes later still in the next tick, "drop" to leave it out.
+        source: the address of a table that only grows, or "service" for events that are sent; the table's source unless
+            given. Examples: "postgresql://READER@HOST/DB?append=KEY#SCHEMA.TABLE", "sqlite:FILE?append=KEY#TABLE".
         people: where the unit is a person and a day, the catalog of a ledger in which the same people are protected as
             people: there a person is charged for all days.
 
     Guarantee:
-        Charged durably before this returns, and before any event is read. What the monitor releases, at all ticks
-        together, is as private as that for the budget's neighbours, also if events follow from what was released.
+        Charged durably before this returns, and before any event is read. All releases of the monitor together, at all
+        ticks, are private at the price for the budget's neighbours. This holds also if events follow from what was
+        released.
 
     Raises:
         QueryRefused: If the question is not understood or not allowed.
@@ -304,12 +306,12 @@ class Monitor:
 
     @property
     def plan(self) -> MonitorPlan:
-        """What is released in the present horizon: cells, streams and their mechanisms. All of it is public."""
+        """The plan of the present horizon: cells, streams and their mechanisms. All of it is public."""
         return self._horizons.plan(self.horizon)
 
     @property
     def horizon(self) -> int:
-        """The number of the present horizon, from 1: that of the newest tick."""
+        """The number of the present horizon, from 1: the horizon of the newest tick."""
         return self.schedule.horizon_at(max(1, self.released))
 
     @property
@@ -319,12 +321,12 @@ class Monitor:
 
     @property
     def loss_so_far(self) -> Loss:
-        """What was charged so far: of one unit, by all that was released."""
+        """The charge so far: the loss of one unit by all releases."""
         return self.horizons_paid * self.definition.loss
 
     @property
     def loss_for_ever(self) -> Loss | None:
-        """What a unit can lose by it for ever; None if there is no finite figure, as each horizon costs again."""
+        """The loss of a unit by it for ever; None if there is no finite figure, because each horizon costs again."""
         return None if self._pays_again else self.definition.loss
 
     @property
@@ -375,7 +377,7 @@ class Monitor:
         return self.ticks()
 
     def follow(self, after: int = 0, *, poll: float = POLL) -> Iterator[Tick]:
-        """Yield ticks as they are released, by whatever process, until the last one; free.
+        """Yield ticks as any process releases them, until the last one; free.
 
         Args:
             poll: Seconds between two looks.

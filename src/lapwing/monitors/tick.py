@@ -90,7 +90,7 @@ def _(noise: TickNoise, weight: Fraction, tail: Fraction) -> int:
 
 @final
 class Tick:
-    """What was released at one tick.
+    """The release at one tick.
 
     `answer` is the table, of which every reading is free; `begins` and `time` are when the tick's events happened, UTC.
 
@@ -131,9 +131,9 @@ class Tick:
     def each(self, level: Fraction) -> Fraction:
         """Return the confidence of each interval at which all of the horizon hold.
 
-        Of Gaussian noise however correlated, intervals around 0 hold together with at least the product of their
-        confidences (Šidák 1967): each has the N-th root, rounded up. Of other noise, and of what is computed of several
-        numbers, each has an N-th of the chance to fail. Where horizons double, the k-th has 2^−k of the chance.
+        For Gaussian noise with any correlation, intervals around 0 hold together with at least the product of their
+        confidences (Šidák 1967). So each has the N-th root, rounded up. Of other noise, and of what is computed of
+        several numbers, each has an N-th of the chance to fail. Where horizons double, the k-th has 2^−k of the chance.
         """
         outputs = [output.value for output in self._plan.plan.outputs if measures_of(output.value)]
         horizon, ticks = self._schedule.horizon_at(self.number), self._schedule.ticks
@@ -150,9 +150,9 @@ class Tick:
     def consistent(self) -> Answer:
         """Return counts that can be true together, beside the raw ones: not negative, and adding up to the same total.
 
-        It is the nearest such table (a projection on a simplex), rounded to whole numbers. What is added is that small
-        counts are too large on average, and large ones too small. Sums that may be negative stay as they are. Intervals
-        are those of the raw numbers.
+        It is the nearest such table (a projection on a simplex), rounded to whole numbers. The adjustment makes small
+        counts too large on average, and large ones too small. Sums that may be negative stay as they are. Intervals
+        belong to the raw numbers.
         """
         values = []
         for stream, numbers in zip(self._plan.streams, self._values, strict=True):

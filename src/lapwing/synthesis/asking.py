@@ -57,7 +57,7 @@ CHECKED: Final = Fraction(1, 50)
 
 
 class SynthesisOptions(TypedDict, total=False):
-    """What `synthesize` may be told beside columns and price."""
+    """The options of `synthesize` next to columns and price."""
 
     table: str | None
     rows: int | None
@@ -87,7 +87,7 @@ def synthesize(
 
     Guarantee:
         The loss that `epsilon` buys, for everything that is shown. Neighbours and unit are the catalog's. The same
-        again, about the same data, is free, unless it was too large to be kept (`kept_table`).
+        again, about the same data, is free, unless it was too large to be stored (`kept_table`).
 
     Args:
         columns: two to 32 names, of columns with listed values or bounds.
@@ -96,7 +96,7 @@ def synthesize(
         rows: how many are drawn; about as many as there are if it is left out.
         method: "aim" chooses tables one after another; "mst" chooses a tree of pairs, which is quicker; "residual"
             measures the whole workload at once.
-        workload: which tables matter: all of so many columns, or a list of them.
+        workload: which tables matter: all of a number of columns, or a list of them.
         bins: into how many a bounded column is cut at most: of all, or by name (16 where none is given).
         where: a condition on rows, in SQL.
         most_cells: of the tables that the distribution is made of, together: more take longer.

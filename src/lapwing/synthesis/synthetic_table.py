@@ -50,7 +50,7 @@ class MarginalReport:
 
     @property
     def distance(self) -> float:
-        """Half the sum of all differences between measured and synthetic numbers, as a share of all rows."""
+        """Half the sum of all differences between measured and synthetic numbers, divided by the number of all rows."""
         return min(1.0, float(np.abs(self.synthetic - self.measured).sum()) / 2 / max(float(self.synthetic.sum()), 1.0))
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -67,8 +67,9 @@ class MarginalReport:
 class WorkloadError:
     """How far the synthetic rows are from the real ones over the workload: measured, at a part of the price.
 
-    Of each table of the workload it is half the sum of the differences between the real numbers of rows and the
-    synthetic ones, scaled to as many rows as were released, as a share of these; of all tables it is the mean.
+    For each table of the workload it is half the sum of the differences between the real numbers of rows and the
+    synthetic ones. These are scaled to the released number of rows, and the sum is divided by it. For all tables it is
+    the mean.
 
     Args:
         estimate: Of the mean, at least 0.
@@ -94,7 +95,7 @@ class SyntheticTable:
     Args:
         report: Of every table that was measured, the newest of those measured again.
         error: Over the workload.
-        cost: What was charged.
+        cost: The charge.
         stored: Whether it was bought before, and cost nothing this time.
         left_out: Tables of the workload that were too large to be looked at.
     """
@@ -132,7 +133,7 @@ class SyntheticTable:
         return polars_frame(self._rows)
 
     def draw(self, rows: int) -> "pa.Table":
-        """Return other rows of the same distribution, as a PyArrow table: free, as nothing private is looked at."""
+        """Return other rows of the same distribution, in a PyArrow table: free, because it reads nothing private."""
         if type(rows) is not int or not 1 <= rows <= MOST_ROWS:
             raise InvalidParameter(f"rows is {rows!r}; write a whole number from 1 to {MOST_ROWS:,}.")
         return arrow_rows(self._attributes, self._model.draw(rows, self._entropy), self._entropy)

@@ -71,12 +71,12 @@ class NetworkClassifier:
         batch: How many of them a step takes, on average where units are added or removed, exactly where one replaces
             another.
         steps: Of the optimizer.
-        clip: What a unit's gradient is shortened to, all her rows together.
+        clip: The largest norm of a unit's gradient, all her rows together; longer ones are shortened.
         bands: Over how many steps noise is correlated, where units are added or removed: then each unit is in every
             bands-th step at most.
-        buffers: With how many numbers a weight noise is correlated over all steps, 0 to 5: then each unit is in every
-            (people/batch)-th step, rounded, without chance, and batch is a mean.
-        optimizer: Of optax; None takes Adam, with a rate of learning of 0.01, and with `buffers` descent at a rate of
+        buffers: The number of values that a weight stores to correlate noise over all steps, 0 to 5. Each unit is then
+            in every (people/batch)-th step, rounded, without chance, and batch is a mean.
+        optimizer: Of optax. None takes Adam, with a learning rate of 0.01. With `buffers` it takes descent at a rate of
             0.1 with a momentum of 0.9.
         scaler: As `LinearRegression` has them.
         categories: As `LinearRegression` has them.

@@ -30,9 +30,9 @@ class Network:
 
     Args:
         start: Makes weights, in float32, of a key for JAX's generator and how many features and classes there are.
-        scores: Makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It is
-            given one row at a time, and is compiled by JAX: a function of these two alone, which calls nothing back, as
-            `jax.pure_callback` would.
+        scores: Makes a row's scores, one for each class, of weights and the row's features (a vector of float32). It
+            gets one row at a time, and JAX compiles it. So it is a function of only these two, and calls nothing back
+            (as `jax.pure_callback` would).
     """
 
     start: Callable[[Array, int, int], Weights]
