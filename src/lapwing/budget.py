@@ -39,26 +39,27 @@ class AllowanceView:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetView:
-    """What a data set may lose, has lost and can still lose, in the ledger's measure.
+    """The loss that a data set may have, has had and can still have, in the ledger's measure.
 
     Guarantee:
-        (epsilon, delta)-DP of everything ever released, whatever is asked, in whatever order: that is `total`. What is
-        spent so far has two readings in (epsilon, delta), and each says when it holds: `as_if_cap`, "as if this total
-        had been the cap from the start", and `whenever`, "whenever you stop, for any reason", which is wider. In a pure
-        ledger they are the same: a sum of epsilons holds at any moment. The delta of both has what private keys took,
-        `delta_keys_spent` of the `delta_keys` kept for them.
+        Everything ever released is (epsilon, delta)-DP with `total`, for any questions in any order. The loss so far
+        has two readings in (epsilon, delta). `as_if_cap` holds "as if this total had been the cap from the start";
+        `whenever` holds "whenever you stop, for any reason", and is wider. In a pure ledger they are the same: a sum of
+        epsilons holds at any moment. The delta of both has what private keys took, `delta_keys_spent` of the
+        `delta_keys` kept for them.
 
     `faults` stand since the curator last looked; `stopped` says that they stop the data set (`ledger.faults`). So do
     answers of a service that were `late`, as many as that, and from `late_at` on (`ledger.events`).
     `spending` has what was charged, by who asked; `history` the charges in order, read once somebody looks.
 
-    `earlier` has the (epsilon, delta) before the budget was raised, the first one first, and `raised` what then holds
-    for certain, whatever it was raised for (`privacy.raises`); without that, `epsilon` and `delta` hold if the raises
+    `earlier` has each (epsilon, delta) from before the budget was raised, the first one first. `raised` then holds for
+    certain, for any reason to raise it (`privacy.raises`). Without `raised`, `epsilon` and `delta` hold if the raises
     did not depend on answers. `closed` says that nothing is charged any more. `lost` says that entries were lost before
     a restore, so that all of the budget there was then counts as spent (`ledger.restoring`).
 
-    What a service lets its caller do is policy beside the guarantee: `allowances` are the shares that bind the caller,
-    `most` is what one question may cost, and `stopped_by_curator` says that nothing is charged at present.
+    The limits of a service for its caller are policy, next to the guarantee. `allowances` are the shares that limit the
+    caller, and `most` is the highest cost of one question. `stopped_by_curator` says that the curator stopped all
+    charges for now.
     """
 
     total: Loss
@@ -94,7 +95,10 @@ class BudgetView:
 
     @property
     def parts(self) -> dict[str, Loss]:
-        """What each part of the data has spent; empty if the ledger has none. `spent` is then the total over them."""
+        """The loss that each part of the data has spent; empty if the ledger has no parts.
+
+        `spent` is then the total over them.
+        """
         return {} if self.by_part is None else self.by_part.spent_by_part()
 
     @property

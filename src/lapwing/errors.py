@@ -1,9 +1,9 @@
-"""What can go wrong, and whose fault it is.
+"""The errors of Lapwing, by whose fault they are.
 
 Every error that Lapwing raises on purpose descends from `LapwingError`. The leaves are split by who can mend the
-matter: the caller (a parameter, a catalog), the policy (a refusal), the budget, or nobody in the conversation (a
-fault of file, ledger or engine). `code` is stable and documented; `str(error)` holds public facts only, so that it may
-be shown to an analyst: what was given, what is allowed, what to do next.
+matter: the caller (a parameter, a catalog), the policy (a refusal), the budget, or nobody in the conversation (a fault
+of file, ledger or engine). `code` is stable and documented. `str(error)` has only public facts, so that an analyst may
+see it: what was given, what is allowed, what to do next.
 """
 
 from enum import Enum
@@ -60,7 +60,7 @@ class CatalogMismatch(LapwingError):
 
 
 class RefusalCause(Enum):
-    """What a refusal is about, where the code that catches it does something about that. Texts are for people."""
+    """The subject of a refusal, where the code that catches it acts on it. Texts are for people."""
 
     UNBOUNDED = "unbounded"
     """A value needs bounds, and neither the catalog nor the query states any."""
@@ -71,7 +71,7 @@ class RefusalCause(Enum):
     NOTHING_RELEASED = "nothing_released"
     """Options or named arguments stand in a part of the query in which nothing is released."""
     NO_POSSIBLE_KEYS = "no_possible_keys"
-    """No row can have a value of a key, whatever the data, so that the answer would have no rows."""
+    """No row of any data can have a value of a key, so the answer would have no rows."""
     ASSUMES_ROWS = "assumes_rows"
     """A wanted error of a mean needs `assuming_count`, the number of rows that you assume it is of."""
 
@@ -79,9 +79,9 @@ class RefusalCause(Enum):
 class QueryRefused(LapwingError):
     """A question is not understood or not allowed; it costs nothing.
 
-    `position` is the (line, column) in the question, both from 1, where that is known; `cause` says to code what
-    `reason` and `remedy` say to people, where code acts on it. `suggestion` is the name to write in the place of the
-    one at `position`, as SQL has it, where one name alone resembles it.
+    `position` is the (line, column) in the question, both from 1, if it is known. `cause` tells code what `reason` and
+    `remedy` tell people, where code acts on it. `suggestion` is the name to write at `position`, in SQL, if only one
+    name resembles the one there.
     """
 
     code = "query_refused"
@@ -178,7 +178,7 @@ class AnswerDropped(LapwingError):
 
 
 class TooManyRequests(LapwingError):
-    """Who asks has sent too many requests in too short a time; nothing was charged."""
+    """The caller has sent too many requests in too short a time; nothing was charged."""
 
     code = "too_many_requests"
     exit_status = 3
@@ -206,7 +206,7 @@ class AnswerFault(Fault):
 
 
 class EngineFault(Fault):
-    """The question failed after the charge; the message is the same whatever happened."""
+    """The question failed after the charge; the message is the same for every cause."""
 
     code = "engine_fault"
     charged = True

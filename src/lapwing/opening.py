@@ -107,16 +107,16 @@ def protect(
     currency: Mapping[str, str] | None = None,
     codebook: str | Path | None = None,
 ) -> Session:
-    """Put one file, or several that are one table, behind differential privacy, keeping catalog and ledger beside it.
+    """Put one file, or several that are one table, behind differential privacy; catalog and ledger stand next to it.
 
-    The curator's call: types, bounds and domains must be public knowledge; taken from the data they are outside the
-    guarantee.
+    The curator's call: types, bounds and domains must be public knowledge; bounds taken from the data are
+    outside the guarantee.
 
     Args:
-        source: a file of Parquet, CSV, TSV or JSON lines, a folder of one of them, or a pattern like `visits-*.csv`;
-            the table is named after it. Or the address of a table in a database or a lake, like
-            `postgresql://reader@db.example.org/clinic#public.visits`: it is fetched the first time, and by
-            `refresh_data` from then on; catalog and ledger are in the current folder.
+        source: a file of Parquet, CSV, TSV or JSON lines, a folder of these, or a pattern like `visits-*.csv`; the
+            table has its name. Or the address of a table in a database or a lake, like
+            `postgresql://reader@db.example.org/clinic#public.visits`. Lapwing fetches it the first time, and
+            `refresh_data` from then on. Catalog and ledger are then in the current folder.
         privacy_unit: the column that says whose row it is, or "row".
         epsilon: the budget of everything ever asked; delta = 0 for pure differential privacy.
         delta: As `epsilon`.
@@ -124,23 +124,27 @@ def protect(
         types: of columns of a CSV file, which holds none, or of a source: `integer`, `float`, `boolean`, `string`,
             `date`, `timestamp`, or `decimal:0.01` with its step. A column without one is text: no row is read to guess
             it. JSON lines do not even name columns before their rows: all that are to be seen are given here.
-        bounds: public (lower, upper) of numeric columns. domains: public values of columns to group by. What is left
-            out for a file that is protected already stays as its catalog has it; so do types.
-        measure: what the ledger adds up: "gdp" unless given, "pure" without a delta. questions: instead, about how many
-            are planned: takes the measure in which so many counts are most accurate; "pure" then has no delta.
+        bounds: public (lower, upper) of numeric columns. For a file that is protected already, omitted values stay as
+            in its catalog; so do types.
+        domains: public values of columns to group by, as `bounds`.
+        measure: what the ledger adds up: "gdp" unless given, "pure" without a delta.
+        questions: instead, about how many are planned. This takes the measure in which this many counts are most
+            accurate; "pure" then has no delta.
         delimiter: how a CSV file is written, where its name and its first line do not say it right:
             such as ";", "'" and "windows-1252" (`text_files.ENCODINGS`).
         quote: As `delimiter`.
         encoding: As `delimiter`.
-        where: of the rows of a source, those that the table has, by public conditions: column → a list of values, or a
-            pair (least, greatest), of which one may be None. The source leaves out the others.
-        cluster: the master of Spark, like spark://host:7077 or local[*], that answers where Parquet files are, and that
-            sees them by the same paths; DuckDB answers here, unless given.
+        where: public conditions on the rows of a source: column → a list of values, or a pair (least, greatest), of
+            which one may be None. The source leaves out all other rows.
+        cluster: the master of Spark, like spark://host:7077 or local[*], that answers where Parquet files are. It sees
+            them by the same paths. Unless given, DuckDB answers here.
         unreadable: "null" to let values that are not of their type count as NULL, and fractions of integers be rounded.
         missing: column → stored values that stand for none, like [-99, "NA"]; of the column "*", in every column.
         recode: column → stored values, each with the value that it stands for.
-        format: column → how its dates are written, like "%m/%d/%Y". decimal_mark, thousands_mark, currency: column →
-            how its numbers are written. All of these are applied before bounds (`catalog.reading`).
+        format: column → how its dates are written, like "%m/%d/%Y".
+        decimal_mark: column → how its numbers are written. All of these are applied before bounds (`catalog.reading`).
+        thousands_mark: As `decimal_mark`.
+        currency: As `decimal_mark`.
         codebook: a file that says all of this of columns (`catalog.codebook`); a parameter goes before it.
 
     Raises:

@@ -93,19 +93,22 @@ class Preview:
     """The price and the promised error of a question.
 
     Args:
-        cost: what asking now would be charged: zero if the answer is already bought.
-        price: the loss of the question's mechanisms; epsilon: the (epsilon, delta) reading of that price alone.
-        share_of_remaining: price over what is left for who asks (above 1: refused), of the loss or of the delta for
-            private keys, whichever is larger; remaining, fits: what is left of the budget, and of the share that a
-            service gives its caller, and how many questions of this price it holds.
-        refusal: what asking now would be refused with; None if it would not be.
-        cells: the number of cells in the answer, None if its keys are private; unit, bound: whom it protects, and
-            what is kept of each.
-        delta: what the selection of private keys takes of the delta kept for keys; selection: how they are chosen,
-            None if all keys are public.
+        cost: the charge if you ask now: zero if the answer is already bought.
+        price: the loss of the question's mechanisms.
+        epsilon: the (epsilon, delta) reading of only that price.
+        share_of_remaining: price over what is left for the caller (above 1: refused), of the loss or of the delta for
+            private keys; the larger of both.
+        remaining: what is left of the budget, and of the share that a service gives its caller.
+        fits: how many questions of this price it holds.
+        refusal: the refusal if you ask now; None if there would be none.
+        cells: the number of cells in the answer, None if its keys are private.
+        unit: whom it protects.
+        bound: the rows of one unit that count, in words.
+        delta: the part of the delta for keys that the selection of private keys takes.
+        selection: how these are chosen, None if all keys are public.
         sharpens: whether the price is only what a stored, less accurate answer lacks.
-        parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. What is
-            left, and its share, are those of these parts.
+        parts: of data in parts, those that the question reads and is charged to; None if it is charged to all. Then
+            `remaining` and `share_of_remaining` count only these parts.
         elsewhere: what the other kind of ledger would give, as long as nothing was charged and it can still be chosen.
     """
 

@@ -16,9 +16,8 @@ from lapwing.sources import fetch, tables_of
 def refresh_data(catalog: str | Path | Catalog = "lapwing.toml", *, unreadable: str | None = None) -> int:
     """Fetch what the sources of a catalog hold now, and make it the current version; return its number.
 
-    The curator's act. The number stays as it is if the rows are the same, or no protected table comes from a source: of
-    public ones there are no versions, and whoever opens the catalog from then on has the new ones. Spending stays with
-    the people.
+    The curator's act. The number stays as it is if the rows are the same, or no protected table comes from a source.
+    Public tables have no versions, and later sessions read the new ones. Spending stays with the people.
 
     Args:
         catalog: The path of a catalog, or one that was read.

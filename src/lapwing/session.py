@@ -99,7 +99,7 @@ class Session:
         Args:
             question: SQL, or an Ibis expression over `table(…)`; options: what SQL says in its `OPTIONS (…)`.
             parameters: values for each `?` in order, or for each `$name` by name.
-            epsilon: the price: the question alone is (epsilon, delta)-DP, with the budget's delta.
+            epsilon: the price: the question by itself is (epsilon, delta)-DP, with the budget's delta.
             error: instead of a price, the wanted half-width of the 95 % intervals of every COUNT and SUM; the
                 cheapest price that promises it is charged. Of an AVG, if it is of `assuming_count` rows in a cell.
             delta: for a question that groups by a column whose values are not public: what choosing the keys may take
@@ -151,7 +151,7 @@ class Session:
 
     @property
     def tables(self) -> "Tables":
-        """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
+        """The tables that a question may name: columns, types, bounds, values, units, links; all of it is public."""
         from lapwing.documents.session_document import tables_of_catalog
 
         self._require_open()
@@ -190,8 +190,8 @@ class Session:
             As `sql`.
 
         Raises:
-            LapwingError: As `sql`. What is charged for all of them is charged in one transaction, before any row is
-                read; parts of the price add up to at most the price.
+            LapwingError: As `sql`. One transaction charges all of them, before Lapwing reads any row. Parts of the
+                price add up to at most the price.
         """
         self._require_open()
         requests = batch_of(questions, self._bound, self.catalog.budget, epsilon=epsilon, delta=delta, label=label)
@@ -285,14 +285,14 @@ class Session:
     def history(
         self, *, after: int = 0, most: int | None = None, principal: str | None = None
     ) -> tuple[HistoryRow, ...]:
-        """Return charges in order, of all or one principal: at most so many after a `sequence`, or the last -most."""
+        """Return charges in order, of all or one principal: at most `most` after a `sequence`, or the last -most."""
         self._require_open()
         return self._ledger.history(after=after, most=most, principal=principal)
 
     def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
-        """Return what the data set promises, as a page to be printed; free.
+        """Return the promise of the data set, formatted for printing; free.
 
-        The arguments are those of `lapwing.guarantee.page_of`.
+        `lapwing.guarantee.page_of` has the same arguments.
         """
         from lapwing.guarantee import page_of
 
@@ -313,7 +313,7 @@ class Session:
     def raise_budget(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> None:
         """Make the budget larger, for everybody and for ever. The curator's act; see `BudgetView.raised`.
 
-        The arguments are those of `lapwing.guarantee.raise_preview.raise_now`.
+        `lapwing.guarantee.raise_preview.raise_now` has the same arguments.
 
         Raises:
             LapwingError: As `lapwing.guarantee.raise_preview.raise_now`. The catalog's file stays as it is.
@@ -328,7 +328,7 @@ class Session:
 
         The curator's act: that what is released afterwards loses no more is up to whoever does it.
 
-        The arguments are those of `lapwing.release.spending.spend`.
+        `lapwing.release.spending.spend` has the same arguments.
 
         Raises:
             LapwingError: As `lapwing.release.spending.spend`.
@@ -344,8 +344,7 @@ class Session:
     def reserve(self, parts: "Sequence[Listed]", why: str, *, delta: Number = 0) -> "Reservation":
         """Charge a list of mechanisms before its first use, as for training; return what counts its uses.
 
-        The curator's act.
-        The arguments are those of `lapwing.release.reserving.reserve`.
+        The curator's act. `lapwing.release.reserving.reserve` has the same arguments.
 
         Guarantee:
             As `lapwing.release.reserving.reserve`.
@@ -418,7 +417,7 @@ class Session:
         self._ledger.state()
 
     def settle(self) -> bool:
-        """Write down what the ledger could not write when it happened, as the next question would; tell if all is."""
+        """Write down what the ledger could not write when it happened, like the next question would; tell if all is."""
         if not self._closed:
             self._require_open()
         return self._closed or self._ledger.settle()

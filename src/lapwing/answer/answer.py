@@ -163,7 +163,7 @@ class Answer:
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts: COUNT as int, SUM as int or Decimal, AVG and quotients as float, NULL as None.
 
-        Dates and timestamps are those of `datetime`. A number beyond 10^308 is a float, infinite beyond all floats.
+        Dates and timestamps are `datetime` objects. A number beyond 10^308 is a float, infinite beyond all floats.
         """
         names = self.columns
         values = [cells(self._columns[output.name], output.value.shape) for output in self.plan.outputs]
@@ -178,11 +178,12 @@ class Answer:
     ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return, for each noisy column of numbers, dates or timestamps, the ends in every row; NaN where none follows.
 
-        The interval of a COUNT or SUM covers the bounded query's true value with at least this probability, over the
-        noise, exactly by the noise's law. Means, shares and weighted sums take the errors of their numbers together. In
-        other arithmetic each takes an equal part of the error probability, and intervals are wider than they need be.
-        What bounding removed is not covered. Ends are doubles, of whole numbers int64; of dates datetime64 in days, of
-        timestamps in microseconds (or NaT). Columns of ends have none.
+        For a COUNT or SUM, the interval covers the bounded query's true value with at least this probability. The
+        probability is over the noise, by the exact distribution of the noise. Means, shares and weighted sums take the
+        errors of their numbers together. In other arithmetic each takes an equal part of the error probability, and
+        intervals are wider than they need be. The interval does not cover what bounding removed. Ends are doubles, of
+        whole numbers int64; of dates datetime64 in days, of timestamps in microseconds (or NaT). Columns of ends have
+        none.
 
         Args:
             confidence: Between 0 and 1, of each cell by itself, before HAVING and LIMIT chose cells.
@@ -220,9 +221,10 @@ class Answer:
     def consistent(self) -> "ConsistentAnswer":
         """Return the same rows with numbers that can be true together, beside this answer, which stays as it is.
 
-        Counts are not negative, parts not larger than their whole, sums inside count times bounds, and totals agree
-        with their parts; means and all other columns are computed anew. Adjusted numbers are biased: add up raw ones.
-        Intervals stay those of the raw answer, and so does the choice of rows by HAVING and LIMIT, and their order.
+        Counts are not negative, parts are not larger than their whole, sums are inside count times bounds, and totals
+        agree with their parts. Means and all other columns are computed anew. Adjusted numbers are biased: add up raw
+        ones. The intervals are still the intervals of the raw answer. HAVING and LIMIT chose the rows and their order
+        by the raw numbers, and this does not change.
         """
         from lapwing.answer.consistent import ConsistentAnswer, adjusted_numbers  # here: few answers are made so
 

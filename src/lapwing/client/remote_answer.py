@@ -35,7 +35,7 @@ UNDER_WAY: Final = ("waiting", "running")
 class RemoteAnswer:
     """A noisy table that a server keeps: what `Answer` says of itself, and `id`, by which it is opened again.
 
-    `delayed` says that it left later than it should, as the service counts (`docs/theory/deadlines.md`).
+    `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
     """
 
     def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
@@ -79,8 +79,8 @@ class RemoteAnswer:
     ) -> dict[str, tuple[EndArray, EndArray]]:
         """Return the ends of intervals, as `Answer.interval` does.
 
-        At another confidence than the answer was opened with, and for the population, the server computes them anew,
-        for nothing; it cannot once data or catalog have changed.
+        For another confidence than the answer was opened with, and for the population, the server computes them anew,
+        free. The server cannot do this once the data or the catalog have changed.
 
         Raises:
             DataChanged: If the data are another version.
@@ -145,7 +145,7 @@ class RemoteAnswer:
         """Return what is public about each column, as `Answer.describe` does.
 
         Raises:
-            ServiceFault: If the answer was kept by a server that did not write it down.
+            ServiceFault: If the server that stored the answer did not write its description down.
         """
         if self._facts is None:
             raise ServiceFault("The server kept this answer without its description. Ask again: that is free.")
@@ -218,7 +218,10 @@ class RemoteConsistentAnswer:
 
 @final
 class Pending:
-    """A question that was submitted to a server. Whoever knows its `id` finds it again, by `RemoteSession.pending`."""
+    """A question that was submitted to a server.
+
+    Anyone who knows its `id` can open it again with `RemoteSession.pending`.
+    """
 
     def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
         self._connection, self._document = connection, document
@@ -254,7 +257,7 @@ class Pending:
             seconds: To wait at most.
 
         Raises:
-            LapwingError: What the question failed by, as `RemoteSession.sql`.
+            LapwingError: The error that ended the question, as in `RemoteSession.sql`.
             Interrupted: If it was cancelled, which says whether it was charged.
             ServiceFault: If it takes longer: it goes on.
         """

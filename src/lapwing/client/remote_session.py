@@ -55,7 +55,7 @@ class RemoteSession:
 
     @property
     def tables(self) -> Tables:
-        """What may be asked about, by name: columns, types, bounds, values, units, links; all of it is public."""
+        """The tables that a question may name: columns, types, bounds, values, units, links; all of it is public."""
         return tables_of(self.schema)
 
     def sql(
@@ -129,15 +129,14 @@ class RemoteSession:
     ) -> Pending:
         """Let a question wait in the server's queue, and return at once; it is charged when its turn comes.
 
-        The arguments are those of `sql`.
+        `sql` has the same arguments.
 
         Raises:
             QueryRefused: If the question is not understood or not allowed.
             InvalidParameter: If a value is not allowed.
             TooManyRequests: If too many questions wait.
             NotAuthorised: If who asks may not do this.
-            ServiceFault: If the server or the way to it fails. What goes wrong when its turn comes, `Pending.wait`
-                raises.
+            ServiceFault: If the server or the way to it fails. `Pending.wait` raises the errors of the question itself.
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
@@ -197,7 +196,7 @@ class RemoteSession:
         return request(epsilon, Budget(**exactly, measure=budget["measure"], neighbouring=budget["neighbouring"]))
 
     def guarantee(self) -> Page:
-        """Return what the data set promises, as a page to be printed; free.
+        """Return the promise of the data set, formatted for printing; free.
 
         With the right `audit` to see the ledger, it also names who may ask, and the seal of the newest entry.
         """

@@ -12,7 +12,7 @@ def rand_hie_data() -> Path:
 
 
 def rand_hie_catalog() -> Path:
-    """Return the catalog of that file; copy both into a folder of your own, since the ledger is kept beside them."""
+    """Return the catalog of that file; copy both into your own folder: the ledger is written next to them."""
     return _path("rand_hie.toml")
 
 

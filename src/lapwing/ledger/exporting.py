@@ -1,9 +1,9 @@
 """A ledger as a file of lines: one entry a line, as JSON, complete, so that anybody can walk the chain without it.
 
-A line holds the seven fields of an entry; the body is the text that was sealed, as a text. Nothing is left out, and
-nothing added: `read` followed by `reading.verified` checks all that can be checked of the ledger itself. What a copy
-cannot show is that it is the newest: any first part of a chain is a chain. For that, compare the last hash with one
-from elsewhere (the mark, the page of the guarantee, a later copy).
+A line has the seven fields of an entry; the body is the sealed text, unchanged. Nothing is left out, and nothing added:
+`read` followed by `reading.verified` checks all that can be checked of the ledger itself. A copy cannot show that it is
+the newest: any first part of a chain is a chain. For that, compare the last hash with one from elsewhere (the mark, the
+page of the guarantee, a later copy).
 """
 
 import json
@@ -86,7 +86,7 @@ def verified(path: Path) -> State:
 
 
 def write(entries: Iterable[Entry], path: Path, *, newer: bool = False) -> State:
-    """Write entries to a file, whole or not at all, for its owner alone, and return what they add up to.
+    """Write entries to a file that only its owner can read, whole or not at all, and return their sums.
 
     Args:
         newer: Whether the file may be an older copy of the same ledger, which is replaced.

@@ -24,7 +24,7 @@ def quoted(name: str) -> str:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDescription:
-    """A column. What is a number, a date or a timestamp in the data is a text here, as the catalog has it.
+    """A column. A number, a date or a timestamp in the data is a text here, in the catalog's form.
 
     Args:
         type: None of the privacy unit of a view, and where an older server does not say it.
@@ -32,7 +32,7 @@ class ColumnDescription:
         upper: None without.
         step: None without.
         values: That are listed, in order.
-        other: What all others count as.
+        other: The value that all others count as.
         max_length: Bytes of a text.
         missing: Stored values that are NULL.
         recode: Stored values, with what they stand for; both as a catalog spells them.
@@ -60,7 +60,7 @@ class ColumnDescription:
 
     @property
     def allowed(self) -> str:
-        """What it may hold, in words."""
+        """The values that it may hold, in words."""
         parts = []
         if self.lower is not None:
             parts.append(f"{self.lower} to {self.upper}")
@@ -94,10 +94,10 @@ class TableDescription:
     Args:
         kind: "protected", "public" or "view".
         privacy_unit: The column, here or in the table that `link` leads to in the end, that says whose row it is, or
-            "row"; None where nobody is protected, and in views.
+            "row". None where nobody is protected, and in views.
         link: The table that says whose rows these are, with the pairs of columns that are equal.
         references: To tables whose rows it names, with such pairs.
-        where: What its rows fulfil, in words.
+        where: The condition that its rows fulfil, in words.
         sql: Of a view.
         unit_name: The unit in words: that column, or it "and day of" a timestamp where a unit is a person's day.
     """
@@ -118,7 +118,7 @@ class TableDescription:
 
     @property
     def summary(self) -> str:
-        """What it is and who is protected in it, in words."""
+        """The table, and who is protected in it, in words."""
         rows = [] if self.where is None else [f"the rows of which {self.where}"]
         if self.kind == "view":
             return f"view: {' '.join((self.sql or '').split())}"
