@@ -109,8 +109,8 @@ def protect(
 ) -> Session:
     """Put one file, or several that are one table, behind differential privacy; catalog and ledger stand next to it.
 
-    The curator's call: types, bounds and domains must be public knowledge; bounds taken from the data are
-    outside the guarantee.
+    The curator's call: types, bounds and domains must be public knowledge. If you take them from
+    the data, they are outside the guarantee.
 
     Args:
         source: a file of Parquet, CSV, TSV or JSON lines, a folder of these, or a pattern like `visits-*.csv`; the

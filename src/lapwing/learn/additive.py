@@ -95,7 +95,7 @@ class AdditiveModel:
     ) -> Self:
         """Train on all units; each call is charged.
 
-        If a target has two listed values, the model tells them apart; it predicts a number.
+        The model classifies a target with two listed values, and predicts a target that is a number.
 
         Raises:
             LapwingError: As `LogisticRegression.fit`.

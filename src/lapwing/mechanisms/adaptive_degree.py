@@ -47,7 +47,7 @@ class AdaptiveDegree:
         second is data without v, or with a set of keys for v that is a function of v's own and of these weights. Other
         units do as on D, for they keep no key of N. So given each value of the noise on N it is a (μ₂, δ₂) pair with
         the second round on D. By adaptive composition (Dong, Roth and Su 2022, Theorem 4) the two rounds are a (√(μ₁² +
-        μ₂²), δ₂) pair with those on D. Dong, Roth and Su 2022, Theorem 4). D ignores the noise on N. If it is drawn
+        μ₂²), δ₂) pair with those on D. D ignores the noise on N. If it is drawn
         there too and forgotten, the mixture over its values is such a pair as well. P(A) ≥ 1 − δ₁ and μ₁² + μ₂² =
         1/sigma².
 

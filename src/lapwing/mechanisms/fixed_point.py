@@ -95,7 +95,7 @@ class FixedPoint:
             An int for a number, else an array of the same shape: int64 if the grid fits it, else Python ints.
 
         Raises:
-            InvalidParameter: For a value that is not a number; bools and strings are not.
+            InvalidParameter: For a type that is not a number, with any value; bools and strings are not numbers.
         """
         if isinstance(values, np.ndarray):
             return self._of_array(values)

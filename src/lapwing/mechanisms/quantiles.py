@@ -150,12 +150,11 @@ class Quantiles:
         If all rows differ, `ties` is 1. With a spread s, c equal rows are on each of s points about c/s.
 
         Let a part hold the rows of ranks from R to R'. Let R be off q_left·n by r, and R' off q_right·n by r'. The rank
-        that q has in the part is off q·n by a mean of r and r', weighted by the relative q. The rank that q has in the
-        part is off q·n by a mean of r and r', weighted by the relative q. `quantile` is off that by at most e_level,
-        except with a chance that is divided among all the quantiles. Rows left of the part are at most v, and rows
-        right of it at least v. So #{x < v} and #{x ≤ v} over all rows lie on the same sides. The part is then split at
-        the rank at_most(v), off by at most e_level + ties. So the errors of the levels add up, and ties count on every
-        level but the last.
+        that q has in the part is off q·n by a mean of r and r', weighted by the relative q. `quantile` is off that by
+        at most e_level, except with a chance that is divided among all the quantiles. Rows left of the part are at most
+        v, and rows right of it at least v. So #{x < v} and #{x ≤ v} over all rows lie on the same sides. The part is
+        then split at the rank at_most(v), off by at most e_level + ties. So the errors of the levels add up, and ties
+        count on every level but the last.
         """
         whole_number(ties, "ties", least=1)
         beta = (1 - probability(confidence, "confidence")) / len(self.quantiles)

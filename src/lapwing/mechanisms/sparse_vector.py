@@ -100,11 +100,10 @@ class AboveThreshold:
         """Return the mechanism that spends all of a loss, split so that the difference of the noises varies least.
 
         With ε_1 for the threshold and ε_2 for the answers, the variance is about (Δ/ε_1)² + (count·r/ε_2)². It is
-        smallest for ε_1 : ε_2 = 1 : (count·r/Δ)^(2/3) (Lyu, Su and Li 2017). (count·r/Δ)^(2/3) (Lyu, Su and Li 2017).
+        smallest for ε_1 : ε_2 = 1 : (count·r/Δ)^(2/3) (Lyu, Su and Li 2017).
         The ratio is rounded, the sum is not. In a pure loss ε_1 + ε_2 is all of it. In another loss it is the largest ε
         of 45 binary digits that fits. Let a monotonic sensitivity have a loss in gdp or zcdp. The length ε_1 + 2ε_2 of
         the interval is then about the same for all splits. The least variance then has a ratio of 1 : (count²/2)^(1/3).
-        (count²/2)^(1/3).
         """
         whole, before = whole_number(count, "count", least=1, most=_MOST), cls.for_epsilon_of(loss, sensitivity, count)
         if isinstance(loss, PureDP) or not sensitivity.monotonic or not sensitivity.bound:

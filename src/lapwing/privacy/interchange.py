@@ -119,8 +119,8 @@ def to_dp_event(parts: Sequence[Listed]) -> Any:
         is a mechanism known only by an ε, a bounded range or a ρ.
 
     Raises:
-        InvalidParameter: For a part with a δ or a Rényi curve, and one whose numbers are stated for another relation.
-            For one on a sample for which there is no event.
+        InvalidParameter: For a part with a δ or a Rényi curve, or on a sample for which there is no event. For one
+            whose numbers are stated for another relation.
         ImportError: Without dp-accounting.
     """
     from dp_accounting import dp_event

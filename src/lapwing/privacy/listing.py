@@ -91,8 +91,8 @@ def listed(
             and sensitivity), discrete-gaussian (sigma, sensitivity). Or randomized-response (epsilon, choices),
             exponential (epsilon: its bounded range). Or pure (epsilon), approx (epsilon, delta), zcdp (rho), or a loss,
             for any mechanism that has it. Or tree (sigma, steps and sensitivity): sums of all steps so far by a binary
-            tree with Gaussian noise on each node. A unit is in one step. A sensitivity is 1 and choices are 2 unless
-            given.
+            tree with Gaussian noise on each node. It needs that a unit is in one step. A sensitivity is 1 and choices
+            are 2 unless given.
         rate: Of a secret Poisson sample that it is run on; or size, population: of a secret subset of `size` units that
             it is run on.
         neighbouring: The relation that its numbers hold for; the list's own unless given.

@@ -74,8 +74,8 @@ class NetworkClassifier:
         clip: The largest norm of a unit's gradient, all her rows together; longer ones are shortened.
         bands: Over how many steps noise is correlated, where units are added or removed: then each unit is in every
             bands-th step at most.
-        buffers: The number of values that a weight stores to correlate noise over all steps, 0 to 5. Each unit is then
-            in every (people/batch)-th step, rounded, without chance, and batch is a mean.
+        buffers: The number of values stored for each weight to correlate its noise over all steps, 0 to 5. Each unit is
+            then in every (people/batch)-th step, rounded, without chance, and batch is a mean.
         optimizer: Of optax. None takes Adam, with a learning rate of 0.01. With `buffers` it takes descent at a rate of
             0.1 with a momentum of 0.9.
         scaler: As `LinearRegression` has them.

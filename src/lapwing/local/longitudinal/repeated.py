@@ -56,9 +56,9 @@ def repeated_reports(epsilon: Number, reports: int, delta: Number = DELTA) -> Re
     """Return the loss of several reports together, if each is ε-DP, has fresh noise, and is of an unchanged answer.
 
     Guarantee:
-        Let two answers, or sequences of answers, of one person differ (`replace_one`). The reports together are Tε-DP,
-        and (tight.upper, delta)-DP. Every ε-DP mechanism is a post-processing of randomized response at ε. So the
-        reports lose at most as much as T such responses, and the privacy loss of those is computed exactly.
+        Neighbours are two answers, or sequences of answers, of one person (`replace_one`). The reports together are
+        Tε-DP, and (tight.upper, delta)-DP. Every ε-DP mechanism is a post-processing of randomized response at ε. So
+        the reports lose at most as much as T such responses, and the privacy loss of those is computed exactly.
 
     Source:
         Kairouz, Oh and Viswanath 2015 (every mechanism); Bun and Steinke 2016, Steinke 2024 (zCDP).

@@ -55,8 +55,8 @@ class ContinualGaussian:
 
     Guarantee:
         GaussianDP(√sensitivity_squared / sigma) for streams that differ by one unit of `participation`. Each of its
-        events changes the cells by a vector of integers of L2 norm at most `norm` in each tick. You may choose the
-        stream along the way, after each release.
+        events changes the cells by a vector of integers of L2 norm at most `norm` in each tick. The stream may depend
+        on earlier releases.
 
     Args:
         matrix: For the number of ticks and the window.

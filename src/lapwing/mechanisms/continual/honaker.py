@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class HonakerTree:
-    """A tree whose nodes are released as they end, for counts so far, or in a window of some ticks.
+    """A tree whose nodes are released as they end, for counts so far, or in a window.
 
     Args:
         branches: k, from 2.

@@ -62,7 +62,7 @@ class Events:
 
     The events fill the first ticks, `per_tick` each, `spacing` ticks apart. The sum Σ_ab w_a·w_b·G(a·spacing,
     b·spacing) is convex in the weights w. So it is largest where all but one are at their limit r. The rest w ≤ r of
-    them is best last: last: moved there from place q, it lets those behind move up. Their G's gain and its own loss
+    them is best last: if it moves there from place q, those behind move up. Their G's gain and its own loss
     both telescope to P + L. Here P and L ≥ 0 are what differs with the places before q and behind it. The sum grows by
     2·(r² − r·w)·(P + L) + (r² − w²)·(G(q, q) − G(last, last)) ≥ 0.
 

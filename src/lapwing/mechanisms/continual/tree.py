@@ -51,7 +51,7 @@ _LONGEST = 1 << 12
 @final
 @dataclass(frozen=True)
 class SubtractiveTree:
-    """A tree over `ticks` ticks for counts so far, or in a window of some ticks.
+    """A tree over `ticks` ticks for counts so far, or in a window.
 
     Args:
         branches: k, odd, from 3.
@@ -145,8 +145,8 @@ class ContinualLaplace:
 
     Guarantee:
         PureDP(levels · participation.steps · norm / scale) for streams that differ by one unit of `participation`. Each
-        of its events changes the cells by integers of L1 norm at most `norm`. You may choose the stream along the way,
-        after each release.
+        of its events changes the cells by integers of L1 norm at most `norm`. The stream may depend on earlier
+        releases.
 
     Args:
         tree: For the number of ticks and the window.
