@@ -235,7 +235,7 @@ def opened_by(session: Session, catalog: Catalog, *, read: bool = True) -> tuple
     Raises:
         CatalogMismatch: If the catalog contradicts the ledger.
         CatalogError: If the catalog says what cannot be meant.
-        DataFault: If the data cannot be read. nothing is changed then.
+        DataFault: If the data cannot be read. Nothing is changed then.
     """
     require_changeable(session.catalog, catalog)
     require_by_ledger(session, catalog)

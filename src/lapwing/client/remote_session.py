@@ -318,7 +318,7 @@ def register(
         CatalogError: If the catalog says what cannot be meant.
         CatalogMismatch: If the catalog contradicts the ledger.
         NotAuthorised: If who asks may not do this.
-        ServiceFault: If the server or the way to it fails. nothing is registered then.
+        ServiceFault: If the server or the way to it fails. Nothing is registered then.
     """
     connection = ServerConnection(address, token)
     registered = connection.post("/v1/datasets", {"catalog": catalog_body(catalog), "folder": folder})

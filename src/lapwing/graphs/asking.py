@@ -134,7 +134,7 @@ def answer(
         AllowanceExhausted: If the limits of who asks do not bear it. Nothing is charged.
         EngineFault: If the question fails after its charge. It is charged.
         LedgerFault: If the ledger cannot be trusted or written.
-        Interrupted: If the user stops it. says whether it was charged.
+        Interrupted: If the user stops it. It says whether it was charged.
     """
     key, waiting, ledger = key_of(graph, priced), Waiting(access.ledger), access.ledger
     charged: list[int] = []

@@ -92,7 +92,7 @@ def require_few(state: State, requests: Sequence[Charge]) -> None:
     """Refuse charges of somebody who is not trusted with time once too many events stand.
 
     Raises:
-        DataStopped: If the data set is stopped. nothing was charged.
+        DataStopped: If the data set is stopped. Nothing was charged.
     """
     if events(state) >= EVENTS_ALLOWED:
         raise DataStopped(

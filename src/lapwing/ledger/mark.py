@@ -252,7 +252,7 @@ class Transaction:
             as if they were made, and nobody as if they were not.
 
         Raises:
-            LedgerFault: If the ledger cannot be trusted or written. also if an entry may not follow.
+            LedgerFault: If the ledger cannot be trusted or written, or an entry may not follow.
         """
         for entry in entries:
             self.append(entry)

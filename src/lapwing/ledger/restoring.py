@@ -67,7 +67,7 @@ def restore(
 
     Raises:
         LedgerFault: If the ledger cannot be trusted or written.
-        CatalogMismatch: If the catalog contradicts the ledger. nothing is changed then.
+        CatalogMismatch: If the catalog contradicts the ledger. Nothing is changed then.
     """
     path = followed(path)
     with faults(path.name):

@@ -103,7 +103,7 @@ def create_monitor(
         QueryRefused: If the question is not understood or not allowed.
         InvalidParameter: If a value is not allowed.
         BudgetExhausted: If the budget does not bear the loss.
-        DataStopped: If the data set is stopped. nothing is charged then.
+        DataStopped: If the data set is stopped. Nothing is charged then.
     """
     described = catalog if isinstance(catalog, Catalog) else load(Path(catalog))
     require_name(name)

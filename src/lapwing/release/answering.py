@@ -30,7 +30,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
 
     Raises:
         LapwingError: As `release_all`.
-        AnswerFault: If the answer could not be shown Nothing is charged.
+        AnswerFault: If the answer could not be shown. Nothing is charged.
     """
     for request in requests:
         try_showing(request.plan, request.priced)

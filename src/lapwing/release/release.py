@@ -75,7 +75,7 @@ def release_all(batch: Sequence[Quote], access: Access, *, then: Sequence[Quote]
         AllowanceExhausted: If the limits of who asks do not bear it. Nothing is charged.
         EngineFault: If the question fails after its charge. It is charged.
         LedgerFault: If the ledger cannot be trusted or written.
-        Interrupted: If the user stops it. says whether it was charged.
+        Interrupted: If the user stops it. It says whether it was charged.
     """
     # Both are filled where a charge and an answer are made, so that a Ctrl-C at any moment finds the truth in them.
     charges: list[Charged] = []

@@ -97,7 +97,7 @@ class CatalogEditor:
 
         Raises:
             CatalogMismatch: If the catalog contradicts the ledger.
-            CatalogError: If the catalog says what cannot be meant. nothing is changed then.
+            CatalogError: If the catalog says what cannot be meant. Nothing is changed then.
         """
         before = catalog_changes.with_budget_of(served.session.catalog, served.session)
         catalog_changes.require_changeable(before, catalog)
@@ -121,7 +121,7 @@ class CatalogEditor:
             CatalogError: If the catalog says what cannot be meant.
             CatalogMismatch: If the catalog contradicts the ledger.
             InvalidParameter: If a value is not allowed.
-            DataFault: If the data cannot be read. nothing is changed then.
+            DataFault: If the data cannot be read. Nothing is changed then.
         """
         catalog, text = self.read(served, document, more_files=more_files)
         file = served.session.catalog.file

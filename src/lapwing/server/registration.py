@@ -79,7 +79,7 @@ class DatasetRegistry:
             InvalidParameter: If a value is not allowed.
             CatalogError: If the catalog says what cannot be meant.
             CatalogMismatch: If the catalog contradicts the ledger.
-            LedgerFault: If the ledger cannot be trusted or written. nothing is served then, and nothing kept.
+            LedgerFault: If the ledger cannot be trusted or written. Nothing is served then, and nothing kept.
         """
         catalog = self.read(document, folder)
         with self.exclusive():

@@ -108,8 +108,8 @@ def synthesize(
         BudgetExhausted: If the budget does not bear the loss. Nothing is charged.
         DataChanged: If the data are another version. Nothing is charged.
         DataStopped: If the data set is stopped. Nothing is charged.
-        EngineFault: If the question fails after its charge. says whether it was charged.
-        Interrupted: If the user stops it. says whether it was charged.
+        EngineFault: If the question fails after its charge. It says whether it was charged.
+        Interrupted: If the user stops it. It says whether it was charged.
     """
     require_label(label)
     protected = _table_of(access.catalog, table)

@@ -57,7 +57,7 @@ def restore(
 
     Raises:
         LedgerFault: If the ledger cannot be trusted or written.
-        CatalogMismatch: If the catalog contradicts the ledger. nothing is changed then, unless it says that nobody
+        CatalogMismatch: If the catalog contradicts the ledger. Nothing is changed then, unless it says that nobody
             knows.
     """
     with faults(name):
