@@ -97,6 +97,7 @@ def test_a_mean_by_hand_alone_is_as_narrow_as_avg_alone(tmp_path: Path) -> None:
     assert float(by_hand[1][0] - by_hand[0][0]) <= 1.01 * float(mean[1][0] - mean[0][0])
 
 
+@pytest.mark.long
 def test_what_is_computed_is_inside_its_interval_where_no_mean_can_be_known(tmp_path: Path) -> None:
     """Of so few rows the count may be 0: then it is anywhere inside its bounds, and what is shown is not left out."""
     with opened(tmp_path, ROWS[:2], budget=GDP, most=1) as session:

@@ -144,6 +144,7 @@ def test_twin_a_bare_epsilon_is_noticed() -> None:
         check_labelled("total  μ² 0.4: epsilon 3\nspent  μ² 0.1: epsilon 1.2\ntime (UTC)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("measure", one_in(3, ["pure", "gdp", "zcdp"]))
 def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Run, measure: str) -> None:
     """As many as fit do fit: one more is refused."""

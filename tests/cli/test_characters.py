@@ -68,6 +68,7 @@ def asked(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     return visits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", one_in(3, [("data", "faults"), ("budget",), ("ledger", "verify")]))
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_what_was_asked_cannot_paint_over_the_curators_page(

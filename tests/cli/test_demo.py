@@ -134,6 +134,7 @@ def importers_of_the_truth(folder: Path) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_only_the_demo_can_reach_the_truth() -> None:
     assert importers_of_the_truth(SOURCES) == {"cli/demo/stage.py"}
 

@@ -70,6 +70,7 @@ def test_help_loads_no_engine() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("typed", "offered"),
     only([1], [("lapwing quer", "query"), ("lapwing ledger verify --cat", "--catalog")], many=True),

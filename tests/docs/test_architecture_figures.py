@@ -6,6 +6,7 @@ import architecture_figures as figures
 import pytest
 
 
+@pytest.mark.long
 def test_the_page_shows_what_is_counted() -> None:
     counts = figures.from_texts()
     assert len(counts) > 12

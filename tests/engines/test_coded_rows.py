@@ -114,6 +114,7 @@ def test_another_order_is_found(
     assert kept != coded
 
 
+@pytest.mark.long
 def test_text_that_decides_before_the_codes_is_found(people: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plant: the rows that exist are put in order by whole texts, and not by their codes before."""
     hashed_alike(monkeypatch)

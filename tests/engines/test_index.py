@@ -555,6 +555,7 @@ def test_an_index_in_memory_s_limit(tmp_path: Path) -> None:
 # ---- when ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_second_question_about_a_large_file_makes_it(
     found: Catalog, engine: DuckDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -256,7 +256,6 @@ def test_the_index_is_of_all_files(visits: Path) -> None:
 # ---- with others -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_what_is_protected_is_not_public(visits: Path) -> None:
     with protected(visits) as session:
         text = (visits / "visits.lapwing.toml").read_text(encoding="utf-8")

@@ -81,6 +81,7 @@ def test_guess_and_check_goes_on_while_guesses_hold() -> None:
     assert holdout.left is None
 
 
+@pytest.mark.long
 def test_a_width_says_how_many() -> None:
     holdout = made("gaussian", questions=None, width=0.1)
     assert (holdout.half_width or 1) <= 0.1

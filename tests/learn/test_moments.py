@@ -151,6 +151,7 @@ def test_a_scaler_makes_figures_public_for_others(tmp_path: Path) -> None:
     assert float(feature.spread) < 60
 
 
+@pytest.mark.long
 def test_components_are_those_of_the_covariance(tmp_path: Path) -> None:
     rows = people(400)
     with rich(tmp_path, rows) as session:

@@ -127,6 +127,7 @@ class Drawing:
         return np.full(len(features), self.told)
 
 
+@pytest.mark.long
 def test_whatever_a_teacher_says_it_has_one_vote() -> None:
     class Loud:
         def fit(self, features: Any, classes: Any) -> None: ...
@@ -239,6 +240,7 @@ def test_a_teacher_that_fails_votes_for_the_first_class(way: str) -> None:
     assert after.tolist() == [[1, 0, 3]] * len(MATRIX)
 
 
+@pytest.mark.long
 def test_a_teacher_that_cannot_learn_at_all_is_refused(tmp_path: Path) -> None:
     class Fails:
         def fit(self, features: Any, classes: Any) -> None:

@@ -170,6 +170,7 @@ def test_tries_have_noise_of_their_own(tmp_path: Path) -> None:
     assert len(set(seen)) == len(seen) == 3
 
 
+@pytest.mark.long
 def test_the_best_of_those_that_count_is_taken(tmp_path: Path) -> None:
     scores = iter([5.0, 9.0, 1.0, 30.0, 2.0])
     with (

@@ -146,6 +146,7 @@ def test_intervals_of_r_squared_hold() -> None:
 # ---- refusals --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_cannot_be_scored_costs_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, people(20), epsilon=2) as session:
         model = LogisticRegression().fit(session, "visits", ["age"], "ill", epsilon=1)

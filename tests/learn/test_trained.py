@@ -116,6 +116,7 @@ def test_an_additive_model_finds_shapes(tmp_path: Path) -> None:
         told.shape("pay")
 
 
+@pytest.mark.long
 def test_clusters_are_found(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     middles = [(20, 40), (80, 60), (50, 160)]

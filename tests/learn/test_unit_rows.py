@@ -58,6 +58,7 @@ def test_they_are_those_of_the_table(tmp_path: Path) -> None:
         assert contents(read(session)) == expected(rows)
 
 
+@pytest.mark.long
 def test_rows_beyond_the_bound_do_not_exist(tmp_path: Path) -> None:
     rows = [{"person": "much", "age": age, "pay": 1.0, "plan": "a", "ill": True} for age in range(40)]
     with opened(tmp_path, rows) as session:

@@ -416,6 +416,7 @@ def test_a_server_that_dies_in_the_middle_charges_nothing(
         assert (ledger.verify(), ledger.faults()) == (4, ())
 
 
+@pytest.mark.long
 def test_a_server_that_is_away_is_a_fault_and_charges_nothing(own_postgres: Postgres, tmp_path: Path) -> None:
     with own_postgres.database() as address:
         place = Place.of_database(address, tmp_path)

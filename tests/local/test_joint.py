@@ -144,6 +144,7 @@ def test_tables_are_right_on_average(kind: int) -> None:
     assert not (np.abs(mean - wrong) < 6 * each[0].standard_error / 30**0.5).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "people"), one_in(4, [(1, 300), (1, 3000), (6, 1000)], many=True))
 def test_intervals_of_pairs_cover(epsilon: int, people: int) -> None:
     """A sample of a population each time; 95 %, within what 200 tables of six can tell, where one is given."""

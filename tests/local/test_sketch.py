@@ -232,6 +232,7 @@ def test_reports_cross_the_edges_of_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     assert mechanism.support_counts(reports).tolist() == whole.tolist()
 
 
+@pytest.mark.long
 @BOTH
 def test_simulations_fit(kind: Any) -> None:
     mechanism = small(kind, functions=2, buckets=4)

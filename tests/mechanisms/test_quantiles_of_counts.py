@@ -207,6 +207,7 @@ def test_halves_are_drawn_by_their_law(quantiles: tuple[Fraction, ...]) -> None:
     assert stats.chisquare(observed, wanted).pvalue > 1e-8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quantile", one_in(2, [Fraction(1, 3), HALF]))
 def test_cuts_are_drawn_by_their_law(quantile: Fraction) -> None:
     counts, draws, scale = (4, 1, 0, 3), 600, Fraction(1, 4)

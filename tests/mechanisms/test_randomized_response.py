@@ -142,6 +142,7 @@ def test_for_loss(categories: int, amount: str) -> None:
         check_for_loss(RandomizedResponse.for_loss, loss, categories)
 
 
+@pytest.mark.long
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=10**4), st.integers(2, 50))
 @examples(15)
 def test_for_loss_of_anything(amount: Fraction, categories: int) -> None:
@@ -201,6 +202,7 @@ def check_release(released: Any, codes: Any, coin: RandomizedResponse) -> None:
         assert p_value(counts, expected) > LEAST_P_VALUE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("categories", [2, 3, 7])
 def test_a_million_rows_fit_the_law(categories: int) -> None:
     coin = RandomizedResponse(keep=Fraction(3, 5), categories=categories)

@@ -113,6 +113,7 @@ def test_the_stated_losses_cover_neighbours(case: zoo.Case) -> None:
     check_loss(case, laws(case.name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("draws", [300, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", one_in(8, zoo.SHELF), ids=lambda case: case.name)
 def test_draws_fit_the_law(case: zoo.Case, draws: int) -> None:

@@ -49,6 +49,7 @@ def check_days(city: Path, *, restarts: bool, monitor: Monitor) -> None:
     assert [table["north"] for table in truth.told(monitor)] == [1, 2, 2, 1, 2, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", one_in(6, [make_city, by_days]))
 @pytest.mark.parametrize("restarts", [False, True])
 def test_each_horizon_begins_with_nothing(tmp_path: Path, make: Any, restarts: bool) -> None:

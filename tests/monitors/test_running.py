@@ -94,6 +94,7 @@ def test_windows_are_told_by_other_mechanisms(tmp_path: Path, delta: float) -> N
             assert abs(n - len(inside)) <= 2
 
 
+@pytest.mark.long
 def test_sums_means_conditions_and_limits(city: Path) -> None:
     events = events_of()
     write_events(city.parent, "a", events)

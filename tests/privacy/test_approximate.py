@@ -88,6 +88,7 @@ def test_epsilon_and_delta_are_inverses(
         loss.to_epsilon(delta=delta / 2)
 
 
+@pytest.mark.long
 @given(losses, losses, losses)
 def test_sums_and_orders(x: ApproximateLoss, y: ApproximateLoss, z: ApproximateLoss) -> None:
     if not x.kind == y.kind == z.kind:

@@ -183,6 +183,7 @@ def test_twins_of_what_pure_implies_are_caught(epsilon: Fraction) -> None:
     assert mp.log(moment) / (order - 1) > real(epsilon) ** 2 / 8 * order
 
 
+@pytest.mark.long
 @given(amounts)
 def test_the_inverses_of_what_pure_implies(amount: Fraction) -> None:
     for kind in ("gdp", "zcdp"):

@@ -131,6 +131,7 @@ def test_spending_is_the_sum_of_what_was_granted_and_never_over(
     assert account.remaining.amount == budget - granted
 
 
+@pytest.mark.long
 @given(
     st.fractions(min_value=0, max_value=2, max_denominator=1000),
     st.fractions(min_value=Fraction(1, 20), max_value=3, max_denominator=1000),
@@ -249,6 +250,7 @@ def test_a_curve_that_lacks_an_order_of_the_budget_is_refused() -> None:
         charge(Account.opened(RenyiDP({2: 1, 8: 1})), RenyiDP({2: 0.1}))
 
 
+@pytest.mark.long
 @given(
     st.sampled_from([ApproxDP, ApproximateGaussianDP, ApproximateZeroConcentratedDP]),
     st.lists(

@@ -116,6 +116,7 @@ def arrays(losses: list[float], probabilities: list[float], infinite: float = 0.
     return LossArrays(np.array(losses), np.array(probabilities), infinite)
 
 
+@pytest.mark.long
 def test_arrays_of_a_known_law() -> None:
     """Randomized response: two atoms; what is missing is infinite, what is too much is taken from below."""
     chance = math.exp(1) / (1 + math.exp(1))

@@ -125,6 +125,7 @@ def test_transforms(pair: Pair, tilt: float, count: int) -> None:
     assert real(log_moment_up(((law, 5),), tilt)) >= 5 * mp.log(moments(pair, mpc(tilt)).real) - mpf(10) ** -40
 
 
+@pytest.mark.long
 def test_products_of_laws() -> None:
     nodes = Nodes(4.0, 1.3, 30)
     rows: list[tuple[Pair, int]] = [(LaplacePair(E), 300), (RandomizedResponsePair(E), 10**5), (GaussianPair(E), 1)]

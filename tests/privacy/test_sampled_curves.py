@@ -200,6 +200,7 @@ def check_gaussian_on_a_subset() -> None:
         assert true <= real(curve.at(Fraction(order))) <= true * (1 + mpf(10) ** -9)
 
 
+@pytest.mark.long
 def test_gaussian_noise_on_a_subset() -> None:
     check_gaussian_on_a_subset()
 

@@ -143,6 +143,7 @@ def test_epsilon_and_delta_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert back.epsilon == one.epsilon
 
 
+@pytest.mark.long
 def test_a_lower_end_is_stated_where_it_is_attained() -> None:
     """A large bounded range loses less than its pair under composition, as its Rényi curve shows."""
     found = {one.method: one for one in statements_of([listed("exponential", 3, epsilon=10**4)], delta=1e-6)}

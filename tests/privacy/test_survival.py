@@ -202,6 +202,7 @@ def test_one_by_one_and_together_hold_alike() -> None:
     assert law.survival([]) == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [Fraction(10) ** 100, -(Fraction(10) ** 100), Fraction(1, 10**90)])
 def test_losses_of_any_size(loss: Fraction) -> None:
     for law, chance in (example("gaussian"), example("30 responses")):

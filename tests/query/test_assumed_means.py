@@ -56,6 +56,7 @@ def test_a_count_beside_a_mean_is_held_to_the_error_too(session: lw.Session) -> 
     assert all(column.half_width is None or column.half_width <= 2 for column in preview.columns)
 
 
+@pytest.mark.long
 def test_a_price_for_more_rows_would_be_noticed(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: the price is that of ten times as many rows."""
     honest = assumed_means.half_width_of_mean

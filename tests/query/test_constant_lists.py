@@ -153,6 +153,7 @@ def test_there_is_a_number_for_each_row_of_a_public_table(text: str, session: lw
     assert written.rows() == answer.rows()
 
 
+@pytest.mark.long
 def test_numbers_for_other_rows_are_found(session: lw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: numbers are asked for one row of the public table, whatever the others are."""
     honest = outer_keys.restricted

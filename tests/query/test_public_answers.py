@@ -106,6 +106,7 @@ def test_it_is_what_sql_makes_of_released_and_public_rows(over: str, session: lw
     assert answered(session, over) == expected
 
 
+@pytest.mark.long
 def test_nothing_is_read_or_paid_but_the_answer_inside(session: lw.Session) -> None:
     text = f"SELECT region, n FROM ({A.replace('GROUP', 'WHERE age > 7 GROUP')}) JOIN sites USING (site)"
     (leaf,) = plans_asked(session.plan(text, (), epsilon=1))

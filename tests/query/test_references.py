@@ -260,6 +260,7 @@ def test_a_sale_has_no_more_rows_than_returns_name(tmp_path: Path, monkeypatch: 
         assert world.plan(f"{text} AND 1 = 1").question.selection.rows_per_unit == 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", REFUSED)
 def test_joins_by_less_than_a_reference_are_refused(tmp_path: Path, text: str) -> None:
     with (

@@ -410,6 +410,7 @@ def _half(candidate: SensitivityBound) -> SensitivityBound:
     return replace(candidate, sensitivity=Sensitivity(l1=moved.l1 // 2, l2_squared=moved.l2_squared // 4))
 
 
+@pytest.mark.long
 def test_a_key_dropped_when_empty_is_found(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(folders, ALONE, GROUPED) == []
 

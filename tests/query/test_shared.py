@@ -482,6 +482,7 @@ def test_what_cannot_be_computed_fails_with_the_one_message(
         all_cells(world, limited(SELF, 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", one_in(12, QUESTIONS))
 def test_tables_without_rows_are_answered(tmp_path: Path, text: str) -> None:
     """A question fails or not whatever the data are: of no rows too there is an answer, of zeros."""

@@ -67,6 +67,7 @@ def test_a_planted_bug_is_found(session: lw.Session, monkeypatch: pytest.MonkeyP
         check(session)
 
 
+@pytest.mark.long
 def test_intervals_pass_through_casts_and_nullif(session: lw.Session) -> None:
     text = BASE.replace(" FROM", ", CAST(n AS DOUBLE) AS d, NULLIF(n, 0) AS z, m / NULLIF(n, 0) AS q FROM", 1)
     answer = session.sql(text, epsilon=1)

@@ -712,6 +712,7 @@ def test_the_price_of_an_error_is_that_of_the_vector(tmp_path: Path, monkeypatch
         assert preview.cost < session.explain(f"{text} WHERE size > 0", error=30).cost
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["gdp", pytest.param("pure", marks=pytest.mark.long)])
 def test_it_goes_with_everything_else(tmp_path: Path, kind: str) -> None:
     """Private keys, grouping sets, answers in FROM, conditions on noisy numbers, batches, HAVING and ORDER BY."""

@@ -264,6 +264,7 @@ def test_an_answer_is_kept_with_its_intervals(tmp_path: Path, budget: str) -> No
     assert others.half_width is not None
 
 
+@pytest.mark.long
 def test_a_sharper_answer_is_bought_afresh_and_a_blunter_one_is_free(tmp_path: Path) -> None:
     with opened(tmp_path, everybody(), budget=PURE, most=2) as session:
         session.sql(PEOPLE, epsilon=2, delta=1e-6)

@@ -172,6 +172,7 @@ def test_it_is_shown_with_the_error_of_its_rank_and_without_an_interval(opened: 
         assert answer.describe()[1].measures[0].half_width == preview.measures[0].half_width
 
 
+@pytest.mark.long
 def test_it_is_served_again_to_who_asks_for_no_more(opened: Open) -> None:
     with opened() as session:
         first = session.sql(MEDIAN, epsilon=2)

@@ -98,6 +98,7 @@ def test_it_says_what_it_is_for(session: lw.Session, why: str) -> None:
         session.spend(PureDP(1), why)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [0.1, None, "1"])
 def test_it_takes_a_loss(session: lw.Session, loss: Loss) -> None:
     with pytest.raises(InvalidParameter, match="cannot be charged"):

@@ -71,6 +71,7 @@ def test_what_runs_is_stopped_and_stays_charged(world: World, monkeypatch: pytes
     assert world.charges() == 2
 
 
+@pytest.mark.long
 def test_cancelled_questions_are_no_faults(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         assert stopped_midway(world, monkeypatch, number)["status"] == "cancelled"

@@ -223,7 +223,6 @@ def test_prices_are_compared_by_what_people_asked_and_saved(looked_at: World) ->
     assert looked_at.charges() == charges
 
 
-@pytest.mark.long
 def test_a_check_shows_what_is_private_to_curators_alone(looked_at: World) -> None:
     sent = {"catalog": catalog(looked_at)["catalog"]}
     told = looked_at.ask("POST", "/v1/datasets/open/catalog/check", "carol", sent).document

@@ -42,6 +42,7 @@ def asked(world: World, path: str, who: str = "carol", **body: object) -> Reply:
     return world.ask("POST", path, who, body)
 
 
+@pytest.mark.long
 def test_files_are_those_of_data_in_the_folders(registry: World, data: Path) -> None:
     files = registry.ask("GET", "/v1/files", "carol").document
     assert {one["file"] for one in files} == {"visits.parquet", "more/trips.csv", "led-out.csv"}

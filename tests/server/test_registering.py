@@ -452,7 +452,6 @@ def placed(world: World, data: Path, tmp_path: Path) -> set[str]:
         again.close()
 
 
-@pytest.mark.long
 def test_a_file_of_another_data_set_is_not_opened_either(registry: World, data: Path, tmp_path: Path) -> None:
     assert placed(registry, data, tmp_path) == {"fresh", "fourth"}
     assert not (data / "second.lapwing.db").exists()

@@ -147,7 +147,6 @@ def test_of_requests_at_once_one_is_let_in(factors: SecondFactors, clock: Clock)
     assert let_in_together(factors, codes[0]) == 1
 
 
-@pytest.mark.long
 @on_both
 def test_guesses_become_slower_and_slower(factors: SecondFactors, clock: Clock) -> None:
     secret, codes = switched_on(factors, clock)

@@ -214,6 +214,7 @@ def test_the_page_of_all_requests_has_every_request(shared: World) -> None:
             assert f"<code>{method.upper()} {path}</code>" in page
 
 
+@pytest.mark.long
 def test_the_command_line_loads_no_server_and_says_what_is_missing(
     visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

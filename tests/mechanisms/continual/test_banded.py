@@ -159,6 +159,7 @@ def test_the_error_is_what_is_stated(window: int | None) -> None:
         assert covered == pytest.approx(0.9, abs=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ticks", "participation", "window", "banded"),
     only(
