@@ -5,7 +5,13 @@ import { openDevice, readTask, revealed, Refused } from "./lapwing-local.mjs";
 
 const page = document.getElementById("page");
 const address = (name) => new URL(name, location.href).href;
-const percent = (share, places = 1) => `${(100 * share).toFixed(places)}\u00a0%`;
+
+// Numbers and dates as the reader's language writes them. Reports and the task keep their own form.
+
+const LANGUAGES = [document.documentElement.dataset.language, ...navigator.languages].filter(Boolean);
+const number = (value, places) => new Intl.NumberFormat(LANGUAGES, { minimumFractionDigits: places, maximumFractionDigits: places }).format(value);
+const percent = (share, places = 1) => new Intl.NumberFormat(LANGUAGES, { style: "percent", minimumFractionDigits: places, maximumFractionDigits: places }).format(share);
+const date = (day) => new Intl.DateTimeFormat(LANGUAGES, { dateStyle: "long", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
 
 // Build elements without markup: what a task says is text, whatever is in it.
 function make(name, properties = {}, ...children) {
@@ -44,7 +50,16 @@ function field(question, asked, document_) {
     input = make("input", { id: name, type: "text", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   }
   const element = make("fieldset", {}, make("legend", {}, make("label", { htmlFor: name }, question)), input, hint ? make("p", { className: "quiet", id: `${name}-hint` }, hint) : null);
-  return { element, answer: () => input.value.trim() || undefined };
+  return { element, answer: () => document_.number ? decimal(input.value.trim()) : input.value.trim() || undefined };
+}
+
+// A decimal comma is a point. One that may divide thousands is no answer: the two numbers differ a thousandfold.
+
+function decimal(text) {
+  if (/^-?[1-9][0-9]{0,2},[0-9]{3}$/.test(text)) {
+    throw new Error(`${text} can mean two numbers. Write ${text.replace(",", "")}, or ${text.replace(",", ".")} with a decimal point.`);
+  }
+  return text.replace(/^(-?[0-9]+),([0-9]+)$/, "$1.$2") || undefined;
 }
 
 // The mechanism in words: what leaves with which chance, and what nobody can tell from it.
@@ -116,14 +131,14 @@ function result({ reports, confidence, estimates }, task) {
   const parts = [make("h2", {}, "Result")];
   for (const [question, rows] of groups) {
     if (groups.size > 1) parts.push(make("h3", {}, question));
-    const of = (row) => row.mean !== undefined ? { name: "mean", value: row.mean.toFixed(2), low: row.low.toFixed(2), high: row.high.toFixed(2) }
+    const of = (row) => row.mean !== undefined ? { name: "mean", value: number(row.mean, 2), low: number(row.low, 2), high: number(row.high, 2) }
       : { name: row.value ?? `period ${row.period}`, value: percent(row.share), low: row.low == null ? "?" : percent(row.low), high: row.high == null ? "?" : percent(row.high) };
     if (rows[0].share !== undefined) parts.push(chart(rows.slice(0, 40).map((row) => ({ value: `period ${row.period}`, ...row })), `Estimated shares: ${rows.slice(0, 40).map((row) => `${of(row).name} ${of(row).value}`).join(", ")}`));
     parts.push(make("table", {},
       make("thead", {}, make("tr", {}, ...["answer", "estimate", "from", "to"].map((name, i) => make("th", { scope: "col", className: i ? "number" : "" }, name)))),
       make("tbody", {}, ...rows.map(of).map((row) => make("tr", {}, make("th", { scope: "row" }, row.name), ...[row.value, row.low, row.high].map((text) => make("td", { className: "number" }, text)))))));
   }
-  parts.push(paragraph(`From ${reports.toLocaleString("en")} noisy reports. Each interval holds with ${percent(confidence, 0)} confidence if the respondents are a random sample. Shares below 0 are noise.`, "quiet"));
+  parts.push(paragraph(`From ${number(reports, 0)} noisy reports. Each interval holds with ${percent(confidence, 0)} confidence if the respondents are a random sample. Shares below 0 are noise.`, "quiet"));
   return parts;
 }
 
@@ -198,7 +213,8 @@ async function main() {
     action.replaceChildren(make("form", { noValidate: true, onsubmit: async (event) => {
       event.preventDefault();
       wrong.textContent = "";
-      const answers = each.map(({ answer }) => answer());
+      let answers;
+      try { answers = each.map(({ answer }) => answer()) } catch (error) { wrong.textContent = error.message; return }
       if (answers.includes(undefined)) { wrong.textContent = "Please answer first."; return }
       const answer = asked.attributes ? Object.fromEntries(asked.attributes.map(({ question }, i) => [question, answers[i]])) : answers[0];
       button.disabled = true;
@@ -219,13 +235,13 @@ async function main() {
     : "Your device adds separate noise to each answer and sends all of them together. The collector can then make tables of two questions. ε covers all your answers together.");
   page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph("Nobody gets your true answer. Your device adds noise before it sends anything.") : null, isOpen ? intro : null,
     action, isOpen ? make("section", {}, make("h2", {}, "Privacy"), ...explained(task)) : null, isOpen ? cost : null,
-    make("p", { className: "quiet" }, `Open from ${asked.opens} to ${asked.closes}. Protected: ${asked.unit}. The collector deletes reports ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
+    make("p", { className: "quiet" }, `Open from ${date(asked.opens)} to ${date(asked.closes)}. Protected: ${asked.unit}. The collector deletes reports ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
   if (status.closed) {
     const response = await fetch(address("estimate"));
-    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` The collector deleted its reports on ${status.deleted}. Their total follows.` : "")),
+    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` The collector deleted its reports on ${date(status.deleted)}. Their total follows.` : "")),
       ...(response.ok ? result(await response.json(), task) : [paragraph((await response.json()).detail)])));
   } else if (!isOpen) {
-    action.replaceChildren(make("section", {}, paragraph(`This question opens on ${asked.opens}.`)));
+    action.replaceChildren(make("section", {}, paragraph(`This question opens on ${date(asked.opens)}.`)));
   } else {
     await showCost();
     const [held] = await waiting();

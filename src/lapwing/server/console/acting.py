@@ -32,13 +32,40 @@ async def act(visit: Visit, change: Awaitable[object], done: str, again: Again) 
 SCIENTIFIC: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
 
 
-def number_of(text: str) -> str:
-    """Return a number as the service takes it: as a decimal, where it was written with a power of ten.
+COMMA: Final = re.compile(r"([+-]?[0-9]*),([0-9]+)(%|\s*%)?")
+GROUPED: Final = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*%?")
+"""A comma that may stand for a decimal point or divide thousands."""
 
-    >>> number_of(" 1e-6 "), number_of("1/3"), number_of("2.5")
-    ('0.000001', '1/3', '2.5')
+
+def decimal_of(text: str) -> str:
+    """Return a number with a decimal point, if it was typed with a decimal comma.
+
+    Raises:
+        Refusal: If the comma may also divide thousands.
+
+    >>> decimal_of(" 0,5 "), decimal_of("0,125"), decimal_of("12,5 %"), decimal_of("2.5"), decimal_of("1/3")
+    ('0.5', '0.125', '12.5 %', '2.5', '1/3')
     """
     text = text.strip()
+    if not COMMA.fullmatch(text):
+        return text
+    if GROUPED.fullmatch(text):
+        whole, _, rest = text.partition(",")
+        detail = f"{text} can mean two numbers. Write {whole}{rest}, or {whole}.{rest} with a decimal point."
+        raise Refusal(problem("invalid_parameter", 422, detail))
+    return text.replace(",", ".")
+
+
+def number_of(text: str) -> str:
+    """Return a number as the service takes it: as a decimal, where it was written with a comma or a power of ten.
+
+    Raises:
+        Refusal: As `decimal_of`.
+
+    >>> number_of(" 1e-6 "), number_of("1/3"), number_of("2,5")
+    ('0.000001', '1/3', '2.5')
+    """
+    text = decimal_of(text)
     return f"{Decimal(text):f}" if SCIENTIFIC.fullmatch(text) else text
 
 
@@ -48,10 +75,10 @@ def share_of(text: str) -> str | None:
     Raises:
         Refusal: What the service refused, as it says it.
 
-    >>> share_of("20 %"), share_of("0.2"), share_of("1/3"), share_of(" ")
+    >>> share_of("20 %"), share_of("0,2"), share_of("1/3"), share_of(" ")
     ('1/5', '0.2', '1/3', None)
     """
-    text = text.strip()
+    text = decimal_of(text)
     if not text.endswith("%"):
         return text or None
     try:

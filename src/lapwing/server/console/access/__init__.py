@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lapwing.server.console.acting import act, share_of
+from lapwing.server.console.acting import act, decimal_of, share_of
 from lapwing.server.console.inside import Refusal
 from lapwing.server.console.templates import segment
 from lapwing.server.console.visits import Page, Visit
@@ -66,9 +66,9 @@ async def set_policy(visit: Visit) -> Response:
     form = visit.form
     try:
         least = share_of(form.get("least_share", ""))
+        most = decimal_of(form.get("most_epsilon", "")) or None
     except Refusal as refusal:
         return await show(visit, refusal.document)
-    most = form.get("most_epsilon", "").strip() or None
     body = {"division": form.get("division", "share"), "most_epsilon": most, "least_share": least}
     return await _put(visit, "policy", "policy", body=body)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 from urllib.parse import urlencode
 
+from lapwing.server.console.acting import decimal_of
+
 USUAL_PRICE: Final = "0.1"
 PIECE: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\W\d]\w*""")
 """A text in quotes, or a name."""
@@ -39,14 +41,22 @@ class Question:
 
     @property
     def priced(self) -> dict[str, Any]:
-        """The body that asks for the price."""
-        price = {"error": self.error} if self.by == "error" else {"epsilon": self.epsilon}
+        """The body that asks for the price.
+
+        Raises:
+            Refusal: For a number that can mean two.
+        """
+        price = {"error": decimal_of(self.error)} if self.by == "error" else {"epsilon": decimal_of(self.epsilon)}
         assuming = int(self.assuming) if re.fullmatch("[0-9]{1,15}", self.assuming) else None
         return {"sql": self.sql, **price, **({} if assuming is None else {"assuming_count": assuming})}
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The body that asks the question."""
+        """The body that asks the question.
+
+        Raises:
+            Refusal: For a number that can mean two.
+        """
         return {**self.priced, **({"label": self.label} if self.label else {})}
 
     @property

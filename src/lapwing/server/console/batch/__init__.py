@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.ask.question import USUAL_PRICE, marked, mended
 from lapwing.server.console.dashboards.tiles import tile_of
 from lapwing.server.console.inside import Refusal
@@ -111,7 +112,7 @@ def _body(fields: Any) -> dict[str, Any]:
     label = fields.get("label", "").strip()
     return {
         "questions": [{"sql": text} for text in divided(fields.get("sql", ""))],
-        "epsilon": fields.get("epsilon", USUAL_PRICE).strip(),
+        "epsilon": decimal_of(fields.get("epsilon", USUAL_PRICE)),
         **({"label": label} if label else {}),
     }
 

@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from lapwing.server.console.acting import decimal_of
 from lapwing.server.console.answer.table import cells_of, ordered
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import NUMERIC, chart_of
+from lapwing.server.console.inside import Refusal
 from lapwing.server.console.rearranged.rows import Arrangement, rearranged
 from lapwing.server.console.visits import Page, Visit
 
@@ -85,7 +87,11 @@ def _wanted(visit: Visit, document: dict[str, Any]) -> Arrangement:
 
 
 def _real(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\s*-?[0-9]{1,30}(\.[0-9]{0,30})?\s*", text) else None
+    try:
+        text = decimal_of(text)
+    except Refusal:  # which may be two numbers: it limits nothing
+        return None
+    return float(text) if re.fullmatch(r"-?[0-9]{1,30}(\.[0-9]{0,30})?", text) else None
 
 
 PAGES: Final = (Page(method="GET", path="/console/answers/{answer}/rearranged", handle=show, query=QUERY),)

@@ -2,7 +2,9 @@
 "use strict";
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const digits = (number) => String(Number(number.toPrecision(3)));
+const digits = (number) => String(Number(number.toPrecision(3)));  // of what is chosen here; other figures come as texts
+const typed = (field) => Number(field.value.trim().replace(",", "."));  // the server refuses a comma that may divide thousands
+const plain = (text) => text.replace(/[±,]/g, "");  // a figure as a field takes it
 
 for (const element of all(".scripted")) element.hidden = false;
 const here = document.querySelector(".tabs [aria-current]");  // on a narrow screen it may be beyond the edge
@@ -178,9 +180,9 @@ if (form) {
     const verdict = preview.querySelector("[data-epsilon]");
     if (!verdict) return;
     if (form.elements.by.value === "error") {
-      epsilon.value = digits(Number(verdict.dataset.epsilon));
+      epsilon.value = plain(verdict.dataset.epsilonText);
       slider.value = Math.log10(Number(verdict.dataset.epsilon));
-    } else if (verdict.dataset.halfWidth) error.value = digits(Number(verdict.dataset.halfWidth));
+    } else if (verdict.dataset.halfWidth) error.value = plain(verdict.dataset.halfWidth);
   };
 
   form.addEventListener("input", (event) => {
@@ -190,10 +192,10 @@ if (form) {
       epsilon.value = digits(10 ** Number(slider.value));
       document.getElementById("by-epsilon").checked = true;
     }
-    if (event.target === epsilon && Number(epsilon.value) > 0) slider.value = Math.log10(Number(epsilon.value));
+    if (event.target === epsilon && typed(epsilon) > 0) slider.value = Math.log10(typed(epsilon));
     later();
   });
-  if (Number(epsilon.value) > 0) slider.value = Math.log10(Number(epsilon.value));
+  if (typed(epsilon) > 0) slider.value = Math.log10(typed(epsilon));
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
