@@ -37,11 +37,11 @@ def test_a_cell_shows_table_intervals_and_price(folder: Path) -> None:
     _, _, first, rows, again = shown
     assert first.result is not None
     assert "<table" in first.result["text/html"]
-    assert "<th>n</th>" in first.result["text/html"]
-    assert "<small>[" in first.result["text/html"]  # the interval beside the number
+    assert ">n</th>" in first.result["text/html"]
+    assert " ±" in first.result["text/html"]  # the interval beside the number
     (price,) = first.displays
     assert "price" in price["text/html"]
-    assert "epsilon 0.5 alone" in price["text/plain"]
+    assert "epsilon 0.5 for this query" in price["text/plain"]
     assert "left" in price["text/plain"]
     assert rows.result is not None
     assert "'sex': 'male'" in rows.result["text/plain"]

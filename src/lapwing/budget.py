@@ -9,13 +9,16 @@ from typing import Final, final
 from lapwing.ledger.reading import HistoryRow
 from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, State
-from lapwing.privacy.amount_texts import short
+from lapwing.privacy import figures
+from lapwing.privacy.figures import amount, delta, epsilon, share
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.privacy.odometers import WHENEVER, Odometer, Reading, as_if_cap
 from lapwing.privacy.parts import PartsAccount
 from lapwing.privacy.raises import after_raises, spent_after_raises
 
+SHOWN: Final = 20
+"""Of the latest queries, in a notebook."""
 ODOMETER_STEPS: Final = 12
 ODOMETER_RATIO: Final = Fraction(3, 2)
 """The caps of the odometer of every ledger. An odometer holds if it is fixed before the first answer: so they stay."""
@@ -89,9 +92,29 @@ class BudgetView:
     stopped_by_curator: bool = False
 
     def __str__(self) -> str:
-        promise = f"epsilon {short(self.epsilon, 6)}" + (f", delta {short(self.delta, 6)}" if self.delta else "")
+        promise = f"epsilon {epsilon(self.epsilon)}" + (f", delta {delta(self.delta)}" if self.delta else "")
         answers = "1 answer" if len(self.history) == 1 else f"{len(self.history):,} answers"
-        return f"{promise}: {self.share_spent:.1%} is spent, on {answers}"
+        return f"{promise}: {share(self.share_spent)} is spent, on {answers}"
+
+    def _repr_html_(self) -> str:
+        total = f"ε = {epsilon(self.epsilon)}" + (f", δ = {delta(self.delta)}" if self.delta else "")
+        spent = f"ε = {epsilon(self.as_if_cap.epsilon)}, {self.as_if_cap.holds}"
+        shown = self.history[-SHOWN:]
+        rows = [
+            [one.time[:16].replace("T", " "), one.asked, share(one.loss.amount / self.total.amount)] for one in shown
+        ]
+        caption = f"The last {len(rows)} of {len(self.history):,} queries" if len(self.history) > SHOWN else "Queries"
+        return "".join(
+            (
+                figures.html_heading(f"Privacy budget: {total} for all queries ever"),
+                figures.html_gauge(self.share_spent),
+                figures.html_facts(
+                    ("spent", f"{spent} ({amount(self.spent.kind, self.spent.amount)})"),
+                    ("left", amount(self.remaining.kind, self.remaining.amount, down=True)),
+                ),
+                figures.html_table(["time (UTC)", "query", "of the budget"], rows, caption=caption) if rows else "",
+            )
+        )
 
     @property
     def parts(self) -> dict[str, Loss]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from lapwing.privacy import figures
 from lapwing.privacy.measures import Loss
 
 
@@ -136,3 +137,30 @@ class Preview:
     def stored(self) -> bool:
         """Whether the answer was bought before, so that asking again is free."""
         return self.cost.amount == 0
+
+    def _repr_html_(self) -> str:
+        keys = f", δ = {figures.delta(self.delta)}" if self.delta else ""
+        price = f"ε = {figures.epsilon(self.epsilon)}{keys}"
+        left = f"{figures.share(self.share_of_remaining)} of what is left for you"
+        cost = "free" if self.stored else f"{price}; {left}, which pays for {self.fits:,} such queries"
+        rows = [[one.name, self._error(one), ", ".join(one.rests_on)] for one in self.columns]
+        return "".join(
+            (
+                figures.html_heading(f"Preview: {'free' if self.stored else price}. Lapwing read no rows."),
+                figures.html_table(["column", "± at 95 %", "rests on"], rows, caption="", numbers=["± at 95 %"]),
+                figures.html_facts(
+                    ("cost", cost),
+                    *([] if self.refusal is None else [("refused", self.refusal)]),
+                    ("protects", self.unit),
+                    ("uses", self.bound),
+                    ("cells", "not known before" if self.cells is None else f"{self.cells:,}"),
+                    *(("note", note) for note in self.notes),
+                ),
+            )
+        )
+
+    @staticmethod
+    def _error(column: ColumnPreview) -> str:
+        if column.half_width is not None:
+            return figures.margin(column.half_width)
+        return "from its parts" if column.rests_on else figures.NOTHING

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast, final
 from lapwing.answer import Answer
 from lapwing.budget import BudgetView, budget_view
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.protection import units_of
 from lapwing.engines import Engine, PublicTables, digests, open_public_tables
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
@@ -441,6 +442,15 @@ class Session:
             self._engine.close()
             self.public_tables.close()
             self._ledger.close()
+
+    def _repr_html_(self) -> str:
+        from lapwing.privacy import figures  # here: few sessions are shown
+
+        name = self.catalog.name
+        if self._closed or os.getpid() != self._process:
+            return figures.html_heading(f"{name}: this session is closed")
+        head = figures.html_heading(f"{name} protects {units_of(self.catalog.tables)}")
+        return head + figures.html_gauge(self.budget(history=False).share_spent) + self.tables._repr_html_()
 
     def __enter__(self) -> Self:
         return self

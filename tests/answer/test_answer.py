@@ -1,5 +1,6 @@
 """What an analyst can do with an answer."""
 
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_arithmetic_beyond_every_float_is_shown_as_infinite(session: lw.Session,
     low, high = answer.interval()["big"]
     assert float(low[0]) <= float(high[0]) == float("inf")
     assert answer.to_arrow(0.95)["big"].to_pylist() == [float("inf")]
-    assert "inf" in answer._repr_html_()
+    assert "∞" in answer._repr_html_()
     assert answer.plot("big").to_dict()
 
 
@@ -117,7 +118,7 @@ def test_printed_it_is_a_table(session: lw.Session) -> None:
     assert [line.split()[0] for line in lines[2:5]] == ["x", "<b>", "empty"]
     assert lines[2].split()[1:4] == ["9", "±0", "11.25"]
     assert lines[4].split()[-1] == "–"
-    assert lines[5:] == ["cost ε = 1e+05; intervals at 95 %"]
+    assert lines[5:] == ["cost ε = 100,000; intervals at 95 %"]
     assert str(ask(session, question)).splitlines()[-1] == "free: bought before; intervals at 95 %"
 
 
@@ -164,7 +165,23 @@ def test_html_is_escaped_and_says_the_price(session: lw.Session) -> None:
     html = ask(session, "SELECT plan, COUNT(*) AS n FROM t WHERE paid > 1 GROUP BY plan")._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
-    assert "cost ε = 100000" in html or "cost ε = 1e+05" in html
+    assert "cost ε = 100,000" in html
+
+
+def test_what_a_notebook_shows_is_escaped_and_has_errors_and_costs(session: lw.Session) -> None:
+    question = 'SELECT plan, COUNT(*) AS "<i>n" FROM t WHERE paid > 1.5 GROUP BY plan'
+    preview = session.explain(question, epsilon=0.5)._repr_html_()
+    answer = session.sql(question, epsilon=0.5, label="<u>label")
+    budget, shown = session.budget()._repr_html_(), answer._repr_html_()
+    others = (answer.consistent(), session.tables, session.tables["t"], session)
+    for page in (preview, shown, budget, *(one._repr_html_() for one in others)):
+        assert not re.search("<[iub]>", page)
+        assert page.count("<table") == page.count("</table>") >= 1
+    assert all("±" in page and "&lt;i&gt;n" in page for page in (preview, shown))
+    assert "ε = 0.5" in preview
+    assert "cost ε = 0.5" in shown
+    assert "&lt;u&gt;label" in budget
+    assert "protects each" in session._repr_html_()
 
 
 def test_a_plot_holds_bars_and_intervals(session: lw.Session) -> None:

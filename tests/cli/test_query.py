@@ -32,7 +32,7 @@ def test_a_pipe_gets_nothing_but_csv(visits: Path, run: Run) -> None:
     for row in rows:
         assert float(row[2]) < float(row[1]) < float(row[3])
         assert float(row[5]) <= float(row[4]) <= float(row[6])
-    assert "epsilon 1 alone" in outcome.err
+    assert "epsilon 1 for this query" in outcome.err
     assert "note" in outcome.err
 
 
@@ -317,7 +317,7 @@ def test_a_workbook_has_values_ends_and_notes(visits: Path, run: Run) -> None:
     with zipfile.ZipFile(visits / "n.xlsx") as book:
         texts = book.read("xl/sharedStrings.xml").decode()
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
-    for text in ("=1+1", "n_low", "n_high", "95 % interval", "do not exist for any question"):
+    for text in ("=1+1", "n_low", "n_high", "95 % interval", "queries use at most"):
         assert text in texts
     assert "<f>" not in sheet
     with lw.connect() as session:

@@ -16,7 +16,13 @@ COUNT = "SELECT COUNT(*) AS n FROM visits"
 
 def test_explain_shows_the_whole_promise(visits: Path, run: Run) -> None:
     said = run("explain", BY_PLAN, "--epsilon", "0.5").out
-    expected = ("each person_id", "at most 3 rows", "epsilon 0.5 alone", "27 such questions fit", "rounded Gaussian")
+    expected = (
+        "each person_id",
+        "at most 3 rows",
+        "epsilon 0.5 for this query",
+        "27 such questions fit",
+        "rounded Gaussian",
+    )
     for words in (*expected, "sensitivity", "scale", "depends on the data", "sum of cost"):
         assert words in said, words
 

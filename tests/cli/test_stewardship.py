@@ -121,7 +121,7 @@ def test_the_guarantee_is_text_html_or_json(visits: Path, run: Run) -> None:
     run("query", BY_PLAN, "--epsilon", "0.5")
     text = run("guarantee")
     assert (text.status, text.err) == (0, "")
-    for said in ("What visits promises", "ε = 3, δ = 1e-6", "each person_id", 'public keys "a", "b"', "4       15.11"):
+    for said in ("What visits promises", "ε = 3, δ = 1e-6", "each person_id", 'public keys "a", "b"', "4       15.2"):
         assert said in text.out
     assert "seal of the newest entry   " not in text.out
     document = json.loads(run("guarantee", "--format", "json").out)

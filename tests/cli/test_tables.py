@@ -44,8 +44,8 @@ sql = "SELECT patient, cost FROM visits WHERE cost > 100"
 TABLES = """\
 table      columns   what it is
 ──────────────────────────────────────────────────────────────────────────────────────────────
-patients         4   protected by person, one row of each; at most 100,000 rows in all
-visits           3   protected by person, at most 20 rows of each; linked to patients by patient =
+patients         4   protects each person, one row of each; at most 100,000 rows in all
+visits           3   protects each person, at most 20 rows of each; linked to patients by patient =
                      person
 wards            2   public
 costly           2   view: SELECT patient, cost FROM visits WHERE cost > 100
@@ -55,7 +55,7 @@ patient   integer                              yes
 cost      decimal   0 to 500 in steps of 0.01  yes
 """
 PATIENTS = """\
-patients: protected by person, one row of each; at most 100,000 rows in all
+patients: protects each person, one row of each; at most 100,000 rows in all
 
 column   type      what it may hold                             NULL
 ────────────────────────────────────────────────────────────────────

@@ -165,7 +165,7 @@ def test_a_bound_is_bought_and_stays_free(tmp_path: Path, measure: str, delta: s
         (number,) = bought.outcome.released
         assert number.base is not None
         assert number.base >= 2  # what two nodes have in common at most, but for δ = 1e-6
-        assert any(f"at most {number.base:,}" in note and "1e-06" in note for note in bought.notes)
+        assert any(f"at most {number.base:,}" in note and "1e-6" in note for note in bought.notes)
         group = preview.for_group(3)
         assert isinstance(group, lw.ApproxDP | ApproximateGaussianDP)
         assert group.exact_part == preview.loss.for_group(3)

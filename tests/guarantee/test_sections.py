@@ -12,7 +12,7 @@ from lapwing.catalog.large_delta import delta_warnings
 from lapwing.guarantee import as_text
 from lapwing.guarantee.meaning import odds_factor_up
 from lapwing.opening import open_session
-from lapwing.privacy.amount_texts import short
+from lapwing.privacy import figures
 from lapwing.session import Session
 from tests.support.effort import one_in
 from tests.support.release import small
@@ -54,13 +54,13 @@ def test_replaced_rows_are_one_step_away(tmp_path: Path) -> None:
     assert "the rows of one unit are other ones" in text
 
 
-FACTOR = f"{short(Fraction(odds_factor_up(Fraction(3))))} times as large"
+FACTOR = f"{figures.epsilon(odds_factor_up(Fraction(3)))} times as large"
 
 
 def test_delta_widens_the_odds(tmp_path: Path) -> None:
     with opened(tmp_path, GDP) as session:
         text = said(session)
-    assert "40.18 times (2·e^ε) as large, or as small, but for a chance of less than 3e-6 (3δ)" in text
+    assert "40.2 times (2·e^ε) as large, or as small, but for a chance of less than 3e-6 (3δ)" in text
     assert "of δ, for keys that are not public 1e-7" in text
 
 

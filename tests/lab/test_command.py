@@ -194,7 +194,7 @@ def test_each_size_that_an_experiment_names_has_an_effect(tmp_path: Path, capsys
     assert "7 numbers" in chosen.conclusion
     spent = lab.run("budget", delta=Fraction(1, 10**9), short=True)
     assert spent.holds
-    assert spent.rows[-1]["figure"] == "epsilon at delta 1e-09"
+    assert spent.rows[-1]["figure"] == "epsilon at delta 1e-9"
 
 
 @pytest.mark.long

@@ -178,7 +178,7 @@ def test_questions_of_persons_and_days_are_refused(tmp_path: Path) -> None:
             session.sql("SELECT COUNT(*) AS n FROM moves", epsilon=1)
         assert "each person and day of at" in as_text(session.guarantee())
         assert session.tables["moves"].unit_name == "person and day of at"
-        assert session.tables["moves"].summary.startswith("protected by person and day of at,")
+        assert session.tables["moves"].summary.startswith("protects each person and day of at,")
 
 
 def test_a_ledger_of_days_is_not_one_of_people(tmp_path: Path) -> None:

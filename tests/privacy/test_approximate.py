@@ -160,5 +160,5 @@ def test_a_delta_of_one_promises_nothing() -> None:
 
 
 def test_what_people_read() -> None:
-    assert str(ApproximateZeroConcentratedDP(0.5, 1e-6)) == "(ρ = 0.5, δ = 1e-06)"
+    assert str(ApproximateZeroConcentratedDP(0.5, 1e-6)) == "(ρ = 0.5, δ = 1e-6)"
     assert repr(ApproximateZeroConcentratedDP(0.5, 1e-6)) == "ApproximateZeroConcentratedDP(0.5, 1e-06)"

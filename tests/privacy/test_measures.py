@@ -83,7 +83,7 @@ def test_what_people_read() -> None:
     assert (
         f"{PureDP(Fraction(1, 3))}, {2 * GaussianDP(0.3)}, {ZeroConcentratedDP(0)}" == "ε = 0.3334, μ = 0.4243, ρ = 0"
     )
-    assert str(ApproxDP(1, 1e-6)) == "(ε = 1, δ = 1e-06)"
+    assert str(ApproxDP(1, 1e-6)) == "(ε = 1, δ = 1e-6)"
     assert GaussianDP(0.5).to_record() == {"measure": "gdp", "amount": "0.25"}
     assert repr(GaussianDP.from_mu_squared(Fraction(1, 3))) == "GaussianDP.from_mu_squared(Fraction('1/3'))"
 
@@ -198,7 +198,7 @@ def test_approximate_gaussian_losses() -> None:
     assert loss + loss == ApproximateGaussianDP.of(GaussianDP.from_mu_squared(0.5), 2e-6)
     assert (ApproximateGaussianDP(9, 0.7) + ApproximateGaussianDP(0, 0.7)).to_delta(epsilon=0) == 1
     assert repr(loss) == "ApproximateGaussianDP.of(GaussianDP(0.5), 1e-06)"
-    assert str(loss) == "(μ = 0.5, δ = 1e-06)"
+    assert str(loss) == "(μ = 0.5, δ = 1e-6)"
     with pytest.raises(InvalidParameter, match="implies no ε"):
         loss.to_epsilon(delta=1e-6)
     with pytest.raises(InvalidParameter, match="do not add"):

@@ -204,7 +204,7 @@ def test_they_are_shown_everywhere(session: lw.Session) -> None:
     document = json.loads(as_json(answer, Fraction(95, 100)))
     assert document["rows"][0]["s"] == rows[0]["s"].isoformat()
     assert document["intervals"]["s"]["low"][0] == ends["s"][0][0].item().isoformat()
-    assert f"[{ends['b'][0][0]}, {ends['b'][1][0]}]" in answer._repr_html_()
+    assert f"[{ends['b'][0][0]} … {ends['b'][1][0]}]" in answer._repr_html_()
     assert as_table(answer, Fraction(95, 100)).table.row_count == 3
     with pytest.raises(InvalidParameter, match="no noisy column"):
         answer.plot("b")

@@ -142,7 +142,7 @@ def test_both_parts_of_the_budget_bound_it(session: lw.Session) -> None:
     for _ in range(2):
         session.reserve([listed("gaussian", sigma=50, rate=0.5)], "small", delta=FAILURE * 5 / 2)
     before = session.budget().spent
-    with pytest.raises(lw.BudgetExhausted, match="takes a delta of 1e-07, and 0 is left of delta_keys"):
+    with pytest.raises(lw.BudgetExhausted, match="takes a delta of 1e-7, and 0 is left of delta_keys"):
         session.reserve([listed("gaussian", sigma=50, rate=0.5)], "one more", delta=FAILURE)
     assert session.budget().spent == before
     with pytest.raises(lw.BudgetExhausted, match="% of the budget"):

@@ -39,7 +39,7 @@ def test_a_page_its_reports_and_their_estimate_beside_questions(tmp_path: Path) 
             stated: Any = json.loads(ask(port, "GET", at + "status")[2])
             assert stated["reports"] == counted  # in whole batches
         promise = stated["shuffled"]
-        assert (promise["batch"], promise["forged"], promise["delta"]) == (500, 50, "1e-06")
+        assert (promise["batch"], promise["forged"], promise["delta"]) == (500, 50, "1e-6")
         assert 0 < float(promise["epsilon"]) < float(COIN.epsilon)
         # Reports have a limit of their own: a megabyte is what a question may have at most.
         assert ask(port, "POST", at + "reports", b" " * (2 << 20))[0] == 200

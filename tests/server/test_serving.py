@@ -67,7 +67,7 @@ def test_from_a_file_to_an_answer(tmp_path: Path, run: Run, monkeypatch: pytest.
         monkeypatch.setenv("LAPWING_TOKEN", token(port))
         explained = run("explain", BY_PLAN, "--epsilon", "0.5", "--server", address)
         assert explained.status == 0
-        assert "epsilon 0.5 alone" in explained.out
+        assert "epsilon 0.5 for this query" in explained.out
         asked = run("query", BY_PLAN, "--epsilon", "0.5", "--server", address, "--format", "json")
         assert asked.status == 0, asked.err
         assert [row["plan"] for row in json.loads(asked.out)["rows"]] == ["a", "b"]

@@ -14,7 +14,7 @@ import numpy as np
 from lapwing.answer.column_facts import ColumnFacts, facts
 from lapwing.answer.frames import pandas_frame, polars_frame
 from lapwing.answer.interval_ends import intervals_of, margins_of
-from lapwing.answer.presentation import EndArray, caption, html_table
+from lapwing.answer.presentation import EndArray, caption, cost_in_words, html_table
 from lapwing.answer.python_values import Cell, cells
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray, integer_array
@@ -54,6 +54,7 @@ class Answer:
         shares: the part of the price that each measure took, in order; None where that is not known.
         entries: of the ledger that paid for it, by number, those that found its bounds after its own.
         sources: the answers that it is made of, if its plan is a composition.
+        delta: of the budget, at which its cost is read as an epsilon; None to show the cost as the ledger has it.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Answer:
         shares: Sequence[Fraction] | None = None,
         entries: Sequence[int] = (),
         sources: "Sequence[Answer]" = (),
+        delta: Fraction | None = None,
     ) -> None:
         question = plan.question
         self.plan = plan
@@ -78,6 +80,7 @@ class Answer:
         self.stored = stored
         self.notes = tuple(notes)
         self.sources = tuple(sources)
+        self.delta = delta
         self._shares = None if shares is None else dict(zip(question.measures, shares, strict=True))
         self._numbers = {m: integer_array(v) for m, v in zip(question.measures, values, strict=True)}
         self._keys = keys
@@ -147,12 +150,12 @@ class Answer:
         return self._rows.size
 
     def __repr__(self) -> str:
-        return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
+        return f"<Answer: {len(self)} rows of {', '.join(self.columns)}; {cost_in_words(self, self.delta)}>"
 
     def __str__(self) -> str:
         from lapwing.answer.text_table import text_table
 
-        return text_table(self.columns, self.rows(), self.interval(), caption=caption(self))
+        return text_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows())
@@ -248,7 +251,7 @@ class Answer:
         return bars_of(self.plan.outputs, self.rows(), self.interval(confidence), column)
 
     def _repr_html_(self) -> str:
-        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self))
+        return html_table(self.columns, self.rows(), self.interval(), caption=caption(self, delta=self.delta))
 
 
 # ---- the cells, and which of them are shown in what order ------------------------------------------------------------

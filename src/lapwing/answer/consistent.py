@@ -24,6 +24,7 @@ from lapwing.answer.rounding import Wholes, in_whole_numbers
 from lapwing.errors import InvalidParameter
 from lapwing.exact.arrays import IntArray
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
+from lapwing.privacy import figures
 from lapwing.query.derivation.columns import Column, IndexArray
 from lapwing.query.derivation.comparing import differ
 from lapwing.query.derivation.derived import NoisyCells, measures_of
@@ -64,6 +65,15 @@ class ConsistentAnswer:
 
     def __repr__(self) -> str:
         return f"<ConsistentAnswer: {len(self)} rows; changed {', '.join(self.changed) or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        from lapwing.answer.presentation import show  # here: few views are shown
+        from lapwing.privacy.figures import plain
+
+        noisy = [output.name for output in self.plan.outputs if measures_of(output.value)]
+        rows = [[(show if name in noisy else plain)(value) for name, value in row.items()] for row in self.rows()]
+        caption = f"adjusted to add up; changed: {', '.join(self.changed) or 'nothing'}"
+        return figures.html_table(self.columns, rows, caption=caption, numbers=noisy)
 
     def rows(self) -> list[dict[str, Cell]]:
         """Return a list of dicts, as `Answer.rows` does."""

@@ -6,13 +6,14 @@ Nothing here raises on any released number.
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.answer.python_values import Cell
+from lapwing.privacy import figures
+from lapwing.privacy.figures import epsilon, level, plain, separated, with_margins
 from lapwing.privacy.measures import Loss
 from lapwing.query.derivation.columns import Shape
 from lapwing.query.derivation.intervals import INTERVAL_CONFIDENCE
@@ -60,33 +61,23 @@ class Bought(Protocol):
         """Whether it was bought before."""
 
 
-def caption(answer: Bought, confidence: Fraction = INTERVAL_CONFIDENCE) -> str:
+def cost_in_words(answer: Bought, delta: Fraction | None = None) -> str:
+    """Return what an answer cost: as an epsilon, which is how questions say it, where the budget's delta is known."""
+    if not answer.cost.amount:
+        return "free: bought before" if answer.stored else "free: all of it is public"
+    return f"cost {answer.cost if delta is None else f'ε = {epsilon(answer.cost.to_epsilon(delta=delta))}'}"
+
+
+def caption(answer: Bought, confidence: Fraction = INTERVAL_CONFIDENCE, delta: Fraction | None = None) -> str:
     """Return what stands under an answer: what it cost, and how sure its intervals are."""
-    free = "free: bought before" if answer.stored else "free: all of it is public"
-    cost = f"cost {answer.cost}" if answer.cost.amount else free
-    return f"{cost}; intervals at {float(100 * confidence):g} %"
+    return f"{cost_in_words(answer, delta)}; intervals at {level(confidence)}"
 
 
 def show(value: Cell) -> str:
-    """Return a value as people read it: thousands separated, real numbers to five digits."""
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return str(value).lower()
-        case int():
-            return f"{value:,}"
-        case float() | Decimal():
-            number = float(value)
-            return (
-                f"{number:,.0f}"
-                if abs(number) >= 100_000
-                else f"{number:,.5g}"
-                if abs(number) < 1000
-                else f"{number:,.1f}"
-            )
-        case _:
-            return str(value)
+    """Return a value without a ±, as people read it: thousands separated."""
+    return (
+        separated(value) if isinstance(value, int | float | Decimal) and not isinstance(value, bool) else plain(value)
+    )
 
 
 def html_table(
@@ -96,17 +87,17 @@ def html_table(
     *,
     caption: str,
 ) -> str:
-    """Return an answer as notebooks show it, noisy values with the ends of their intervals."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = []
-    for i, row in enumerate(rows):
-        cells = []
-        for name, value in row.items():
-            text = escape(show(value))
-            ends = [end[i].item() for end in intervals.get(name, ())]
-            if ends and ends[0] is not None and ends[0] == ends[0]:  # NaN or None: not known
-                text += f" <small>[{escape(show(ends[0]))}, {escape(show(ends[1]))}]</small>"
-            cells.append(f"<td>{text}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-    caption = escape(caption)
-    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    """Return an answer as notebooks show it: a ± behind every noisy number, the ends of its interval behind a date."""
+    cells = [texts_of(name, rows, intervals) for name in columns]
+    return figures.html_table(columns, list(zip(*cells, strict=True)), caption=caption, numbers=intervals)
+
+
+def texts_of(
+    name: str, rows: Sequence[Mapping[str, Cell]], intervals: Mapping[str, tuple[EndArray, EndArray]]
+) -> list[str]:
+    """Return the values of a column as people read them, noisy ones with their ±."""
+    values = [row[name] for row in rows]
+    if name not in intervals:
+        return [plain(value) for value in values]
+    low, high = (end[: len(values)] for end in intervals[name])
+    return [value + margin for value, margin in with_margins(values, low, high)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from lapwing.answer.decimals import cell, decimals, scaled_to_places
 from lapwing.exact.arrays import product
-from lapwing.figures import Cell as Cell
+from lapwing.privacy.figures import Cell as Cell
 from lapwing.query.derivation import rationals
 from lapwing.query.derivation.columns import Column, Rationals, Shape
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from lapwing.answer.presentation import EndArray
+from lapwing.answer.presentation import EndArray, texts_of
 from lapwing.answer.python_values import Cell
-from lapwing.figures import plain, with_margins
 
 MOST_ROWS = 40
 """Rows that are printed; the first of them, as in the answer."""
@@ -19,15 +18,7 @@ def text_table(
 ) -> str:
     """Return rows as aligned text, with a caption under them."""
     shown = rows[:MOST_ROWS]
-    cells = []
-    for name in columns:
-        values = [row[name] for row in shown]
-        ends = intervals.get(name)
-        if ends is None:
-            cells.append([name, *map(plain, values)])
-        else:
-            margins = with_margins(values, *(end[: len(shown)] for end in ends))
-            cells.append([name, *(value + margin for value, margin in margins)])
+    cells = [[name, *texts_of(name, shown, intervals)] for name in columns]
     widths = [max(map(len, column)) for column in cells]
     lines = [_line(row, widths, columns, intervals) for row in zip(*cells, strict=True)]
     more = [f"… and {len(rows) - len(shown):,} more rows"] if len(rows) > len(shown) else []

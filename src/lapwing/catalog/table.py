@@ -223,6 +223,14 @@ class Table:
         return f"{self.root.privacy_unit}{day}"
 
     @property
+    def rows_of_unit(self) -> str:
+        """How many rows of a unit queries use, in words: "at most 5 rows of each person_id"."""
+        if self.unit_is_row:
+            return "each row by itself"
+        plural = "" if self.max_rows_per_unit == 1 else "s"
+        return f"at most {self.max_rows_per_unit:,} row{plural} of each {self.unit_name}"
+
+    @property
     def units_may_miss(self) -> bool:
         """Whether a row may be of no unit, as the catalog does not promise that each is: such rows do not exist."""
         column = self.column(self.unit_column)

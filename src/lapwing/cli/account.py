@@ -21,9 +21,8 @@ from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, 
 from lapwing.cli.local.output import as_csv
 from lapwing.cli.options import FRACTION, NeighbouringOption, TableFormat, UsualFormat, amount, number, reader
 from lapwing.errors import InvalidParameter
-from lapwing.figures import NOTHING
 from lapwing.plots import plot_of
-from lapwing.privacy.amount_texts import short
+from lapwing.privacy.figures import NOTHING
 
 if TYPE_CHECKING:
     from lapwing.privacy import Listed, Statement
@@ -152,7 +151,7 @@ def as_page(
     statements: Sequence["Statement"], delta: Fraction | None, epsilon: Fraction | None
 ) -> list[RenderableType]:
     """Return the statements for people: upper bounds rounded up, a lower bound rounded down."""
-    at_epsilon = f"delta at epsilon {short(epsilon or Fraction(0), 6)}"
+    at_epsilon = f"delta at epsilon {figures.epsilon(epsilon or Fraction(0))}"
     column = at_epsilon if delta is None else f"epsilon at delta {figures.delta(delta)}"
     table = new_table("method", column, "holds", "because", numbers=[column])
     for statement in statements:

@@ -18,7 +18,7 @@ from rich.text import Text
 from lapwing.cli.characters import to_json, visible
 from lapwing.cli.console import Fitted, new_table, text
 from lapwing.errors import InvalidParameter
-from lapwing.figures import plain, with_margins
+from lapwing.privacy.figures import level, plain, with_margins
 
 if TYPE_CHECKING:
     from lapwing.answer.presentation import EndArray
@@ -174,10 +174,7 @@ def as_xlsx(answer: "AnswerShown", confidence: Fraction) -> bytes:
         sheet.freeze_panes(1, 0)
         sheet.autofit()
         notes = book.add_worksheet("notes")
-        lines = (
-            f"{name}_low and {name}_high: {float(100 * confidence):g} % interval"
-            for name in answer.interval(confidence)
-        )
+        lines = (f"{name}_low and {name}_high: {level(confidence)} interval" for name in answer.interval(confidence))
         for row, line in enumerate([*lines, *answer.notes]):
             notes.write_string(row, 0, line)
     return sink.getvalue()

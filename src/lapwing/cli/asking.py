@@ -158,8 +158,10 @@ def price_line(answer: "AnswerShown", view: "BudgetView") -> str:
 
 
 def price_of(answer: "AnswerShown", view: "BudgetView") -> str:
-    """Say what an answer cost, by the epsilon of a question that is asked alone."""
+    """Say what an answer cost, by the epsilon of this query by itself."""
     if not answer.cost.amount:
         return "free: it was bought before" if answer.stored else "free: all of it is public"
     alone = figures.epsilon(answer.cost.to_epsilon(delta=view.delta - view.delta_keys))
-    return f"epsilon {alone} alone, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"
+    return (
+        f"epsilon {alone} for this query, {figures.share(float(answer.cost.amount / view.total.amount))} of the budget"
+    )

@@ -89,7 +89,7 @@ def as_page(view: "BudgetView", name: str, delta: "Fraction", most: int = LAST) 
     if view.by_part is not None:
         page += [Text(), _parts(view, view.by_part)]
     if view.history:
-        page += [Text(), _history(view, delta, most)] if most else []
+        page += [Text(), history_of(view, delta, most)] if most else []
     return page
 
 
@@ -211,10 +211,17 @@ def _more(view: "BudgetView") -> str:
     return f"{questions} at the price of the last would fit; what was bought stays free"
 
 
-def _history(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
+def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:
+    """Return the newest charges as a table; `delta` is the one at which the cost of each is read as an epsilon."""
     keys = ["delta for keys"] if any(row.delta for row in view.history) else []
     table = new_table(
-        "time (UTC)", "who", "epsilon alone", "share", *keys, "question", numbers=["epsilon alone", "share", *keys]
+        "time (UTC)",
+        "who",
+        "epsilon by itself",
+        "share",
+        *keys,
+        "question",
+        numbers=["epsilon by itself", "share", *keys],
     )
     if len(view.history) > most:
         table.add_row(text("earlier ones: --last N, or `lapwing ledger export` for all"))

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from lapwing.catalog.protection import NEIGHBOURS
 from lapwing.cli import first_contact, options
 from lapwing.cli.characters import to_json
 from lapwing.cli.console import Fitted, labelled, new_table, print_text, show, text
-from lapwing.cli.figures import delta, left, loss, names, share, size
+from lapwing.cli.figures import delta, left, loss, margin, names, share, size
 from lapwing.cli.figures import epsilon as epsilon_text
 from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
 from lapwing.cli.question import pointing_at, require_at_most_one
-from lapwing.figures import NOTHING
+from lapwing.privacy.figures import NOTHING, separated
 
 if TYPE_CHECKING:
     from lapwing.client import RemoteSession
@@ -83,7 +84,7 @@ def as_page(preview: "Preview", neighbouring: str, *, verbose: bool = False) -> 
 
 
 def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[str, str]]:
-    price = f"epsilon {epsilon_text(preview.epsilon)} alone"
+    price = f"epsilon {epsilon_text(preview.epsilon)} for this query"
     noise = ", each with its own noise" if preview.measures else ""
     match preview.cells:
         case None if preview.selection is None:
@@ -101,7 +102,7 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
     price += f", and delta {delta(preview.delta)} for {wanted}" if preview.delta else ""
     parts = [f"{part.part} ({loss(part.spent)} spent, {left(part.remaining)} left)" for part in preview.parts or ()]
     return [
-        ("protects", f"{preview.unit}, {NEIGHBOURING[neighbouring]}"),
+        ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),
         ("bounds", preview.bound),
         ("answer", cells),
         ("price", price),
@@ -129,20 +130,14 @@ def _such_questions(count: int) -> str:
 def _elsewhere(preview: "Preview", other: "LedgerPreview") -> str:
     """Say what the other kind of ledger would give for the same epsilon."""
     widths = zip(preview.measures, other.half_widths, strict=True)
-    named = [f"{one.measure} ±{size(width)}" for one, width in list(widths)[:3]]
+    named = [f"{one.measure} {margin(width)}" for one, width in list(widths)[:3]]
     ledger = f"{other.measure} ledger of delta {delta(other.delta)}" if other.delta else f"{other.measure} ledger"
     return f"a {ledger} would have {', '.join(named)}; {_such_questions(other.fits)}"
 
 
-NEIGHBOURING: Final = {
-    "add_remove": "present or absent with all its rows",
-    "replace_one": "replaced by any other with all its rows",
-}
-
-
 def _promise(column: "ColumnPreview") -> Text:
     if column.half_width is not None:
-        return text(f"±{size(column.half_width)}", "cyan")
+        return text(margin(column.half_width), "cyan")
     if column.rests_on:
         return text("depends on the data")
     return text("chosen privately" if column.selected else "public")
@@ -154,8 +149,8 @@ def _measures(preview: "Preview") -> RenderableType:
     numbers = ["sensitivity", "scale", "± at 95 %"]
     table = new_table("noisy number", "mechanism", *numbers, "because", numbers=numbers)
     for m in preview.measures:
-        half = f"±{size(m.half_width)}" if isfinite(m.half_width) else "as the data need"  # of a ladder
-        noise = (f"{m.sensitivity:,.6g}", size(m.scale), half)
+        half = margin(m.half_width) if isfinite(m.half_width) else "as the data need"  # of a ladder
+        noise = (f"{separated(m.sensitivity)}", size(m.scale), half)
         table.add_row(text(m.measure), text(m.mechanism), *map(text, noise), text(m.reason))
     if (s := preview.selection) is not None:
         scale = NOTHING if s.scale is None else size(s.scale)

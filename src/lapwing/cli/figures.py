@@ -1,51 +1,21 @@
-"""Figures of reports: errors, shares, losses, budgets.
-
-An error, or a loss, is never made to look smaller than it is, and what is left never larger.
-"""
+"""Figures of reports in the terminal, in the words of `lapwing.privacy.figures`: losses, budgets, bars."""
 
 import math
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from lapwing.figures import rounded_up
-from lapwing.privacy.amount_texts import computed, short
+from lapwing.privacy.figures import AMOUNTS as AMOUNTS
+from lapwing.privacy.figures import amount
+from lapwing.privacy.figures import delta as delta
+from lapwing.privacy.figures import epsilon as epsilon
+from lapwing.privacy.figures import margin as margin
+from lapwing.privacy.figures import share as share
+from lapwing.privacy.figures import size as size
 
 if TYPE_CHECKING:
     from lapwing.budget import AllowanceView
     from lapwing.privacy.measures import Loss
-
-AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
-"""What adds up in each kind of ledger."""
-
-
-def size(value: float) -> str:
-    """Return an error or a scale, rounded up to three digits or to a whole number.
-
-    >>> size(93.0), size(636615.06), size(0.27311)
-    ('93', '636,616', '0.274')
-    """
-    if not math.isfinite(value):
-        return "∞"
-    places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
-    text = f"{rounded_up(value, places):,.{places}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def share(part: float) -> str:
-    """Return a share in percent.
-
-    >>> share(0.0367), share(0.0018), share(0.0), share(1.0)
-    ('3.7 %', '0.18 %', '0 %', '100 %')
-    """
-    percent = 100 * part
-    if percent == 0:
-        return "0 %"
-    if percent < 0.01:
-        return "< 0.01 %"
-    digits = 2 if percent < 1 else 1
-    return f"{percent:.{digits}f}".rstrip("0").rstrip(".") + " %" if percent < 1000 else f"{percent:,.0f} %"
 
 
 def loss(value: "Loss") -> str:
@@ -55,12 +25,12 @@ def loss(value: "Loss") -> str:
     >>> loss(PureDP(0.5)), loss(PureDP(0.12341)), left(PureDP(0.12349))
     ('ε 0.5', 'ε 0.1235', 'ε 0.1234')
     """
-    return f"{AMOUNTS[value.kind]} {short(value.amount)}"
+    return amount(value.kind, value.amount)
 
 
 def left(value: "Loss") -> str:
     """Return what is left to lose, by the amount that adds up in its ledger, rounded down."""
-    return f"{AMOUNTS[value.kind]} {short(value.amount, down=True)}"
+    return amount(value.kind, value.amount, down=True)
 
 
 def names(parts: Sequence[str], most: int = 5) -> str:
@@ -71,24 +41,6 @@ def names(parts: Sequence[str], most: int = 5) -> str:
     """
     more = f" and {len(parts) - most:,} more" if len(parts) > most else ""
     return f"{'part' if len(parts) == 1 else 'parts'} {', '.join(parts[:most])}{more}"
-
-
-def epsilon(value: float | Fraction) -> str:
-    """Return an epsilon to three digits or to a whole number, rounded up.
-
-    >>> epsilon(1.0000000000000002), epsilon(0.3001), epsilon(Fraction("0.9999999")), epsilon(4321.1)
-    ('1', '0.301', '0.9999999', '4,322')
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return "∞"
-    exact = computed(value, 3 if value < 999 else 15) if isinstance(value, float) else value
-    return short(exact, 3) if exact <= 999 else f"{math.ceil(exact):,}"
-
-
-def delta(value: Fraction, *, down: bool = False) -> str:
-    """Return a delta to six digits, rounded up; or down, of what is left: 1e-6, not 1e-06."""
-    mantissa, _, exponent = short(value, 6, down=down).partition("e")
-    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
 def gauge(spent: float, width: int = 40) -> str:

@@ -16,6 +16,7 @@ from lapwing.cli.local.output import as_csv
 from lapwing.cli.options import TableFormat, UsualFormat, amount, reader
 from lapwing.errors import InvalidParameter
 from lapwing.holdout import Outlook
+from lapwing.privacy.figures import level
 
 EXAMPLE: Final = """\b
 Examples:
@@ -103,7 +104,5 @@ def _page(people: int, rows: list[dict[str, object]], confidence: Fraction) -> l
             text("no promise" if promised is None else f"{float(str(promised)):.4g}"),
             text(str(row["condition"])),
         )
-    facts = labelled(
-        ("people", f"{people:,}"), ("holds", f"with {100 * float(confidence):g} %, for all answers at once")
-    )
+    facts = labelled(("people", f"{people:,}"), ("holds", f"with {level(confidence)}, for all answers at once"))
     return [facts, Fitted(table)]

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from lapwing.cli.console import print_text, text
-from lapwing.figures import plain, with_margins
+from lapwing.privacy.figures import plain, with_margins
 
 if TYPE_CHECKING:
     from lapwing.monitors import Monitor, Tick

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from lapwing.catalog.model import Budget, Catalog
+from lapwing.catalog.protection import bound_of
 from lapwing.cli import figures
 from lapwing.cli.console import Fitted, new_table, text
 from lapwing.privacy.plans import Choice, choices
@@ -33,15 +34,13 @@ def as_page(catalog: Catalog, questions: int, advised: Sequence[Choice]) -> list
     """Return the comparison for people; the catalog is the one that the advice was asked for."""
     table = catalog.tables[0]
     planned = "1 question," if questions == 1 else f"{questions:,} questions, each"
-    rows = f"at most {table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit > 1 else ''}"
-    kept = "each row by itself" if table.unit_is_row else f"{rows} of each {table.unit_name}"
     page = new_table("measure", "promise", "noise", "± at 95 %", numbers=["± at 95 %"])
     for choice in advised:
-        width = f"±{figures.size(float(choice.half_width))}"
+        width = figures.margin(float(choice.half_width))
         page.add_row(
             text(choice.kind), text(_promise(catalog.budget, choice.kind)), text(NOISES[choice.noise]), text(width)
         )
-    return [text(f"{planned} a COUNT of {table.name}, {kept}:"), Text(), Fitted(page), Text()]
+    return [text(f"{planned} a COUNT of {table.name}, {bound_of([table])}:"), Text(), Fitted(page), Text()]
 
 
 def verdict(advised: Sequence[Choice], taken: str, budget: Budget, *, given: bool) -> str:

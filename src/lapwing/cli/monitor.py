@@ -22,6 +22,7 @@ from lapwing.cli.options import (
     reader,
 )
 from lapwing.errors import InvalidParameter
+from lapwing.privacy.figures import level as level_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -372,4 +373,4 @@ def _print(tick: "Tick", answer: "Answer", level: Fraction, form: TableFormat) -
             text(f"tick {tick.number:,} at {tick.time:%Y-%m-%d %H:%M:%S} UTC", "bold"),
             as_table(answer, level),
         )
-        note("intervals", f"at {float(100 * level):.10g} % each; read it as often as you like: it is paid for")
+        note("intervals", f"at {level_text(level)} each; read it as often as you like: it is paid for")

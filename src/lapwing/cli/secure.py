@@ -16,6 +16,7 @@ from lapwing.cli.options import Report, above_zero, amount, between, examples, g
 from lapwing.errors import InvalidParameter
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
+from lapwing.privacy.figures import level
 
 if TYPE_CHECKING:
     from lapwing.secure.organising import Totals
@@ -419,7 +420,7 @@ def _show(found: "Totals", confidence: Fraction, form: Report) -> None:
     if form is Report.json:
         print_text(_document(found, confidence))
         return
-    table = new_table("", "estimate", f"{float(100 * confidence):g} % interval", numbers=["estimate"])
+    table = new_table("", "estimate", f"{level(confidence)} interval", numbers=["estimate"])
     for each in rows:
         table.add_row(text(each.label), text(_figure(each.value)), text(f"{_figure(each.low)} to {_figure(each.high)}"))
     tested = []

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from html import escape
 from typing import Any, Final, Literal, final
 from urllib.parse import quote
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from lapwing.answer.chart import bars
 from lapwing.answer.column_facts import ColumnFacts
 from lapwing.answer.frames import pandas_frame, polars_frame
-from lapwing.answer.presentation import EndArray, caption, ends_shown, show
+from lapwing.answer.presentation import EndArray, caption, cost_in_words, ends_shown, html_table
 from lapwing.answer.python_values import Cell
 from lapwing.answer.text_table import text_table
 from lapwing.client.transport import ServerConnection, error_of
@@ -38,8 +37,11 @@ class RemoteAnswer:
     `delayed` says that the answer left later than it should, by the service's count (`docs/theory/deadlines.md`).
     """
 
-    def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
+    def __init__(
+        self, connection: ServerConnection, document: Mapping[str, Any], delta: Fraction | None = None
+    ) -> None:
         self._connection = connection
+        self._delta = delta
         self.id: str = document["id"]
         self.columns: tuple[str, ...] = tuple(document["columns"])
         self.cost: Loss = from_record(document["cost"])
@@ -58,11 +60,11 @@ class RemoteAnswer:
         return len(self._rows)
 
     def __repr__(self) -> str:
-        return f"<RemoteAnswer: {len(self)} rows of {', '.join(self.columns)}; cost {self.cost}>"
+        return f"<RemoteAnswer: {len(self)} rows of {', '.join(self.columns)}; {cost_in_words(self, self._delta)}>"
 
     def __str__(self) -> str:
         level = self._opened
-        return text_table(self.columns, self.rows(), self.interval(level), caption=caption(self, level))
+        return text_table(self.columns, self.rows(), self.interval(level), caption=caption(self, level, self._delta))
 
     def __iter__(self) -> Iterator[dict[str, Cell]]:
         return iter(self.rows())
@@ -160,18 +162,8 @@ class RemoteAnswer:
         return {name: _ends(ends, self._types[name]) for name, ends in intervals.items()}
 
     def _repr_html_(self) -> str:
-        intervals = self._intervals[self._opened]
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = []
-        for i, row in enumerate(self.rows()):
-            cells = []
-            for name, value in row.items():
-                ends = [show(end[i].item()) for end in intervals.get(name, ())]
-                cells.append(escape(show(value)) + (f" <small>[{escape(', '.join(ends))}]</small>" if ends else ""))
-            body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-        cost = "free: bought before" if self.stored else f"cost {self.cost}"
-        top = f"<caption>{escape(cost)}</caption><thead><tr>{head}</tr></thead>"
-        return f"<table>{top}<tbody>{''.join(body)}</tbody></table>"
+        ends = self._intervals[self._opened]
+        return html_table(self.columns, self.rows(), ends, caption=caption(self, self._opened, self._delta))
 
 
 @final
@@ -223,8 +215,10 @@ class Pending:
     Anyone who knows its `id` can open it again with `RemoteSession.pending`.
     """
 
-    def __init__(self, connection: ServerConnection, document: Mapping[str, Any]) -> None:
-        self._connection, self._document = connection, document
+    def __init__(
+        self, connection: ServerConnection, document: Mapping[str, Any], delta: Fraction | None = None
+    ) -> None:
+        self._connection, self._document, self._delta = connection, document, delta
         self.id: str = document["id"]
 
     def __repr__(self) -> str:
@@ -269,7 +263,8 @@ class Pending:
             time.sleep(min(pause, left))
             pause = min(2 * pause, LATER)
         if self._document["status"] == "done":
-            return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{self._document['answer']}"))
+            document = self._connection.get(f"/v1/answers/{self._document['answer']}")
+            return RemoteAnswer(self._connection, document, self._delta)
         raise error_of(self._document["problem"])
 
 

@@ -1,6 +1,7 @@
 """A session on a data set that a server holds: what a local session does, over HTTP; and how one is registered."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, final
@@ -22,6 +23,7 @@ from lapwing.ledger import exporting
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.reading import FaultRow, History, HistoryRow
 from lapwing.preview import Preview
+from lapwing.privacy import figures
 from lapwing.privacy.amounts import Number, read
 from lapwing.privacy.measures import Loss
 from lapwing.query.pricing.quote import request
@@ -52,11 +54,18 @@ class RemoteSession:
         self.dataset = chosen_dataset(connection, dataset)
         self._path = dataset_path(self.dataset)
         self.schema: Mapping[str, Any] = self._connection.get(self._path)
+        budget = self.schema["budget"]
+        self._delta = Fraction(budget["delta"]) - Fraction(budget["delta_keys"])  # at which costs are read as epsilons
 
     @property
     def tables(self) -> Tables:
         """The tables that a question may name: columns, types, bounds, values, units, links; all of it is public."""
         return tables_of(self.schema)
+
+    def _repr_html_(self) -> str:
+        whom = [one["protects"] for one in self.schema["tables"] if "protects" in one]
+        head = f"{self.dataset} of {self._connection.address} protects {' and '.join(dict.fromkeys(whom))}"
+        return figures.html_heading(head) + self.tables._repr_html_()
 
     def sql(
         self,
@@ -81,7 +90,9 @@ class RemoteSession:
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
-        return RemoteAnswer(self._connection, self._connection.post(f"{self._path}/query", body, new_key()))
+        return RemoteAnswer(
+            self._connection, self._connection.post(f"{self._path}/query", body, new_key()), self._delta
+        )
 
     def batch(
         self,
@@ -98,7 +109,7 @@ class RemoteSession:
         """
         body = batch_body(texts_of(questions), epsilon, delta, label)
         answered = self._connection.post(f"{self._path}/batch", body, new_key())
-        return tuple(RemoteAnswer(self._connection, document) for document in answered["answers"])
+        return tuple(RemoteAnswer(self._connection, document, self._delta) for document in answered["answers"])
 
     def synthesize(
         self, columns: Sequence[str], *, epsilon: Number, **options: "Unpack[SynthesisOptions]"
@@ -140,7 +151,7 @@ class RemoteSession:
         """
         text = text_of(question, **options)
         body = question_body(text, parameters, epsilon, error, delta, label, assuming_count)
-        return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()))
+        return Pending(self._connection, self._connection.post(f"{self._path}/queries", body, new_key()), self._delta)
 
     def pending(self, id: str) -> Pending:
         """Return a question that was submitted, by its id; also in another program, or after an end of the server.
@@ -148,7 +159,7 @@ class RemoteSession:
         Raises:
             NotFound: If there is none of this id, or none that one may see.
         """
-        return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"))
+        return Pending(self._connection, self._connection.get(f"/v1/queries/{quote(id, safe='')}"), self._delta)
 
     def table(self, name: str) -> "ibis.Table":
         """Begin a question with a table or view, as `tables.table` does; free."""
@@ -208,7 +219,7 @@ class RemoteSession:
         Raises:
             NotFound: If there is none of this id, or none that one may see.
         """
-        return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"))
+        return RemoteAnswer(self._connection, self._connection.get(f"/v1/answers/{quote(id, safe='')}"), self._delta)
 
     @property
     def holdouts(self) -> RemoteHoldouts:

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict  # pydantic describes those of `typing` 
 from lapwing.catalog.condition import in_words
 from lapwing.catalog.digests import column_facts
 from lapwing.catalog.model import Catalog
+from lapwing.catalog.protection import bound_of, name_of, unit_in_words
 from lapwing.privacy.amounts import written
 
 
@@ -39,6 +40,8 @@ def dataset_document(name: str, catalog: Catalog) -> DatasetDocument:
                 "protected": True,
                 "privacy_unit": table.root.privacy_unit,
                 "unit_name": table.unit_name,
+                "protects": unit_in_words(name_of(table)),
+                "bound": bound_of([table]),
                 "link": None if table.link is None else {"table": table.link.parent.name, "on": dict(table.link.on)},
                 "references": {one.to: dict(one.on) for one in catalog.references if one.table == table.name},
                 "max_rows_per_unit": table.max_rows_per_unit,

@@ -17,6 +17,7 @@ from lapwing.graphs.asking import Outcome
 from lapwing.graphs.recipe import Shown
 from lapwing.privacy.amounts import Number, probability
 from lapwing.privacy.approximate import ApproximateLoss, approximate
+from lapwing.privacy.figures import delta
 from lapwing.privacy.measures import Loss
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class GraphAnswer:
         pairs = zip(priced.numbers(self.level), self.outcome.released, strict=True) if priced.delta else ()
         return tuple(
             f"{one.number.name}: one edge moves them by at most {found.base:,}, a bound that was bought with delta = "
-            f"{float(one.delta):g}"
+            f"{delta(one.delta)}"
             for one, found in pairs
             if one.delta
         )
@@ -293,7 +294,7 @@ class GraphPreview:
 
     @property
     def _price(self) -> str:
-        return f"{self.loss}, delta {float(self.delta):g}" if self.delta else str(self.loss)
+        return f"{self.loss}, delta {delta(self.delta)}" if self.delta else str(self.loss)
 
     def __str__(self) -> str:
         lines = [self.question, f"protects  {self.protects}", f"price     {self._price}; {self.fits:,} like it fit"]

@@ -20,6 +20,7 @@ from lapwing.mechanisms.selection import PermuteAndFlip
 from lapwing.mechanisms.top_k import TopK
 from lapwing.preview import ColumnPreview, MeasurePreview, Preview
 from lapwing.privacy.amounts import grid_up, positive, probability
+from lapwing.privacy.figures import delta
 from lapwing.privacy.filters import Account, fits
 from lapwing.privacy.measures import Loss, Number
 from lapwing.query.pricing.quote import request
@@ -224,7 +225,7 @@ def _bought(held: OpenGraph, asked: Priced) -> tuple[str, ...]:
                 f"{one.number.name}: the ± is about {times:.2g} times the bound, which is {law.margin:,} above what "
                 "the graph has, up to noise"
             )
-    return (*said, f"it takes delta = {float(asked.delta):g} of the {float(account.catalog.budget.delta_keys):g} kept")
+    return (*said, f"it takes delta = {delta(asked.delta)} of the {delta(account.catalog.budget.delta_keys)} kept")
 
 
 def _not_usable(asked: Priced) -> tuple[str, ...]:

@@ -57,8 +57,8 @@ from lapwing.ledger.faults import given_up
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
 from lapwing.machine.interrupts import deferred
-from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import grid_up
+from lapwing.privacy.figures import cost_and_rest, delta
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.release.request import Access
@@ -270,8 +270,8 @@ def _require_held(charge: Charge, state: State, access: Access, which: str) -> N
         raise _exhausted(charge.loss, state, which)
     if grid_up(charge.delta) > state.delta_room():
         raise BudgetExhausted(
-            f"The question takes delta = {float(charge.delta):g}, and {float(state.delta_room()):g} of what {which} "
-            "keeps is left. Nothing was charged. Give a smaller delta, or leave it out."
+            f"The question takes delta = {delta(charge.delta)}, and {delta(state.delta_room(), down=True)} of what "
+            f"{which} keeps is left. Nothing was charged. Give a smaller delta, or leave it out."
         )
 
 
@@ -301,8 +301,8 @@ def _charge_beside(graph: Graph, priced: Priced, beside: Beside) -> None:
 
 def _exhausted(loss: Loss, state: State, which: str) -> BudgetExhausted:
     total = state.account.budget.amount
-    price, left = short(100 * loss.amount / total), short(100 * state.room(None).amount / total, down=True)
-    return BudgetExhausted(f"The question costs {price} % of {which}, of which {left} % is left. Nothing was charged.")
+    price, left = cost_and_rest(loss.amount / total, state.room(None).amount / total)
+    return BudgetExhausted(f"The question costs {price} of {which}, of which {left} is left. Nothing was charged.")
 
 
 # ---- stored answers --------------------------------------------------------------------------------------------------

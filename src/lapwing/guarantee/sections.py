@@ -18,13 +18,14 @@ from lapwing.catalog.condition import in_words
 from lapwing.catalog.graph import Graph
 from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
+from lapwing.catalog.protection import units_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
 from lapwing.ledger.state import State
+from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
 from lapwing.privacy.odometers import Reading
 
-AMOUNTS: Final = {"pure": "ε", "gdp": "μ²", "zcdp": "ρ"}
 MOST_VALUES: Final = 20
 WHO_READS: Final = ("Everybody who can read the files of data and catalog on their machine.",)
 NEIGHBOURS: Final = {
@@ -102,33 +103,20 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
 
 def promise(epsilon: Fraction, delta: Fraction) -> str:
     """Return an (ε, δ) in words."""
-    return f"ε = {short(epsilon)}" + (f", δ = {small(delta)}" if delta else "")
-
-
-def small(delta: Fraction) -> str:
-    """Return a δ: 1e-6, not 1e-06.
-
-    >>> small(Fraction(1, 10**6)), small(Fraction(0))
-    ('1e-6', '0')
-    """
-    mantissa, _, exponent = short(delta).partition("e")
-    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+    return f"ε = {figures.epsilon(epsilon)}" + (f", δ = {figures.delta(delta)}" if delta else "")
 
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
-    units = {
-        f"each row of {table.name}" if table.root.unit_is_row else f"each {table.unit_name}" for table in catalog.tables
-    }
     rows = [
         ("what", "value"),
-        ("protected (the privacy unit)", ", ".join(sorted(units))),
+        ("protected (the privacy unit)", units_of(catalog.tables)),
         ("neighbours", NEIGHBOURS[budget.neighbouring]),
         ("promise, for everything ever asked by everybody", promise(view.epsilon, view.delta)),
-        ("kept by the ledger as", f"{AMOUNTS[view.total.kind]} of at most {short(view.total.amount)}"),
+        ("kept by the ledger as", f"{figures.AMOUNTS[view.total.kind]} of at most {short(view.total.amount)}"),
     ]
     if view.delta_keys:
-        rows.append(("of δ, for keys that are not public", small(view.delta_keys)))
+        rows.append(("of δ, for keys that are not public", figures.delta(view.delta_keys)))
     text = (
         f"This holds for all queries of {catalog.name}, by any people, in any order, even if each query is chosen "
         "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
@@ -148,7 +136,7 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     """Say what a raised budget promises, and when."""
     if view.raised is None:
         return ()
-    steps = ", then ".join(promise(*figures) for figures in view.earlier)
+    steps = ", then ".join(promise(*pair) for pair in view.earlier)
     history = f"The budget was raised by the curator: it was {steps}."
     if not view.raised.delta:
         return (f"{history} The promise above holds for all that was released, before and after.",)
@@ -156,7 +144,7 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
         f"{history} The promise above, and the figures below, hold if that raise did not depend on results. It may "
         "have been settled in advance, or it could never have gone beyond this figure. If the curator raised the "
         "budget because of results, the proof covers only "
-        f"ε = {_up(view.raised.epsilon)}, δ = {small(view.raised.delta)}, {view.raised.holds}.",
+        f"ε = {_up(view.raised.epsilon)}, δ = {figures.delta(view.raised.delta)}, {view.raised.holds}.",
     )
 
 
@@ -178,7 +166,7 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     """
     factor, delta = odds_factor_up(budget.epsilon), budget.delta
     times = f"{_up(factor)} times" if not delta else f"{_up(2 * factor)} times (2·e^ε)"
-    but = "" if not delta else f", but for a chance of less than {small(3 * delta)} (3δ)"
+    but = "" if not delta else f", but for a chance of less than {figures.delta(3 * delta)} (3δ)"
     asked, right, more = WONDERED[budget.neighbouring]
     odds = (
         f"Somebody wonders about one unit: {asked}? All results together make the odds of it at most {times} as large, "
@@ -192,7 +180,7 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     rows = [("wrong", "right")]
     for level in LEVELS:
         power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
-        rows.append((f"{short(100 * level)} %", f"{power / 10:g} %"))
+        rows.append((figures.level(level), figures.level(Fraction(power, 1000))))
     return PageSection(title="Meaning for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
 
 
@@ -207,24 +195,24 @@ def _groups(budget: Budget, total: Loss) -> PageSection:
         if towards.epsilon is None or towards.delta is None:
             rows.append((str(people), "nothing is promised", ""))
         else:
-            rows.append((str(people), _up(towards.epsilon), small(towards.delta)))
+            rows.append((str(people), _up(towards.epsilon), figures.delta(towards.delta)))
     return PageSection(title="Several units together", paragraphs=(text,), table=tuple(rows))
 
 
 def _spent(view: BudgetView, charges: int) -> PageSection:
-    sign = AMOUNTS[view.total.kind]
+    sign = figures.AMOUNTS[view.total.kind]
     rows = [
         ("", sign, "share"),
-        ("spent", short(view.spent.amount), f"{100 * view.share_spent:.1f} %"),
-        ("left", short(view.remaining.amount, down=True), f"{100 * (1 - view.share_spent):.1f} %"),
+        ("spent", short(view.spent.amount), figures.share(view.share_spent)),
+        ("left", short(view.remaining.amount, down=True), figures.share(1 - view.share_spent)),
     ]
     if view.by_part is not None:
         parts = list(view.parts.items())
         rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
         rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
     if view.delta_keys:
-        part = f"{100 * float(view.delta_keys_spent / view.delta_keys):.1f} %"
-        rows.append(("spent of δ for keys", small(view.delta_keys_spent), part))
+        part = figures.share(view.delta_keys_spent / view.delta_keys)
+        rows.append(("spent of δ for keys", figures.delta(view.delta_keys_spent), part))
     asked = {0: "No question was", 1: "One question was"}.get(charges, f"{charges:,} questions were")
     paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
     if view.spent.amount or view.delta_keys_spent:
@@ -243,7 +231,7 @@ def _spent(view: BudgetView, charges: int) -> PageSection:
 
 
 def _with(reading: Reading) -> str:
-    return f", δ = {small(reading.delta)}" if reading.delta else ""
+    return f", δ = {figures.delta(reading.delta)}" if reading.delta else ""
 
 
 def _protected(table: Table) -> PageSection:
@@ -345,4 +333,4 @@ def _record(view: BudgetView, head: Head) -> PageSection:
 
 
 def _up(value: float) -> str:
-    return short(Fraction(value)) if value < 1e300 else "more than 1e300"
+    return figures.epsilon(value) if value < 1e300 else "more than 1e300"

@@ -26,6 +26,7 @@ from lapwing.lab.experiment import Experiment, Finding, Part, Row, Settings, col
 from lapwing.lab.students import EDITORS, FIRST_DAY, GENDERS, students
 from lapwing.plots import Plot
 from lapwing.privacy import listed, statements_of
+from lapwing.privacy.figures import delta as delta_text
 from lapwing.privacy.measures import ZeroConcentratedDP
 from lapwing.session import Session
 
@@ -59,7 +60,7 @@ def run(settings: Settings) -> Finding:
         conclusion=(
             "In a pure ledger the three lists cost the same, all of the budget. "
             f"{_of_gaussian_ledgers(epsilon, delta)} There are 80 counts of editors, genders and years. One by one "
-            f"they cost {float(8 * epsilon):g}. By their exact law at δ = {float(delta):g} they cost "
+            f"they cost {float(8 * epsilon):g}. By their exact law at δ = {delta_text(delta)} they cost "
             f"{eighty[-1]['predicted']:.3g}. In one histogram they cost {float(epsilon / 10):g}, with the same noise."
         ),
         sample=f"{len(PARTS) * len(LEDGERS)} ledgers, 160 counts on the real engine; {CONFIDENCE}",
@@ -148,7 +149,7 @@ def _eighty(epsilon: Fraction, delta: Fraction) -> tuple[list[Row], list[Check]]
     basic, law = len(cells) * epsilon, totals["loss distribution"]
     computed = totals_of(len(cells), float(epsilon), float(delta))
     exact, rounding = computed["exact law (PLD)"], 1e-9 * float(basic)  # of what is computed here in floats
-    figure = f"epsilon at delta {float(delta):g}"
+    figure = f"epsilon at delta {delta_text(delta)}"
     rows = [
         _row("80 counts, one by one", "pure", "epsilon", float(basic), float(apart)),
         _row("80 counts, one histogram", "pure", "epsilon", float(epsilon), float(together)),

@@ -35,6 +35,7 @@ from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.mechanisms.rounded_gaussian import RoundedGaussian
 from lapwing.privacy.amounts import Number
+from lapwing.privacy.figures import level
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.session import Session, access_of
 
@@ -60,7 +61,7 @@ class Score:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.value:.3f} ({100 * self.confidence:g} %: {low:.3f} to {high:.3f}), cost {self.cost}"
+        return f"{self.value:.3f} ({level(self.confidence)}: {low:.3f} to {high:.3f}), cost {self.cost}"
 
 
 def score(

@@ -19,10 +19,10 @@ from typing import Any, Final, Literal, Self, final
 
 from lapwing.answer.python_values import Cell
 from lapwing.errors import InvalidParameter, QueryRefused
-from lapwing.figures import plain
 from lapwing.machine.one_address import opened
 from lapwing.monitors.definition import require_name
 from lapwing.monitors.tick import CONFIDENCE, Tick
+from lapwing.privacy.figures import plain
 
 SECONDS: Final = 10.0
 """That a webhook may take."""

@@ -7,6 +7,7 @@ from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
 from lapwing.monitors.schedule import Schedule, duration_text, moment_text
+from lapwing.privacy.figures import margin
 from lapwing.query.plan.measure_names import measure_names
 
 if TYPE_CHECKING:
@@ -92,12 +93,8 @@ def _noise(name: str, stream: "Stream", ticks: int) -> str:
     mechanism, step = stream.mechanism, float(stream.measure.step)
     half = mechanism.half_width(ticks, 0.05) * step
     fresh = fresh_half_width(mechanism)
-    beside = f"; fresh noise at each tick would have ±{_figure(fresh * step)}" if fresh is not None else ""
-    return f"{name}: {mechanism.name}, ±{_figure(half)} in each cell at the last tick (95 %){beside}"
-
-
-def _figure(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
+    beside = f"; fresh noise at each tick would have {margin(fresh * step)}" if fresh is not None else ""
+    return f"{name}: {mechanism.name}, {margin(half)} in each cell at the last tick (95 %){beside}"
 
 
 def fresh_half_width(mechanism: ContinualMechanism) -> float | None:

@@ -19,7 +19,7 @@ def short(amount: Fraction, digits: int = 4, *, down: bool = False) -> str:
     More digits stand where fewer would make 1 of what is below 1.
 
     >>> short(Fraction(1, 3)), short(Fraction(1, 10)), short(Fraction(1, 10**6))
-    ('0.3334', '0.1', '1e-06')
+    ('0.3334', '0.1', '1e-6')
     >>> short(Fraction(1, 3), down=True), short(1 - Fraction(1, 10**7)), short(1 - Fraction(1, 10**13))
     ('0.3333', '0.9999999', '1')
     """
@@ -36,7 +36,8 @@ def short(amount: Fraction, digits: int = 4, *, down: bool = False) -> str:
         for places in range(1, _MOST_PLACES + 1):
             if (1 - amount) * 10**places >= 1:
                 return f"{math.ceil(amount * 10**places) / 10**places:.{places}f}"
-    return f"{float(rounded):.{digits}g}"
+    mantissa, _, exponent = f"{float(rounded):.{digits}g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
 
 
 def computed(value: float, digits: int) -> Fraction:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from lapwing.answer import Answer, Note
-from lapwing.catalog.model import Column, Table
+from lapwing.catalog.model import Column
 from lapwing.privacy.measures import Loss
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.plan.plan import Plan, Question
@@ -51,7 +51,7 @@ def answer_all(requests: Sequence[Request], access: Access) -> tuple[Answer, ...
         from lapwing.release.searching import answers_after_searches  # here: most questions leave no bounds to be found
 
         return answers_after_searches(requests, access)
-    return answers_of(requests, notes, released(requests, access), {})
+    return answers_of(requests, notes, released(requests, access), {}, access)
 
 
 def wordings_of(requests: Sequence[Request]) -> Wordings:
@@ -79,9 +79,10 @@ def answers_of(
     notes: Sequence[Sequence[str]],
     released: Sequence[Release],
     searches: Mapping[Question, Release],
+    access: Access,
 ) -> tuple[Answer, ...]:
     """Return answers, each charged what it was the first to need: it is free a second time."""
-    charged: list[Release] = []
+    charged, budget = list[Release](), access.catalog.budget
 
     def taken(numbers: Release) -> Release:
         if any(numbers is other for other in charged):
@@ -109,6 +110,7 @@ def answers_of(
                 notes=rare_notes.as_released(said, request, numbers) if rare else said,
                 shares=shares,
                 entries=[part.sequence for part in parts],
+                delta=budget.delta - budget.delta_keys,
             )
         )
     return tuple(answers)
@@ -173,20 +175,11 @@ def _in_no_group(plan: Plan, columns: Mapping[str, Column]) -> tuple[str, ...]:
 
 def _bounding(plan: Plan) -> tuple[str, ...]:
     """Say what is left out of each unit, and that rows of none are, unless the catalog promises that there are none."""
-    relation, said = plan.question.selection.relation, bound_of(plan.question.lineage)
+    relation, (first, *others) = plan.question.selection.relation, plan.question.lineage
+    said = rare_notes.bound_of((first, *others)) if others else first.rows_of_unit
     roots = dict.fromkeys(table.root for table in plan.question.lineage if not table.unit_is_row)
     names = dict.fromkeys(table.unit_name for table in roots if table.units_may_miss)
-    beside = f", and rows without {' or '.join(names)}," if names else ""
-    further = Note(f"{said} count; further rows{beside} do not exist for any question", ROWS_OF_UNIT)
-    notes = [] if plan.question.table.unit_is_row else [further]
+    beside = f", and no rows without {' or '.join(names)}" if names else ""
+    notes = [] if plan.question.table.unit_is_row else [Note(f"queries use {said}{beside}", ROWS_OF_UNIT)]
     limits = rare_notes.notes_on_limits(relation) if isinstance(relation, FirstGroups | FirstRows) else ()
     return (*notes, *limits)
-
-
-def bound_of(tables: Sequence[Table]) -> str:
-    """Say what is kept of one privacy unit in tables: those of a kind of units together, parents first."""
-    first, *others = tables
-    if others:
-        return rare_notes.bound_of_several(tables)
-    rows = f"{first.max_rows_per_unit} {'row' if first.max_rows_per_unit == 1 else 'rows'}"
-    return "each row is protected by itself" if first.unit_is_row else f"at most {rows} of each {first.unit_name}"

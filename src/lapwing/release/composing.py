@@ -73,7 +73,7 @@ def _answered_after_searches(
         replace(leaf, priced=replace(leaf.priced, searches=first.priced.searches))
         for leaf, first in zip(settled, before, strict=True)
     ]
-    return known, answers_of(paid, notes, numbers, found)
+    return known, answers_of(paid, notes, numbers, found, access)
 
 
 def _settled(request: Request, leaves: Sequence[Request], found: Mapping[Question, Release], access: Access) -> Request:
@@ -150,6 +150,7 @@ def _made(plan: Plan, answers: Iterator[Answer], nothing: Loss) -> tuple[Answer,
         notes=tuple(dict.fromkeys(note for leaf in leaves for note in leaf.notes)),
         entries=sorted({entry for leaf in leaves for entry in leaf.entries}),
         sources=[source for source, _ in made],
+        delta=leaves[0].delta if leaves else None,
     )
     try:
         len(answer)

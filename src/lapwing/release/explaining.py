@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
-from lapwing.catalog.model import Budget, Table
+from lapwing.catalog.model import Budget
+from lapwing.catalog.protection import bound_of, units_of
 from lapwing.errors import LapwingError
 from lapwing.ledger.state import State
 from lapwing.preview import ColumnPreview, LedgerPreview, PartPreview, Preview
@@ -21,7 +22,7 @@ from lapwing.query.pricing.calibrate import calibrate
 from lapwing.query.pricing.joint_price import Asked, asked_by
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.affordability import NO_LIMITS, Affordability, affordability
-from lapwing.release.answering import bound_of, notes_of, sum_of
+from lapwing.release.answering import notes_of, sum_of
 from lapwing.release.composing import in_place_of, settled_if_stored, source_columns
 from lapwing.release.measured import notes_on_vector
 from lapwing.release.previews import (
@@ -253,10 +254,3 @@ def _part_previews(parts: tuple[str, ...] | None, state: State) -> tuple[PartPre
         return None
     spent, left = state.division.losses.spent_by_part(), state.division.losses.rooms()
     return tuple(PartPreview(part=part, spent=spent[part], remaining=left[part]) for part in parts)
-
-
-def units_of(tables: Sequence[Table]) -> str:
-    """Say whom a question about tables protects: of each kind of units one after the other."""
-    kinds = {table.units: table.root for table in tables}
-    named = ("each row" if root.unit_is_row else f"each {root.unit_name}" for root in kinds.values())
-    return " and ".join(dict.fromkeys(named))

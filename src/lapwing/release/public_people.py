@@ -15,6 +15,7 @@ from lapwing.answer.python_values import Note
 from lapwing.catalog.model import Budget, Table
 from lapwing.errors import LapwingError
 from lapwing.ledger.state import State
+from lapwing.privacy.figures import margin
 from lapwing.privacy.measures import Loss, PureDP
 from lapwing.query.derivation.average import Average
 from lapwing.query.derivation.derived import measures_of
@@ -53,7 +54,7 @@ def notes_on_public_people(
     kind = min((kind for kind, found in widths.items() if found), key=lambda kind: sum(widths[kind]), default=None)
     if kind is None:
         return ()
-    named = ", ".join(f"{name} ±{float(width):.3g}" for name, width in zip(known, widths[kind], strict=True))
+    named = ", ".join(f"{name} {margin(float(width))}" for name, width in zip(known, widths[kind], strict=True))
     lines = " and ".join(_lines(plan, known, budget, kind))
     anew = " and begin a new ledger" if kind != budget.measure or budget.neighbouring != "replace_one" else ""
     return (

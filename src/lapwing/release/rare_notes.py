@@ -8,13 +8,15 @@ from fractions import Fraction
 from typing import Final, cast
 
 from lapwing.answer import Note
-from lapwing.catalog.model import Column, Table
+from lapwing.catalog.model import Column
+from lapwing.catalog.protection import bound_of as bound_of
 from lapwing.errors import InvalidParameter
 from lapwing.mechanisms.additive import CHOICES, NoiseLaw
 from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, noises_of
 from lapwing.mechanisms.partitions import KeySelection
 from lapwing.mechanisms.reconstructed_gaussian import ReconstructedGaussian
 from lapwing.mechanisms.thresholding import CountThresholding
+from lapwing.privacy.figures import share
 from lapwing.query.derivation.derived import KeyValue, measures_of, parts_of
 from lapwing.query.derivation.ranked_values import OrderStatistic
 from lapwing.query.expressions.as_read import declared
@@ -69,23 +71,6 @@ def _range(column: Column) -> str:
         return " and ".join(("between " + str(column.lower), str(column.upper))).replace("+00:00", "")
     step = f" in steps of {float(column.step or 1):g}" if column.type == "decimal" else ""
     return f"between {float(cast(Fraction, column.lower)):.12g} and {float(cast(Fraction, column.upper)):.12g}{step}"
-
-
-def bound_of_several(tables: Sequence[Table]) -> str:
-    """Say what is kept of one privacy unit in several tables."""
-    kinds = dict.fromkeys(table.units for table in tables)
-    return "; ".join(_bound_of([table for table in tables if table.units == kind], len(kinds)) for kind in kinds)
-
-
-def _bound_of(tables: Sequence[Table], kinds: int) -> str:
-    first, *others = tables
-    if first.unit_is_row:
-        return "each row is protected by itself"
-    rows = first.max_rows_per_unit
-    said = f"at most {rows} {'row' if rows == 1 else 'rows'} of each {first.unit_name}"
-    if not others:
-        return said if kinds == 1 else f"{said} in {first.name}"
-    return f"{said} in {first.name}, {', '.join(f'{table.max_rows_per_unit} in {table.name}' for table in others)}"
 
 
 def notes_on_long_texts(plan: Plan, texts: Sequence[Column]) -> tuple[str, ...]:
@@ -222,10 +207,10 @@ def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
         levels = measures_of(output.value)
         ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
         spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
-        share = f"{float(100 * spent / priced.loss.amount):.3g} % of the price"
+        part = f"{share(spent / priced.loss.amount)} of the price"
         if len(ends) > 1:
             limits = f"{len(ends)} limits from {min(ends):,.10g} to {max(ends):,.10g}"
-            notes.append(f"{output.name} is a race of {limits}, for {share}")
+            notes.append(f"{output.name} is a race of {limits}, for {part}")
     return tuple(notes)
 
 

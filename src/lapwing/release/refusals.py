@@ -11,8 +11,9 @@ from lapwing.ledger.entries import Charge
 from lapwing.ledger.ledger import Ledger
 from lapwing.ledger.state import State
 from lapwing.ledger.waiting import UnderWay
-from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import exact
+from lapwing.privacy.figures import cost_and_rest
+from lapwing.privacy.figures import delta as delta_text
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 from lapwing.query.pricing.quote import Quote, request
@@ -51,17 +52,17 @@ def exhausted(asked: Sequence[Quote], state: State, catalog: Catalog) -> BudgetE
     where = _lacking(asked, charged, state)
     if delta > state.delta_room(parts):
         return BudgetExhausted(
-            f"The selection of keys takes delta = {short(delta, 6)}, and "
-            f"{short(state.delta_room(parts), 6, down=True)} of the {short(catalog.budget.delta_keys, 6)} kept for "
+            f"The selection of keys takes delta = {delta_text(delta)}, and "
+            f"{delta_text(state.delta_room(parts), down=True)} of the {delta_text(catalog.budget.delta_keys)} kept for "
             f"keys is left{where}. Nothing was charged. Give a smaller delta, or group by columns with public values."
         )
     remaining = state.room(parts)
     fitting = largest_epsilon(remaining, catalog)
     what = "The question costs" if len(asked) == 1 else f"The {len(asked)} questions together cost"
     still = f"A question of epsilon = {fitting} would still fit" if fitting else "No further question fits"
-    price, left = (100 * share.amount / state.account.budget.amount for share in (loss, remaining))
+    price, left = cost_and_rest(*(part.amount / state.account.budget.amount for part in (loss, remaining)))
     return BudgetExhausted(
-        f"{what} {short(price)} % of the budget, of which {short(left, down=True)} % is left{where}. "
+        f"{what} {price} of the budget, of which {left} is left{where}. "
         f"Nothing was charged. {still}; answers that were bought before stay free."
     )
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from lapwing.answer import Answer
 from lapwing.errors import EngineFault, Interrupted, LapwingError, QueryRefused
 from lapwing.ledger.ledger import Ledger
+from lapwing.privacy.figures import margin, separated, share
 from lapwing.query.aggregates.approximate_bounds import ApproximateBounds, bounds_from_counts
 from lapwing.query.aggregates.scope import Bounded
 from lapwing.query.aggregates.truncation import threshold_from_choice
@@ -91,10 +92,15 @@ def _note_of_constant(plan: Plan, release: Release) -> str:
     if len(answer) != 1 or len(plan.outputs) > 1:
         return f"{name} was asked for first, for each group, and stands in the condition"
     low, high = answer.interval().get(name, (None, None))
-    if not isinstance(answer[0][name], int | float | Decimal):
-        return f"{name} is {answer[0][name] or 'NULL'}: it was asked for first, and stands in the condition as it is"
-    ends = "" if low is None or high is None else f", between {low[0]:,.6g} and {high[0]:,.6g} with 95 % probability"
-    return f"{name} is {answer[0][name]:,.6g}{ends}: it was asked for first, and stands in the condition as it is"
+    value = answer[0][name]
+    if not isinstance(value, int | float | Decimal):
+        return f"{name} is {value or 'NULL'}: it was asked for first, and stands in the condition as it is"
+    ends = (
+        ""
+        if low is None or high is None
+        else f", between {separated(low[0].item())} and {separated(high[0].item())} with 95 % probability"
+    )
+    return f"{name} is {separated(value)}{ends}: it was asked for first, and stands in the condition as it is"
 
 
 def stored_searches(priced: Quote, ledger: Ledger) -> dict[Question, Release]:
@@ -169,7 +175,7 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     if constants:
         part = sum((one.loss.amount for one in priced.searches), Fraction(0)) / priced.together.amount
         return (
-            f"{constants}: asked for first, for {float(100 * part):.3g} % of the cost, and then a constant of the "
+            f"{constants}: asked for first, for {share(part)} of the cost, and then a constant of the "
             "condition. The errors shown here are for a likely constant",
         )
     if not plan.unsettled:
@@ -178,14 +184,14 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     ends = ", ".join(" to ".join(map(_plain, search.magnitudes.widest)) for search in plan.searches)
     terms = {term.measure: term for term in priced.terms}
     widest = [
-        f"{output.name} ±{float(terms[output.value.measure].half_width(CONFIDENCE)):,.6g}"
+        f"{output.name} {margin(float(terms[output.value.measure].half_width(CONFIDENCE)))}"
         for output in plan.outputs
         if isinstance(output.value, Shown) and output.value.measure in plan.unsettled
     ]
     errors = f": at the widest, {', '.join(widest)}" if widest else ""
-    share = _plain(100 * share_of_searches(plan))
+    taken = share(share_of_searches(plan))
     return (
-        f"the bounds of {names} are found first, for {share} % of the price, inside {ends}",
+        f"the bounds of {names} are found first, for {taken} of the price, inside {ends}",
         f"noise is in proportion to the bounds that are found, which nobody knows before{errors}",
     )
 

@@ -37,7 +37,7 @@ def answers_after_searches(requests: Sequence[Request], access: Access) -> tuple
         replace(request, priced=replace(request.priced, searches=before.priced.searches))
         for (request, _), before in zip(found, requests, strict=True)
     ]
-    return answers_of(paid, notes, numbers, bounds)
+    return answers_of(paid, notes, numbers, bounds, access)
 
 
 def _together(found: Sequence[Found], budget: Budget) -> list[Found]:

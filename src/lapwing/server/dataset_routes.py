@@ -18,8 +18,8 @@ from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
 from lapwing.guarantee.rendering import PageDocument
 from lapwing.ledger import exporting
-from lapwing.privacy.amount_texts import short
 from lapwing.privacy.amounts import written
+from lapwing.privacy.figures import share as share_text
 from lapwing.server import audit_log, metrics, refreshing
 from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import Amount, Body, Text, number
@@ -362,7 +362,7 @@ def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[
     ]
     if inside:
         for grant in policies.grants(served.name):
-            share = "" if grant.share is None else f", up to {short(100 * grant.share)} % of the budget"
+            share = "" if grant.share is None else f", up to {share_text(grant.share)} of the budget"
             sentences.append(f"{grant.person}{share}.")
     return sentences
 

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
+from lapwing.catalog.protection import unit_in_words
 from lapwing.catalog.suggestions import meant, shown
 from lapwing.errors import QueryRefused
+from lapwing.privacy import figures
 
 if TYPE_CHECKING:
     import ibis
@@ -123,9 +125,9 @@ class TableDescription:
         if self.kind == "view":
             return f"view: {' '.join((self.sql or '').split())}"
         if self.kind == "public" or self.privacy_unit == "row":
-            return "; ".join(["public" if self.kind == "public" else "protected, each row by itself", *rows])
+            return "; ".join(["public" if self.kind == "public" else f"protects {unit_in_words(None)}", *rows])
         most = "one row" if self.max_rows_per_unit == 1 else f"at most {self.max_rows_per_unit:,} rows"
-        parts = [f"protected by {self.unit_name or self.privacy_unit}, {most} of each"]
+        parts = [f"protects {unit_in_words(self.unit_name or self.privacy_unit)}, {most} of each"]
         if self.link is not None:
             keys = " and ".join(f"{here} = {there}" for here, there in self.link[1].items())
             parts.append(f"linked to {self.link[0]} by {keys}")
@@ -146,8 +148,14 @@ class TableDescription:
         return "; ".join(filter(None, ["whose row it is" if own else "", column.allowed]))
 
     def __str__(self) -> str:
-        rows = [(column.name, column.type or "", self.about(column)) for column in self.columns]
-        return "\n".join([f"{self.name}: {self.summary}", *_aligned(rows)])
+        return "\n".join([f"{self.name}: {self.summary}", *_aligned(self._rows())])
+
+    def _repr_html_(self) -> str:
+        rows = self._rows()
+        return figures.html_table(["column", "type", "public facts"], rows, caption=f"{self.name}: {self.summary}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(column.name, column.type or "", self.about(column)) for column in self.columns]
 
 
 @final
@@ -195,7 +203,13 @@ class Tables(Mapping[str, TableDescription]):
         return len(self._tables)
 
     def __repr__(self) -> str:
-        return "\n".join(_aligned([(table.name, table.summary) for table in self._tables.values()]))
+        return "\n".join(_aligned(self._rows()))
+
+    def _repr_html_(self) -> str:
+        return figures.html_table(["table", "what it is"], self._rows(), caption="")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(table.name, table.summary) for table in self._tables.values()]
 
 
 def tables_of(document: Mapping[str, Any]) -> Tables:

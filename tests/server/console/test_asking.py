@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lapwing.server.console.acting import decimal_of, share_of
+from lapwing.server.console.inside import Refusal
 from tests.support.effort import one_in
 from tests.support.server.browsing import Shown, Visitor, visitor
 from tests.support.server.world import World, on_both
@@ -50,7 +52,7 @@ def test_a_first_question(alice: Visitor) -> None:
     assert "Charged ε = 0.5. Opening this result again is free." in answer.text
     assert "by plan" in answer.text
     assert answer.content.count(b'class="bar-1"') == 2
-    assert answer.text.count("±20") == 2
+    assert answer.text.count("±20") == 4
     assert world.charges() == 1
 
     history = alice.go("/console/data/open/history")
@@ -203,10 +205,10 @@ def test_an_analyst_sees_of_others_the_total_alone(alice: Visitor) -> None:
     budget = alice.go("/console/data/open/budget")
     assert "carol" not in budget.text
     assert "No charges yet." in budget.text
-    assert "100 % left for you" in alice.go("/console").text
+    assert "> 99.9 % left for you" in alice.go("/console").text
     alice.submit(priced(alice, "SELECT SUM(cost) AS s FROM visits"), "/ask/answer")
     assert "At your rate of the last two weeks" in alice.go("/console/data/open/budget").text
-    assert "< 0.1 % of the budget spent" in budget.text
+    assert re.search("0[.]0[0-9] % of the budget spent", budget.text)
     assert "carol" not in alice.go("/console/data/open/charges").text
 
 
@@ -240,3 +242,30 @@ def test_every_link_and_form_of_every_page_leads_to_a_page(alice: Visitor) -> No
         "/console/account/end-token",
         "/console/account/second-factor",
     }
+
+
+def test_a_decimal_comma_is_a_point(alice: Visitor) -> None:
+    assert "Cost: ε = 0.5" in priced(alice, epsilon="0,5").text
+    by_error = priced(alice, by="error", error="20,5")
+    assert "±20" in by_error.text
+    assert alice.world.charges() == 0
+    bought = alice.submit(priced(alice, epsilon=" 0,25 "), "/ask/answer")
+    assert "Charged ε = 0.25" in bought.text
+
+
+@pytest.mark.parametrize("typed", ["1,000", "12,345"])
+def test_a_comma_that_may_divide_thousands_is_refused(alice: Visitor, typed: str) -> None:
+    whole = typed.replace(",", "")
+    refused = priced(alice, by="error", epsilon="0.5", error=typed)
+    assert f"{typed} can mean two numbers. Write {whole}, or {typed.replace(',', '.')}" in refused.text
+    assert "Nothing was charged." in refused.text
+
+
+def test_commas_and_shares() -> None:
+    assert [decimal_of(text) for text in ("0,125", ",5", "1,5 %", "1.5", "1/3", "1e-6", "a,b", "1,2,3", "")] == [
+        *("0.125", ".5", "1.5 %", "1.5", "1/3", "1e-6", "a,b", "1,2,3", "")
+    ]
+    assert share_of("12,5 %") == "1/8"
+    for typed in ("1,000", "-1,000", "999,999", "1,000 %"):
+        with pytest.raises(Refusal):
+            decimal_of(typed)

@@ -33,7 +33,7 @@ def test_bars_begin_at_nothing_and_whiskers_are_intervals() -> None:
     assert first.high is not None
     assert (first.high - first.low) / first.width == pytest.approx(10 / 100, abs=1e-3)
     assert first.x + first.width == pytest.approx((first.low + first.high) / 2, abs=0.02)
-    assert "from 95 to 105" in first.text
+    assert "100 ±5" in first.text
 
 
 @pytest.mark.parametrize(

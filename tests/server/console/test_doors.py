@@ -380,7 +380,7 @@ def test_a_first_view_is_small(people: dict[str, Visitor]) -> None:
 ALLOWED: Final = ("authentication", "credentials", "log", "people", "problems", "responses")
 """Modules of the service that pages use: for who asks, random names, and the shapes of errors and answers."""
 WORDS: Final = (
-    "lapwing", "lapwing.figures", "lapwing.privacy.amount_texts",  # how numbers are written
+    "lapwing", "lapwing.privacy", "lapwing.privacy.figures", "lapwing.privacy.amount_texts",  # how numbers are written
     "lapwing.errors", "lapwing.ledger", "lapwing.server.audit_log",  # what checks a chain of lines that was sent
     "lapwing.release.notes", "lapwing.catalog.suggestions",  # codes of notes, and how a name is written: constants
 )  # fmt: skip
@@ -395,6 +395,7 @@ INSIDE_THE_DOOR: Final = {
 
 
 NARROW: Final = {
+    "lapwing.privacy": {"figures"},
     "lapwing.server.people": {"Caller"},
     "lapwing.server.audit_log": {"first_broken"},
     "lapwing.ledger": {"exporting", "reading"},

@@ -15,7 +15,7 @@ from lapwing.cli.console import Fitted, labelled, new_table
 from lapwing.cli.demo.scenes import Scene
 from lapwing.cli.demo.truth import Fact, truth
 from lapwing.errors import LapwingError
-from lapwing.figures import plain
+from lapwing.privacy.figures import plain
 
 if TYPE_CHECKING:
     from lapwing.answer import Answer

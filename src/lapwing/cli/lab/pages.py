@@ -13,6 +13,7 @@ from rich.console import RenderableType
 import lapwing as lw
 from lapwing.cli.console import Fitted, new_table, text
 from lapwing.plots.files import as_svg
+from lapwing.privacy.figures import significant
 
 if TYPE_CHECKING:
     from lapwing.lab import Check, Finding
@@ -53,7 +54,7 @@ def written(cell: str | int | float | None) -> str:
     if cell is None:
         return ""
     if isinstance(cell, float):
-        return f"{cell:,.0f}" if isfinite(cell) and abs(cell) >= 10_000 else f"{cell:.4g}"
+        return f"{cell:,.0f}" if isfinite(cell) and abs(cell) >= 10_000 else significant(cell, 4)
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 

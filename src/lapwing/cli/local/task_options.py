@@ -15,6 +15,7 @@ from lapwing.cli.console import note, print_text
 from lapwing.cli.options import above_zero, amount
 from lapwing.errors import InvalidParameter
 from lapwing.local.client import MOST_VALUES
+from lapwing.privacy.figures import real
 
 if TYPE_CHECKING:
     from lapwing.local.client import Task
@@ -126,4 +127,4 @@ def check_less(option: str, value: Fraction, other: str, limit: Fraction) -> Non
 
 def in_decimals(amount: Fraction | Decimal) -> str:
     """Return an amount as people write it, not as a fraction."""
-    return f"{float(amount):g}"
+    return real(float(amount))

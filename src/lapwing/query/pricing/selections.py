@@ -13,6 +13,7 @@ from lapwing.mechanisms.thresholding import CountThresholding
 from lapwing.mechanisms.truncated_geometric import TruncatedGeometric
 from lapwing.mechanisms.weighted_gaussian import WeightedGaussian
 from lapwing.privacy.amounts import Number, exact, positive, probability
+from lapwing.privacy.figures import delta as delta_text
 from lapwing.privacy.measures import (
     ApproxDP,
     ApproximateGaussianDP,
@@ -87,7 +88,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
     if delta is None:
         raise QueryRefused(
             f"The values of {names} are not public, so that their selection takes some delta",
-            remedy=f"Give delta, of which the budget keeps {float(budget.delta_keys):g} for all such questions; or "
+            remedy=f"Give delta, of which the budget keeps {delta_text(budget.delta_keys)} for all such questions; or "
             "list values, as in WHERE x IN ('a', 'b').",
         )
     if question.table.unit_is_row and question.keys_per_unit > 1:

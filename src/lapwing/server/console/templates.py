@@ -17,14 +17,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lapwing import __version__
 from lapwing.errors import charge_in_words
-from lapwing.figures import NOTHING
-from lapwing.privacy.amount_texts import computed, short
+from lapwing.privacy import figures
+from lapwing.privacy.figures import NOTHING
 
 FOLDER: Final = Path(__file__).parent
 STATIC: Final = FOLDER / "static"
 LONGEST: Final = 160
-MEASURES: Final[Mapping[str, str]] = {"gdp": "μ²", "zcdp": "ρ", "pure": "ε"}
-"""What prices add up in, by the measure of the ledger."""
 
 
 @final
@@ -42,8 +40,12 @@ class Templates:
         self._environment.filters.update(
             charge_in_words=charge_in_words,
             clip=clip,
-            figure=figure,
+            epsilon=epsilon,
+            delta=delta,
+            margin=margin,
+            size=size,
             percent=percent,
+            level=figures.level,
             amount=amount,
             rest=rest,
             segment=segment,
@@ -83,33 +85,55 @@ def clip(value: object, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
-def figure(value: float | str | None) -> str:
-    """Return a loss, a chance or an error of four digits at most, rounded up, or a dash.
+def epsilon(value: float | str | None) -> str:
+    """Return an ε, which the API has as a number or as a text, or a dash.
 
-    >>> figure(1234567.0), figure(0.5), figure("0.000001"), figure("0.9999999"), figure(0.12341), figure(None)
-    ('1,234,567', '0.5', '1e-06', '0.9999999', '0.1235', '–')
+    >>> epsilon(0.5), epsilon("1/3"), epsilon(None)
+    ('0.5', '0.334', '–')
     """
-    if value is None:
-        return NOTHING
-    try:
-        number = computed(value, 4 if abs(value) < 999 else 15) if isinstance(value, float) else Fraction(value)
-    except (ValueError, OverflowError):  # without an end
-        return str(value)
-    return f"{math.ceil(number):,}" if abs(number) > 999 else short(number)
+    if value is None or not math.isfinite(ratio(str(value))):
+        return NOTHING if value is None else "∞"
+    return figures.epsilon(value if isinstance(value, float) else _exact(value))
+
+
+def delta(value: float | str | None) -> str:
+    """Return a δ, or a dash.
+
+    >>> delta(1e-06), delta("0.0000004"), delta(None)
+    ('1e-6', '4e-7', '–')
+    """
+    return NOTHING if value is None else figures.delta(_exact(value))
+
+
+def margin(value: float | str | None) -> str:
+    """Return an error with its ±, or a dash.
+
+    >>> margin(35.0), margin(0.27311), margin("Infinity")
+    ('±35', '±0.28', '±∞')
+    """
+    return NOTHING if value is None else figures.margin(float(value))
+
+
+def size(value: float | str | None) -> str:
+    """Return a factor, or seconds, or a dash.
+
+    >>> size(20.0855), size(1200)
+    ('20.1', '1,200')
+    """
+    return NOTHING if value is None else figures.size(float(value))
 
 
 def percent(share: float | None) -> str:
-    """Return a share as a percentage; one that is not nothing never looks like nothing.
+    """Return a share as a percentage, or a dash.
 
-    >>> percent(0.25), percent(0.00001), percent(0)
-    ('25 %', '< 0.1 %', '0 %')
+    >>> percent(0.25), percent(0.00001), percent(None)
+    ('25 %', '< 0.01 %', '–')
     """
-    if share is None:
-        return NOTHING
-    part = 100 * float(share)
-    if 0 < part < 0.1:
-        return "< 0.1 %"
-    return f"{part:.1f}".removesuffix(".0") + " %"
+    return NOTHING if share is None else figures.share(float(share))
+
+
+def _exact(value: float | str) -> Fraction:
+    return Fraction(str(value))
 
 
 def amount(record: Mapping[str, str] | None) -> str:
@@ -120,27 +144,27 @@ def amount(record: Mapping[str, str] | None) -> str:
     """
     if record is None:
         return NOTHING
-    return f"{MEASURES.get(record['measure'], record['measure'])} {short(Fraction(record['amount']))}"
+    return figures.amount(record["measure"], Fraction(record["amount"]))
 
 
 def rest(value: Mapping[str, str] | Fraction | str) -> str:
     """Return what is left of a budget, rounded down: a loss in the ledger's own unit, or a δ.
 
     >>> rest({"measure": "gdp", "amount": "0.12349"}), rest("0.0000012349")
-    ('μ² 0.1234', '1.234e-06')
+    ('μ² 0.1234', '1.2349e-6')
     """
     if isinstance(value, Mapping):
-        return f"{MEASURES.get(value['measure'], value['measure'])} {short(Fraction(value['amount']), down=True)}"
-    return short(Fraction(value), down=True)
+        return figures.amount(value["measure"], Fraction(value["amount"]), down=True)
+    return figures.delta(Fraction(value), down=True)
 
 
 def ratio(text: str) -> float:
-    """Return a share, which may be written as a fraction, as a number.
+    """Return a number that may be written with a slash.
 
     >>> ratio("1/4"), ratio("0.2")
     (0.25, 0.2)
     """
-    return float(Fraction(text))
+    return float(Fraction(text)) if "/" in text else float(text)
 
 
 def segment(text: str) -> str:

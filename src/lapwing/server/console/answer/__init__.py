@@ -53,7 +53,7 @@ async def show(visit: Visit) -> Response:
         dashboards=[one for one in saved if "tiles" in one and one["person"] == visit.caller.name],
         pictures=find_spec("vl_convert") is not None,
         question=question_of(request) if "sql" in request else None,
-        cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS]),
+        cells=cells_of(shown, places[(page - 1) * ROWS : page * ROWS], document if consistent else None),
         noisy=set(shown["intervals"]),
         numeric={name for name, kind in shown["types"].items() if kind in ("integer", "decimal", "real")},
         chart=None if consistent or page > 1 else chart_of(document, visit.asked("chart") or None),

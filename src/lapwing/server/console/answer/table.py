@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from lapwing.figures import NOTHING, noisy, places_of, reach_of
+from lapwing.privacy.figures import NOTHING, noisy, places_of, plain, reach_of, separated
 
 NUMERIC: Final = ("integer", "decimal", "real")
 
@@ -35,17 +35,30 @@ def ordered(document: Mapping[str, Any], column: str | None, *, falling: bool) -
     return sorted(held, key=by, reverse=falling) + missing
 
 
-def cells_of(document: Mapping[str, Any], places: Sequence[int]) -> list[list[CellText]]:
-    """Return some rows as text."""
-    columns = [_column(document, name, places) for name in document["columns"]]
+def cells_of(
+    document: Mapping[str, Any], places: Sequence[int], released: Mapping[str, Any] | None = None
+) -> list[list[CellText]]:
+    """Return some rows as text.
+
+    Args:
+        released: The answer whose numbers were adjusted, if they were: they are as fine as its own.
+    """
+    columns = [column_of(document, name, places, released) for name in document["columns"]]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _column(document: Mapping[str, Any], name: str, places: Sequence[int]) -> list[CellText]:
+def column_of(
+    document: Mapping[str, Any], name: str, places: Sequence[int], released: Mapping[str, Any] | None = None
+) -> list[CellText]:
+    """Return some rows of a column in the words of both the table and the chart."""
     values = [document["rows"][place][name] for place in places]
     ends, kind = document["intervals"].get(name), document["types"].get(name)
     if ends is None:
-        return [CellText(text=_plain(value), margin="") for value in values]
+        if kind not in NUMERIC or name in document.get("keys", ()):
+            return [CellText(text=_plain(value), margin="") for value in values]
+        fine = None if released is None or kind == "integer" else _places_in(released, name)
+        numbers = [_number(value, kind) for value in values]
+        return [CellText(text=NOTHING if n is None else separated(n, fine), margin="") for n in numbers]
     pairs = [(ends["low"][place], ends["high"][place]) for place in places]
     if kind not in NUMERIC:
         return [
@@ -54,10 +67,23 @@ def _column(document: Mapping[str, Any], name: str, places: Sequence[int]) -> li
         ]
     numbers = [_number(value, kind) for value in values]
     bounds = [(_end(low, -math.inf), _end(high, math.inf)) for low, high in pairs]
-    reaches = [reach_of(number, *bound) for number, bound in zip(numbers, bounds, strict=True)]
-    kept = max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
+    kept = _places(numbers, bounds)
     shown = (noisy(number, *bound, kept) for number, bound in zip(numbers, bounds, strict=True))
     return [CellText(text=text, margin=margin) for text, margin in shown]
+
+
+def _places_in(released: Mapping[str, Any], name: str) -> int | None:
+    """Return the decimal places that a column of an answer is shown with; None where nothing has a ±."""
+    ends = released["intervals"].get(name)
+    if ends is None:
+        return None
+    bounds = [(_end(low, -math.inf), _end(high, math.inf)) for low, high in zip(ends["low"], ends["high"], strict=True)]
+    return _places([_number(row[name], "real") for row in released["rows"]], bounds)
+
+
+def _places(numbers: Sequence[int | float | None], bounds: Sequence[tuple[float, float]]) -> int:
+    reaches = [reach_of(number, *bound) for number, bound in zip(numbers, bounds, strict=True)]
+    return max((places_of(reach) for reach in reaches if math.isfinite(reach)), default=0)
 
 
 def _number(value: Any, kind: str | None) -> int | float | None:
@@ -69,4 +95,4 @@ def _end(value: Any, beyond: float) -> float:
 
 
 def _plain(value: Any) -> str:
-    return NOTHING if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return plain(value)

@@ -10,7 +10,8 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import Any, Final, Literal, final
 
-from lapwing.figures import noisy
+from lapwing.privacy.figures import plain
+from lapwing.server.console.answer.table import column_of
 from lapwing.server.console.charts.scales import Scale, Tick, scale_of
 
 WIDTH: Final = 720.0
@@ -90,8 +91,13 @@ def chart_of(document: Mapping[str, Any], column: str | None = None) -> Chart | 
     if not numbers or not document["rows"] or not keys:
         return None
     name = column if column is not None and column in numbers else numbers[0]
-    rows = [(row, _number(row[name]), *_ends(document, name, place)) for place, row in enumerate(document["rows"])]
-    shown = [row for row in rows if row[1] is not None]
+    texts = column_of(document, name, range(len(document["rows"])))
+    rows = [
+        Point(row=row, value=value, low=low, high=high, text=texts[place].text, margin=texts[place].margin)
+        for place, row in enumerate(document["rows"])
+        for value, (low, high) in [(_number(row[name]), _ends(document, name, place))]
+    ]
+    shown = [point for point in rows if point.value is not None]
     if not shown:
         return None
     if len(keys) == 2:
@@ -119,12 +125,30 @@ def adds_up(document: Mapping[str, Any], column: str) -> bool | None:
     return None
 
 
-Shown = Sequence[tuple[Mapping[str, Any], float | None, float | None, float | None]]
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A number of a row, the ends of its interval, and both as the table has them."""
+
+    row: Mapping[str, Any]
+    value: float | None
+    low: float | None
+    high: float | None
+    text: str
+    margin: str
+
+    @property
+    def told(self) -> str:
+        """The number with its ±."""
+        return f"{self.text} {self.margin}".rstrip()
+
+
+Shown = Sequence[Point]
 
 
 def _along(kind: str, rows: Shown, key: str) -> bool:
     """Tell whether a key is drawn along an axis: times always, whole numbers if there are several."""
-    values = [row[0][key] for row in rows]
+    values = [point.row[key] for point in rows]
     if len(set(values)) != len(values) or None in values:
         return False
     return kind in TIMES or (kind in NUMERIC and len(values) >= FEWEST_POINTS)
@@ -132,7 +156,7 @@ def _along(kind: str, rows: Shown, key: str) -> bool:
 
 def _are_steps(kind: str, rows: Shown, key: str) -> bool:
     """Tell whether numbers are equally far from each other, as those of bins are."""
-    values = sorted(float(row[0][key]) for row in rows)
+    values = sorted(float(point.row[key]) for point in rows)
     steps = [after - before for before, after in pairwise(values)]
     return kind in NUMERIC and len(values) <= MOST_BINS and max(steps) - min(steps) <= 1e-9 * max(steps)
 
@@ -140,22 +164,22 @@ def _are_steps(kind: str, rows: Shown, key: str) -> bool:
 def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart:
     """Return bars from nothing on; or of what does not add up, points on an axis that need not begin there."""
     shown = rows[:MOST_BARS]
-    labels = [" · ".join(_text(row[0][key]) for key in keys) for row in shown]
+    labels = [" · ".join(_text(point.row[key]) for key in keys) for point in shown]
     left = _room(labels)
     scale = _values(shown, left + GAP, left + GAP + BAR_WIDTH, zero=not points)
     zero, marks = scale.at(0), []
-    for place, (_, value, low, high) in enumerate(shown):
-        at = scale.at(value or 0)
+    for place, point in enumerate(shown):
+        at = scale.at(point.value or 0)
         marks.append(
             Mark(
                 label=labels[place],
-                text=_told(value, low, high),
+                text=point.told,
                 x=at if points else min(zero, at),
                 y=TOP + place * BAR,
                 width=0.0 if points else abs(at - zero),
                 height=BAR - 8,
-                low=None if low is None else scale.at(low),
-                high=None if high is None else scale.at(high),
+                low=None if point.low is None else scale.at(point.low),
+                high=None if point.high is None else scale.at(point.high),
             )
         )
     return Chart(
@@ -173,21 +197,21 @@ def _bars(name: str, keys: Sequence[str], rows: Shown, *, points: bool) -> Chart
 
 
 def _histogram(name: str, key: str, rows: Shown) -> Chart:
-    ordered = sorted(rows, key=lambda row: float(row[0][key]))
+    ordered = sorted(rows, key=lambda point: float(point.row[key]))
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
     room, zero = (WIDTH - RIGHT - LEFT) / len(ordered), values.at(0)
     marks = [
         Mark(
-            label=_text(row[key]),
-            text=_told(value, low, high),
+            label=_text(point.row[key]),
+            text=point.told,
             x=round(LEFT + place * room + 1, 2),
-            y=min(zero, values.at(value or 0)),
+            y=min(zero, values.at(point.value or 0)),
             width=round(room - 2, 2),
-            height=abs(values.at(value or 0) - zero),
-            low=None if low is None else values.at(low),
-            high=None if high is None else values.at(high),
+            height=abs(values.at(point.value or 0) - zero),
+            low=None if point.low is None else values.at(point.low),
+            high=None if point.high is None else values.at(point.high),
         )
-        for place, (row, value, low, high) in enumerate(ordered)
+        for place, point in enumerate(ordered)
     ]
     few = marks[:: max(1, -(-len(marks) // 12))]
     return Chart(
@@ -206,19 +230,19 @@ def _histogram(name: str, key: str, rows: Shown) -> Chart:
 
 def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
     place: Callable[[Any], float] = _seconds if kind in TIMES else float
-    ordered = sorted(rows, key=lambda row: place(row[0][key]))
+    ordered = sorted(rows, key=lambda point: place(point.row[key]))
     values = _values(ordered, TOP + LINE_HEIGHT, TOP)
-    along = scale_of([place(row[0][key]) for row in ordered], LEFT, WIDTH - RIGHT, zero=False)
+    along = scale_of([place(point.row[key]) for point in ordered], LEFT, WIDTH - RIGHT, zero=False)
     marks = [
         Mark(
-            label=_text(row[key]),
-            text=_told(value, low, high),
-            x=along.at(place(row[key])),
-            y=values.at(value or 0),
-            low=None if low is None else values.at(low),
-            high=None if high is None else values.at(high),
+            label=_text(point.row[key]),
+            text=point.told,
+            x=along.at(place(point.row[key])),
+            y=values.at(point.value or 0),
+            low=None if point.low is None else values.at(point.low),
+            high=None if point.high is None else values.at(point.high),
         )
-        for row, value, low, high in ordered
+        for point in ordered
     ]
     few = marks[:: max(1, -(-len(marks) // 6))]
     texts = _times([mark.label for mark in few]) if kind in TIMES else []
@@ -238,24 +262,24 @@ def _line(name: str, key: str, kind: str, rows: Shown) -> Chart:
 
 
 def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
-    across = list(dict.fromkeys(_text(row[0][keys[1]]) for row in rows))[:MOST_CELLS]
-    up = list(dict.fromkeys(_text(row[0][keys[0]]) for row in rows))[:MOST_CELLS]
+    across = list(dict.fromkeys(_text(point.row[keys[1]]) for point in rows))[:MOST_CELLS]
+    up = list(dict.fromkeys(_text(point.row[keys[0]]) for point in rows))[:MOST_CELLS]
     left = _room(up)
     width = (WIDTH - left - GAP - RIGHT) / len(across)
-    strengths = scale_of([row[1] or 0 for row in rows], 0.0, 1.0, zero=False)
+    strengths = scale_of([point.value or 0 for point in rows], 0.0, 1.0, zero=False)
     marks = [
         Mark(
-            label=f"{_text(row[keys[0]])} · {_text(row[keys[1]])}",
-            text=_told(value, low, high),
-            x=round(left + GAP + across.index(_text(row[keys[1]])) * width, 2),
-            y=TOP + up.index(_text(row[keys[0]])) * BAR,
+            label=f"{_text(point.row[keys[0]])} · {_text(point.row[keys[1]])}",
+            text=point.told,
+            x=round(left + GAP + across.index(_text(point.row[keys[1]])) * width, 2),
+            y=TOP + up.index(_text(point.row[keys[0]])) * BAR,
             width=round(width - 2, 2),
             height=BAR - 2,
-            strength=strengths.at(value or 0),
-            short=_short(value, low, high, width),
+            strength=strengths.at(point.value or 0),
+            short=point.told if width > 7 * len(point.told) else point.text,
         )
-        for row, value, low, high in rows
-        if _text(row[keys[1]]) in across and _text(row[keys[0]]) in up
+        for point in rows
+        if _text(point.row[keys[1]]) in across and _text(point.row[keys[0]]) in up
     ]
     return Chart(
         kind="heat",
@@ -272,7 +296,9 @@ def _heat(name: str, keys: Sequence[str], rows: Shown) -> Chart:
 
 
 def _values(rows: Shown, start: float, end: float, *, zero: bool = True) -> Scale:
-    return scale_of([number for row in rows for number in row[1:] if number is not None], start, end, zero=zero)
+    return scale_of(
+        [n for point in rows for n in (point.value, point.low, point.high) if n is not None], start, end, zero=zero
+    )
 
 
 def _ends(document: Mapping[str, Any], name: str, place: int) -> tuple[float | None, float | None]:
@@ -310,18 +336,4 @@ def _room(labels: Sequence[str]) -> float:
 
 
 def _text(value: Any) -> str:
-    return "–" if value is None else str(value)
-
-
-def _short(value: float | None, low: float | None, high: float | None, width: float) -> str:
-    """Return a number as a cell of some width shows it."""
-    if value is None or low is None or high is None:
-        return "–" if value is None else f"{value:,.4g}"
-    number, margin = noisy(value if value != int(value) else int(value), low, high)
-    both = f"{number} {margin}"
-    return both if width > 7 * len(both) else number
-
-
-def _told(value: float | None, low: float | None, high: float | None) -> str:
-    said = "–" if value is None else f"{value:,.6g}"
-    return said if low is None or high is None else f"{said}, from {low:,.6g} to {high:,.6g}"
+    return plain(value)

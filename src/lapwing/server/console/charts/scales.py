@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from lapwing.server.console.templates import figure
+from lapwing.privacy.figures import separated
 
 
 @final
@@ -37,7 +37,7 @@ class Scale:
         step = _step((self.high - self.low) / most)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [Tick(at=self.at(n * step), text=figure(n * step)) for n in range(first, last + 1)]
+        return [Tick(at=self.at(n * step), text=separated(n * step)) for n in range(first, last + 1)]
 
 
 def scale_of(values: Sequence[float], start: float, end: float, *, zero: bool = True) -> Scale:

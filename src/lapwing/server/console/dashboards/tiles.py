@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, final
 
+from lapwing.privacy.figures import level
 from lapwing.server.console.answer.table import CellText, cells_of
 from lapwing.server.console.ask.question import single
 from lapwing.server.console.charts.answer_chart import Chart, chart_of
@@ -78,7 +79,7 @@ async def _answer(visit: Visit, place: int, tile: Mapping[str, Any]) -> TileShow
         place=place,
         title=tile.get("title") or request.get("label") or " ".join(request.get("sql", "Result").split()),
         link=f"/console/answers/{tile['answer']}",
-        about=f"Charged {document['created'][:16].replace('T', ' ')} UTC; ± at {100 * document['confidence']:g} %",
+        about=f"Charged {document['created'][:16].replace('T', ' ')} UTC; ± at {level(document['confidence'])}",
         newest=0,
         chart=chart_of(document, column),
         figures=_figures(document),

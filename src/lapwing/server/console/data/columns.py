@@ -94,16 +94,14 @@ def _view(name: str, text: str, relation: Mapping[str, Any]) -> TableText:
 
 
 def _facts(table: Mapping[str, Any]) -> list[str]:
-    facts = []
+    facts, unit = [], table["privacy_unit"] != "row"
     if table["link"] is not None:
         pairs = ", ".join(f"{column} = {other}" for column, other in table["link"]["on"].items())
         facts.append(f"Each row belongs to a row of {clip(table['link']['table'], 60)} ({clip(pairs)}).")
-    elif table["privacy_unit"] is not None:
-        facts.append(f"Protects each {clip(table['unit_name'], 160)}, with all its rows.")
     else:
-        facts.append("Protects each row.")
-    if table["max_rows_per_unit"] is not None:
-        facts.append(f"At most {table['max_rows_per_unit']:,} rows per person.")
+        facts.append(f"Protects {clip(table['protects'], 160)}{', with all its rows' if unit else ''}.")
+    if table["max_rows_per_unit"] is not None and unit:
+        facts.append(f"Queries use {clip(table['bound'], 200)}.")
     if table["rows_at_most"] is not None:
         facts.append(f"At most {table['rows_at_most']:,} rows.")
     if table["people"] is not None:
