@@ -1,6 +1,7 @@
 """`lapwing shell`: what it takes for a statement, what it completes, and that nothing is paid that is not asked."""
 
 import io
+import math
 import os
 import re
 import stat
@@ -15,8 +16,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import lapwing as lw
+from lapwing.cli.charts import LEAST_BAR, Bar, drawn
 from lapwing.cli.shell.completion import FUNCTIONS, SqlCompleter
-from lapwing.cli.shell.shell import COMMANDS, Settings, Shell
+from lapwing.cli.shell.shell import COMMANDS, GROUPS, Settings, Shell
 from lapwing.cli.shell.statements import is_complete, quoted_before, split
 from lapwing.cli.shell.terminal import history_file, prompt_session
 from lapwing.query.expressions.naming import REMEDIES
@@ -90,7 +92,7 @@ def test_questions_are_paid_at_the_price_that_was_set(visits: Path, piped: Piped
 
 def test_what_is_known_is_noted_once(visits: Path, piped: Piped) -> None:
     outcome = piped(f"{COUNT};{COUNT} WHERE plan = 'a';", "--epsilon", "0.1")
-    assert outcome.err.count("at most 3 rows of each person_id count") == 1, visits
+    assert outcome.err.count("queries use at most 3 rows of each person_id") == 1, visits
 
 
 def test_a_script_ends_at_what_is_refused(visits: Path, piped: Piped) -> None:
@@ -116,7 +118,7 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
         *("--error", "40"),
     )
     assert outcome.status == 0
-    assert outcome.out.count("visits: protected by person_id, at most 3 rows of each") == 2
+    assert outcome.out.count("visits: protects each person_id, at most 3 rows of each") == 2
     assert all(name in outcome.out for name in COMMANDS)
     assert "left" in outcome.out
     assert (visits / "n.csv").read_text().startswith("n,n_low,n_high\n")
@@ -134,7 +136,7 @@ def test_pages_and_files(visits: Path, piped: Piped) -> None:
             (".epsilon -1", ".epsilon is '-1'"),
             (".describe visit", "Did you mean 'visits'?"),
             (".mode xml", "write .mode table | csv | json | markdown"),
-            (".save n.csv", "Nothing was answered yet"),
+            (".save n.csv", "There is no result yet"),
             (".save", "Name a file, as in .save answer.csv"),
             (".explain", "Say .explain on, .explain off, or .explain SELECT …"),
             (f"{COUNT};", "Give epsilon, for example 0.5"),
@@ -280,3 +282,78 @@ def test_what_was_typed_is_kept_for_its_owner(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "file").touch()
     monkeypatch.setenv("LAPWING_SHELL_HISTORY", str(tmp_path / "file" / "below"))
     assert history_file() is None
+
+
+# ---- Files, charts and widths ----
+
+
+def test_a_file_is_read_and_ends_at_the_first_refusal(visits: Path, piped: Piped) -> None:
+    (visits / "some.sql").write_text(f".epsilon 0.1\n{COUNT};\nSELECT nothing FROM visits;\n{COUNT} WHERE cost > 1;")
+    outcome = piped(".read some.sql")
+    assert outcome.status == 3
+    with lw.connect("lapwing.toml") as session:
+        assert len(session.history()) == 1
+    (visits / "loop.sql").write_text(".read loop.sql")
+    assert piped(".read loop.sql").status == 2
+    assert piped(".read").status == 2
+    assert piped(".read missing.sql").status == 6
+
+
+def test_what_was_charged_how_long_it_took_and_the_schema(visits: Path, piped: Piped) -> None:
+    outcome = piped(
+        f".history\n.epsilon 0.1\n.timer on\n{COUNT};\n.timer off\n{COUNT} WHERE cost > 1;\n.history 1\n.schema"
+    )
+    assert outcome.status == 0, visits
+    assert "No query was charged yet" in outcome.err
+    assert len(re.findall(r"^time +[0-9.]+ s$", outcome.err, re.M)) == 1
+    assert " ".join(outcome.out.split()).count("WHERE cost > 1") == 1
+    assert "visits: protects each person_id" in outcome.out
+    for wrong in (".history x", ".timer maybe", ".width 3", ".schema nothing"):
+        assert piped(wrong).status == 2
+
+
+def test_a_width_is_for_all_pages_of_this_shell(visits: Path, piped: Piped) -> None:
+    wide = piped(".schema")
+    narrow = piped(".width 30\n.schema\n.width auto")
+    assert max(map(len, narrow.out.splitlines())) <= 30 < max(map(len, wide.out.splitlines())), visits
+    assert piped(".schema").out == wide.out
+
+
+def test_a_chart_is_drawn_where_no_file_is_named(visits: Path, piped: Piped, run: Run) -> None:
+    by_plan = "SELECT plan, COUNT(*) AS n FROM visits GROUP BY plan"
+    assert "█" in piped(f".epsilon 1\n{by_plan};\n.plot").err
+    outcome = run("query", by_plan, "--epsilon", "1", "--plot", "--format", "csv")
+    assert (outcome.status, "█" in outcome.out, "█" in outcome.err) == (0, False, True), visits
+    assert [path.name for path in visits.iterdir() if path.name.startswith("-")] == []
+    assert run("account", "3 laplace epsilon=0.1", "--delta", "1e-6", "--plot", "-v").status == 2
+
+
+def test_help_lists_every_command_once() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+
+
+BARS = [
+    Bar("a", 4.0, 2.0, 6.0, "4 ±2"),
+    Bar("b", -1.0, -3.0, 1.0, "-1 ±2"),
+    Bar("–", math.nan, math.nan, math.nan, "–"),
+]
+
+
+@pytest.mark.parametrize("width", [10, 22, 80, 250])
+def test_bars_fill_the_width_and_end_at_their_numbers(width: int) -> None:
+    lines = drawn(BARS, width)
+    assert {len(line) for line in lines} == {max(width, LEAST_BAR + 8)}
+    strip = [line[2:-6] for line in lines]
+    zero, cells = strip[0].index("│"), len(strip[0])
+    ends = strip[0].rindex("▓") + 1, strip[0].rindex("░") + 1, strip[1].index("░")
+    expected = [cells * (at + 3) / 9 for at in (4, 6, -3)]
+    assert all(abs(end - wanted) <= 1 for end, wanted in zip(ends, expected, strict=True))
+    assert strip[2].strip(" │") == ""
+    assert abs(zero - cells / 3) <= 1
+
+
+@pytest.mark.parametrize("line", ["local estimate --bogus", "data check --catalog", "people add --server"])
+def test_a_usage_error_names_the_help_of_its_command(visits: Path, run: Run, line: str) -> None:
+    outcome = run(*line.split())
+    command = " ".join(word for word in line.split()[:2] if not word.startswith("-"))
+    assert (outcome.status, f"`lapwing {command} --help`" in outcome.err) == (2, True), visits

@@ -1,24 +1,76 @@
-"""Charts of commands, as files."""
+"""Charts of commands: drawn in the terminal, or written to a file."""
 
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from lapwing.cli.console import note
+from rich.cells import cell_len
+from rich.text import Text
+
+from lapwing.answer.python_values import Cell
+from lapwing.cli.characters import visible
+from lapwing.cli.console import note, page_width, rendered
+from lapwing.errors import InvalidParameter
 from lapwing.plots.files import require_suffix
+from lapwing.privacy.figures import level, plain, with_margins
 
 if TYPE_CHECKING:
+    from lapwing.answer.presentation import EndArray
     from lapwing.plots import Plot
 
 HELP: Final = "Also write a chart: .json (Vega-Lite), .html, .svg or .png."
+HELP_DRAWN: Final = "Also draw a chart here, or write it to a file: .json (Vega-Lite), .html, .svg or .png."
+HERE: Final = Path("-")
+"""In the place of a file: the terminal."""
+MOST_BARS, MOST_LABEL, LEAST_BAR = 60, 30, 10
+BLOCKS: Final = "█▓░│"
+"""Up to the near end of the interval, from there to the number, from there to the far end, and zero."""
+ASCII: Final = "#+.|"
 
 
-def require_chart(file: Path | None) -> None:
+class Drawable(Protocol):
+    """A result with noisy columns, of a table or of a graph, here or from a server."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+
+    def rows(self) -> Sequence[Mapping[str, Cell]]:
+        """Return the rows."""
+
+    def interval(self, confidence: Fraction) -> Mapping[str, tuple["EndArray", "EndArray"]]:
+        """Return the ends of the intervals of noisy columns."""
+
+    def plot(self, *, confidence: Fraction) -> "Plot":
+        """Return a chart for a file."""
+
+
+class Bar(NamedTuple):
+    """A number as a chart draws it. Args: text: As the table has it."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    text: str
+
+
+def require_chart(file: Path | None, *, here: bool = False) -> None:
     """Check the name of a chart's file before any work is done for it.
+
+    Args:
+        here: Whether the chart may be drawn in the terminal.
 
     Raises:
         InvalidParameter: For an unknown suffix, or if a picture needs the `plots` extra and it is missing.
     """
-    if file is not None:
+    if file == HERE and not here:
+        raise InvalidParameter("--plot needs a file here, such as chart.svg.")
+    if file is not None and file != HERE:
         require_suffix(file, "--plot")
 
 
@@ -26,3 +78,110 @@ def write_chart(plot: "Plot", file: Path) -> None:
     """Write a chart as its suffix says, the specification as .json or a picture, and note where it is."""
     plot.save(file)
     note("written", str(file))
+
+
+def make_chart(answer: Drawable, file: Path, confidence: Fraction) -> None:
+    """Write the chart of an answer to a file, or draw it in the terminal."""
+    if file == HERE:
+        draw_chart(answer, confidence)
+    else:
+        write_chart(answer.plot(confidence=confidence), file)
+
+
+def draw_chart(answer: Drawable, confidence: Fraction) -> None:
+    """Draw the first noisy column of an answer as bars, as wide as the terminal.
+
+    The chart stands below the answer's table. It goes to standard error where standard output is data for a program.
+
+    Raises:
+        InvalidParameter: If it has no noisy column of numbers.
+    """
+    stream = sys.stdout if sys.stdout.isatty() else sys.stderr
+    name, bars = bars_of(answer, confidence)
+    try:
+        BLOCKS.encode(stream.encoding or "utf-8")
+        marks = BLOCKS
+    except UnicodeEncodeError:
+        marks = ASCII
+    lines = drawn(bars[:MOST_BARS], page_width(stream), marks)
+    more = [f"… and {len(bars) - MOST_BARS:,} more rows"] if len(bars) > MOST_BARS else []
+    key = f"{marks[1]} ends at the number, {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
+    page = [Text(), Text(visible(name), "bold"), *map(Text, lines), *(Text(line, "dim") for line in (*more, key))]
+    stream.write(rendered(stream, *page))
+
+
+def bars_of(answer: Drawable, confidence: Fraction) -> tuple[str, list[Bar]]:
+    """Return the name and the numbers of the first noisy column of numbers.
+
+    Raises:
+        InvalidParameter: If there is none.
+    """
+    intervals, rows = answer.interval(confidence), answer.rows()
+    name = next((name for name in answer.columns if name in intervals and intervals[name][0].dtype.kind != "M"), None)
+    if name is None:
+        raise InvalidParameter("There is no chart: no column of this result is a noisy number.")
+    keys = [column for column in answer.columns if column not in intervals]
+    low, high = intervals[name]
+    values = [row[name] for row in rows]
+    return name, [
+        Bar(
+            label=visible(" · ".join(plain(row[key]) for key in keys)),
+            value=_number(row[name]),
+            low=float(low[at]),
+            high=float(high[at]),
+            text=f"{text}{margin}",
+        )
+        for at, (row, (text, margin)) in enumerate(zip(rows, with_margins(values, low, high), strict=True))
+    ]
+
+
+def drawn(bars: Sequence[Bar], width: int, marks: str = BLOCKS) -> list[str]:
+    """Return bars as lines that fit a width: a label, the bar with its interval, and the number.
+
+    >>> drawn([Bar("a", 4.0, 2.0, 6.0, "4 ±2"), Bar("bc", 1.0, -1.0, 3.0, "1 ±2")], 22)
+    ['a    │███▓▓▓░░░░ 4 ±2', 'bc ░░│▓░░       1 ±2']
+    """
+    if not bars:
+        return []
+    ends = [end for bar in bars for end in (bar.value, bar.low, bar.high) if math.isfinite(end)]
+    left, right = min([0.0, *ends]), max([0.0, *ends])
+    labels = [_cut(bar.label) for bar in bars]
+    room = [max(map(cell_len, texts)) for texts in (labels, [bar.text for bar in bars])]
+    cells = max(LEAST_BAR, width - sum(room) - (2 if room[0] else 1))
+    zero = None if left == 0 or right == left else min(cells - 1, math.floor(cells * -left / (right - left)))
+    lines = []
+    for label, bar in zip(labels, bars, strict=True):
+        strip = _strip(bar, left, right, cells, zero, marks)
+        padded = label + " " * (room[0] - cell_len(label) + bool(room[0]))
+        lines.append(f"{padded}{strip} {bar.text.rjust(room[1])}")
+    return lines
+
+
+def _strip(bar: Bar, left: float, right: float, cells: int, zero: int | None, marks: str) -> str:
+    """Return the cells of a bar: each is what its middle is in."""
+    solid, near, far, axis = tuple(marks)
+    near_end = 0.0 if bar.low <= 0 <= bar.high else min(bar.low, bar.high, key=abs)
+    strip = []
+    for at in range(cells):
+        middle = left + (right - left) * (at + 0.5) / cells
+        if at == zero:
+            strip.append(axis)
+        elif _within(middle, 0.0, near_end):
+            strip.append(solid)
+        elif _within(middle, near_end, bar.value):
+            strip.append(near)
+        else:
+            strip.append(far if bar.low <= middle <= bar.high else " ")
+    return "".join(strip)
+
+
+def _within(number: float, one: float, other: float) -> bool:
+    return min(one, other) <= number <= max(one, other)
+
+
+def _number(value: Cell) -> float:
+    return float(value) if isinstance(value, int | float | Decimal) else math.nan
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MOST_LABEL else f"{label[: MOST_LABEL - 1]}…"

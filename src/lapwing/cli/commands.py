@@ -70,6 +70,10 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {name: row for commands in SECTIONS.values() for name, row in commands.items()}
 """The module of each command, and what it does in one sentence."""
+CHARTS: Final = (".json", ".html", ".svg", ".png")
+"""How the name of a chart's file ends (`plots.files`)."""
+NO_WHOLE: Final = "Input should be a valid integer, unable to parse string as an integer"
+"""The words of typer for a text that is no whole number."""
 MEANT: Final = {"history": "budget", "ask": "query", "sql": "query", "schema": "describe", "check": "data check"}
 """What people type for a command whose name is another."""
 OPTIONS: Final[dict[str, Any]] = {
@@ -149,9 +153,10 @@ def lapwing(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     _open_streams()
+    given = _with_places_of_charts(sys.argv[1:] if arguments is None else arguments)
     try:
         with progress.shown():
-            status = app(arguments, prog_name="lapwing", standalone_mode=False)
+            status = app(given, prog_name="lapwing", standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # the reader has had enough, as `head` has; typer turns one into the other
         # The closed pipe must not be written to by the interpreter's last flush.
@@ -160,12 +165,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = INTERRUPTED
     except Exception as error:
-        return _report(error)
+        return _report(error, given)
     finally:
         gc.unfreeze()  # what is frozen at the very end is never taken apart, and libraries call that a leak
     if status == INTERRUPTED:  # pressed where nothing can have been charged; a command that charges reports it itself
         complain("lapwing: Interrupted; nothing was charged.")
     return status if isinstance(status, int) else 0
+
+
+def _with_places_of_charts(arguments: Sequence[str]) -> list[str]:
+    """Return arguments in which `--plot` without a file says that the chart is for the terminal.
+
+    >>> _with_places_of_charts(["query", "SELECT 1", "--plot", "--epsilon", "1"])
+    ['query', 'SELECT 1', '--plot=-', '--epsilon', '1']
+    >>> _with_places_of_charts(["query", "--plot", "SELECT 1"]), _with_places_of_charts(["query", "--plot", "a.svg"])
+    (['query', '--plot=-', 'SELECT 1'], ['query', '--plot', 'a.svg'])
+    """
+    written = list(arguments)
+    for place, argument in enumerate(arguments):
+        after = arguments[place + 1] if place + 1 < len(arguments) else "--"
+        if argument == "--":
+            break
+        if argument == "--plot" and (after.startswith("-") or (" " in after and not after.endswith(CHARTS))):
+            written[place] = "--plot=-"
+    return written
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """Return the command that arguments name, for its help."""
+    command: Any = None
+    path, known = ["lapwing"], COMMANDS.keys()
+    for argument in arguments:
+        if argument not in known:
+            break
+        command = load(argument) if len(path) == 1 else command.commands[argument]
+        path.append(argument)
+        known = getattr(command, "commands", {}).keys()
+    return " ".join(path)
 
 
 def run() -> NoReturn:
@@ -187,15 +223,19 @@ def run() -> NoReturn:
     os._exit(status)
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, arguments: Sequence[str]) -> int:
     """Say what went wrong and return the exit status that says whose turn it is."""
     if isinstance(error, LapwingError):
         complain_of(error)
         return error.exit_status
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "lapwing"
-        said = visible(error.format_message(), keep=LAYOUT).replace(": Value error, ", ": ")
+        path = context.command_path if context is not None else _command_path(arguments)
+        said = (
+            visible(error.format_message(), keep=LAYOUT)
+            .replace(": Value error, ", ": ")
+            .replace(NO_WHOLE, "it is no whole number")
+        )
         if said.startswith("Missing command") and isinstance(getattr(context, "command", None), TyperGroup):
             said = f"Missing command: one of {', '.join(sorted(cast(Any, context).command.commands))}."
         complain(f"lapwing: {said if said.endswith(('.', '?')) else f'{said}.'} `{path} --help` shows how.")

@@ -11,6 +11,7 @@ needs more room than there is becomes a block of `name: value` lines for each ro
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal, TextIO, final
 
@@ -25,6 +26,7 @@ from lapwing.cli.characters import visible
 from lapwing.cli.streams import complain, on_terminal, print_bytes, print_text
 
 __all__ = [
+    "WIDTH",
     "Fitted",
     "complain",
     "labelled",
@@ -42,6 +44,10 @@ __all__ = [
 
 PAGE: Final = 100
 """Columns of a page that is not a terminal's."""
+WIDTH: Final[ContextVar[int | None]] = ContextVar("width", default=None)
+"""Columns of all pages, if somebody chose them (`.width` of a shell)."""
+WIDEST: Final = 1000
+"""Columns that COLUMNS may ask for."""
 
 
 def text(content: str, style: str = "") -> Text:
@@ -86,17 +92,20 @@ def rendered(stream: TextIO, *parts: RenderableType, whole: bool = False) -> str
     return "\n".join(lines if console.is_terminal else [line.rstrip() for line in lines])
 
 
-def page_width(stream: TextIO, most: int = PAGE) -> int:
-    """Return how many columns a page on this stream has: at most `most`."""
+def page_width(stream: TextIO) -> int:
+    """Return how many columns a page on this stream has: a terminal's, or what COLUMNS asks for, or `PAGE`."""
+    chosen = WIDTH.get()
+    if chosen is not None:
+        return chosen
+    if stream.isatty():
+        return _console(stream).width
     asked = os.environ.get("COLUMNS", "")
-    if not stream.isatty():
-        return min(int(asked), most) if asked.isdecimal() and int(asked) > 0 else most
-    return min(_console(stream).width, most)
+    return min(int(asked), WIDEST) if asked.isdecimal() and int(asked) > 0 else PAGE
 
 
 def _console(stream: TextIO) -> Console:
     colours = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(file=stream, color_system=colours, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
+    return Console(file=stream, width=WIDTH.get(), color_system=colours, highlight=False, markup=False, emoji=False)  # type: ignore[arg-type]
 
 
 def pointer(question: str, position: tuple[int, int]) -> str:

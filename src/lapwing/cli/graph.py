@@ -13,7 +13,7 @@ from rich.text import Text
 from lapwing.cli import figures, options
 from lapwing.cli.answer_formats import Format
 from lapwing.cli.asking import USUAL_CONFIDENCE, format_of, price_of, write
-from lapwing.cli.charts import write_chart
+from lapwing.cli.charts import make_chart
 from lapwing.cli.console import Fitted, labelled, new_table, note, on_terminal, print_text, show, text
 from lapwing.errors import InvalidParameter
 
@@ -154,7 +154,7 @@ def explain(
         ("asks", preview.question),
         ("hides", preview.protects),
         ("price", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
-        *([("delta", f"{float(preview.delta):g}")] if preview.delta else []),
+        *([("delta", figures.delta(preview.delta))] if preview.delta else []),
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]
     numbers = new_table("noisy number", "level", "mechanism", "sensitivity", "± at 95 %", "because")
@@ -219,7 +219,7 @@ def answer_sql(
         answer = session.sql(question, epsilon=epsilon, delta=delta, label=label)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
         if plot is not None:
-            write_chart(answer.plot(confidence=confidence or USUAL_CONFIDENCE), plot)
+            make_chart(answer, plot, confidence or USUAL_CONFIDENCE)
         _say(answer, session)
     return True
 

@@ -85,6 +85,17 @@ def between(option: str) -> Callable[[str], Fraction]:
     return reader(option, "above 0 and below 1", lambda value: LEAST <= value <= 1 - LEAST)
 
 
+def whole(option: str, least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers of some size or more."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
+            raise InvalidParameter(f"{option} is {text[:60]!r}; it must be a whole number from {least} up.")
+        return int(text)
+
+    return read
+
+
 def amount(read: Callable[[str], Fraction], about: str, *names: str, **more: Any) -> Any:
     """Return the option of an exact number, by its reader and its help; `more` is what else typer takes."""
     return typer.Option(*names, parser=read, metavar="NUMBER", help=about, **more)

@@ -11,7 +11,7 @@ import lapwing as lw
 from lapwing.cli import explain, first_contact, options
 from lapwing.cli.answer_formats import BINARY, Format, require_xlsx
 from lapwing.cli.asking import USUAL_CONFIDENCE, ask, format_of, paid_for, require_writable, say, write
-from lapwing.cli.charts import HELP, require_chart, write_chart
+from lapwing.cli.charts import HELP_DRAWN, HERE, make_chart, require_chart
 from lapwing.cli.console import note, on_terminal
 from lapwing.cli.first_contact import Protection, Question, open_asked, question_of, split_asked
 from lapwing.cli.question import Stopped, ignore_interrupts, require_at_most_one
@@ -75,7 +75,7 @@ class Writing:
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead.")] = (
         None
     )
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=HELP)] = None
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="[FILE]", help=HELP_DRAWN)] = None
     verbose: options.Verbose = False
 
     def chosen(self) -> Format:
@@ -100,7 +100,7 @@ class Writing:
             raise InvalidParameter(f"{form.title()} is binary, and this is a terminal; add -o FILE or pipe it.")
         if form is Format.xlsx:
             require_xlsx()
-        require_chart(self.plot)
+        require_chart(self.plot, here=True)
 
 
 @options.grouped
@@ -135,7 +135,7 @@ def command(
             return None
     with open_asked(data, protection, place, question) as session:
         for file in (writing.output, writing.plot):
-            if file is not None:
+            if file is not None and file != HERE:
                 require_writable(file, session)
 
         def asked() -> "Answer | RemoteAnswer":
@@ -165,7 +165,7 @@ def _write(
         shown = answer if drawn is None else drawn(answer)
         write(shown, form, level, writing.output)
         if writing.plot is not None:
-            write_chart(answer.plot(confidence=level), writing.plot)
+            make_chart(answer, writing.plot, level)
         say(shown, session, shown.notes, writing.output, verbose=writing.verbose)
     except KeyboardInterrupt:
         ignore_interrupts()

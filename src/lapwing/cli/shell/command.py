@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from lapwing.cli import options
+from lapwing.cli.console import WIDTH
 from lapwing.cli.first_contact import Protection, open_asked
 from lapwing.cli.question import require_at_most_one
 from lapwing.cli.shell.shell import Settings, Shell
@@ -24,7 +25,7 @@ Examples:
   lapwing shell visits.parquet --privacy-unit person_id --max-rows 5
 
 \b
-A question ends in a semicolon; .help shows the rest. With `pip install 'lapwing-dp[shell]'`
+End a query with a semicolon; .help lists the commands. With `pip install 'lapwing-dp[shell]'`
 Tab completes tables, columns, functions and listed values."""
 
 
@@ -40,15 +41,22 @@ def command(
     place: options.Place,
     protection: Protection,
 ) -> None:
-    """Ask one question after the other, each with its price; the budget that is left stands in the prompt."""
+    """Run queries line by line; the prompt shows how much of the budget is left."""
     require_at_most_one(epsilon, error)
     with open_asked(data, protection, place) as session:
         shell = Shell(session, Settings(epsilon=epsilon, error=error))
-        if not sys.stdin.isatty():
-            _answer(shell, piped())
-            return
-        complain(f"{shell.settings.price.capitalize()}. A question ends in a semicolon; .help shows the rest.")
-        _talk(shell)
+        try:
+            _run(shell)
+        finally:
+            WIDTH.set(None)
+
+
+def _run(shell: Shell) -> None:
+    if not sys.stdin.isatty():
+        _answer(shell, piped())
+        return
+    complain(f"{shell.settings.price}. End a query with a semicolon; .help lists the commands.")
+    _talk(shell)
 
 
 def _talk(shell: Shell) -> None:

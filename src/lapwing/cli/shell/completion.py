@@ -74,6 +74,9 @@ class SqlCompleter(Completer):
             ".explain": (*switch, "SELECT"),
             ".mode": MODES,
             ".verbose": switch,
+            ".timer": switch,
+            ".schema": self._tables,
+            ".width": ("auto",),
         }
         return rest, choices.get(name, ())
 

@@ -1,18 +1,20 @@
-"""What a shell does with a statement: it asks, or it is told something by a line that begins with a dot."""
+"""Statements of a shell: queries, and commands that begin with a dot."""
 
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 
 from lapwing.catalog.suggestions import meant
 from lapwing.cli import asking, budget, describe, explain, figures, options, tables
 from lapwing.cli.answer_formats import Format, require_xlsx
-from lapwing.cli.console import labelled, note, show
+from lapwing.cli.charts import draw_chart
+from lapwing.cli.console import WIDEST, WIDTH, labelled, note, show, text
 from lapwing.cli.first_contact import Question
-from lapwing.cli.shell.statements import WORDS, is_command
+from lapwing.cli.shell.statements import WORDS, is_command, split
 from lapwing.errors import InvalidParameter, LapwingError
 from lapwing.plots.files import require_suffix
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from lapwing.client import RemoteAnswer, RemoteSession
     from lapwing.session import Session
 
+MOST_FILES: Final = 8
+"""That read each other."""
+LEAST_WIDTH: Final = 20
+NO_COST: Final = "Set a cost with `.epsilon 0.1`"
 MODES: Final = (Format.table, Format.csv, Format.json, Format.markdown)
 
 
@@ -35,17 +41,18 @@ class Settings:
     label: str | None = None
     explains: bool = False
     verbose: bool = False
+    timed: bool = False
     mode: Format = Format.table
     confidence: Fraction = asking.USUAL_CONFIDENCE
 
     @property
     def price(self) -> str:
-        """What every question costs, in words."""
+        """The cost of each query, in words."""
         if self.error is not None:
-            price = f"± {figures.size(float(self.error))} wanted"
+            price = f"The cost follows from the error: ±{figures.size(float(self.error))}"
         else:
-            price = "no price yet" if self.epsilon is None else f"epsilon {figures.epsilon(self.epsilon)} a question"
-        return f"{price}, only explained" if self.explains else price
+            price = NO_COST if self.epsilon is None else f"Each query costs epsilon {figures.epsilon(self.epsilon)}"
+        return f"{price}. Queries are only explained" if self.explains else price
 
 
 @final
@@ -59,6 +66,7 @@ class Shell:
         self._answer: Answer | RemoteAnswer | None = None
         self._said: set[str] = set()
         self._left: str | None = None
+        self._reading = 0
         self._look_at_budget()
 
     @property
@@ -79,7 +87,7 @@ class Shell:
             self._ask(statement)
 
     def _ask(self, question: str) -> None:
-        asked = self.settings
+        asked, begun = self.settings, monotonic()
         if asked.explains or question.lstrip()[:7].upper() == "EXPLAIN":
             self._explain(question)
             return
@@ -94,6 +102,8 @@ class Shell:
         notes = [note for note in answer.notes if note not in self._said]
         asking.say(answer, self.session, notes, None, verbose=asked.verbose)
         self._said.update(answer.notes)
+        if asked.timed:
+            note("time", f"{figures.size(max(0.001, monotonic() - begun))} s")
 
     def _bought(self, question: str) -> "Answer | RemoteAnswer":
         asked = self.settings
@@ -124,8 +134,12 @@ class Shell:
 
     def help(self, _: str) -> None:
         """Show all commands."""
-        show(labelled(*((f"{name} {one.takes}".rstrip(), one.about) for name, one in COMMANDS.items())))
-        note("price", self.settings.price)
+        wide = max(len(f"  {name} {one.takes}") for name, one in COMMANDS.items())
+        for title, names in GROUPS.items():
+            lines = [(f"  {name} {COMMANDS[name].takes}".ljust(wide), COMMANDS[name].about) for name in names]
+            show(text(title, "bold"), labelled(*lines))
+        show(text(""), text("Type a query and end it with a semicolon. A command needs none. Tab completes."))
+        note("cost", self.settings.price)
 
     def tables(self, _: str) -> None:
         """Show what may be asked about."""
@@ -137,6 +151,46 @@ class Shell:
         if not name and len(known) > 1:
             raise InvalidParameter(f"Say which table, as in .describe {next(iter(known))}.")
         show(*describe.as_page(describe.described_in(known, name.strip('"') or next(iter(known)))))
+
+    def schema(self, name: str) -> None:
+        """Show the columns of one table, or of all."""
+        known = self.session.tables
+        wanted = [name.strip('"')] if name else list(known)
+        for place, one in enumerate(wanted):
+            show(*([text("")] if place else []), *describe.as_page(describe.described_in(known, one)))
+
+    def history(self, count: str) -> None:
+        """Show the last queries that were charged."""
+        most = options.whole(".history", 1)(count) if count else budget.LAST
+        view = replace(self.session.budget(history=False), history=self.session.history(most=-most))
+        if not view.history:
+            note("history", "No query was charged yet.")
+        else:
+            show(budget.history_of(view, view.delta - view.delta_keys, most))
+
+    def read(self, name: str) -> None:
+        """Run the queries and commands of a file, until one is refused."""
+        if not name:
+            raise InvalidParameter("Name a file, as in .read queries.sql.")
+        if self._reading == MOST_FILES:
+            raise InvalidParameter(f"{name} is read by {MOST_FILES} files inside each other. Does a file read itself?")
+        statements, begun = split(Path(name).expanduser().read_text(encoding="utf-8"))
+        self._reading += 1
+        try:
+            for statement in filter(None, [*statements, begun]):
+                if not self.ended:
+                    self.run(statement)
+        finally:
+            self._reading -= 1
+
+    def timer(self, text: str) -> None:
+        """Say how long each query took, or no more."""
+        self.settings.timed = _switch(".timer", text)
+
+    def width(self, text: str) -> None:
+        """Set how wide pages are, in characters."""
+        chosen = None if text.casefold() in ("", "auto") else options.whole(".width", LEAST_WIDTH)(text)
+        WIDTH.set(chosen if chosen is None else min(chosen, WIDEST))
 
     def budget(self, _: str) -> None:
         """Show what is spent, what is left, and for what."""
@@ -175,9 +229,7 @@ class Shell:
 
     def verbose(self, text: str) -> None:
         """Say also what adds up in the ledger, or no more."""
-        if text.casefold() not in ("on", "off"):
-            raise InvalidParameter("Say .verbose on or .verbose off.")
-        self.settings.verbose = text.casefold() == "on"
+        self.settings.verbose = _switch(".verbose", text)
 
     def mode(self, text: str) -> None:
         """Set how answers are written."""
@@ -186,7 +238,10 @@ class Shell:
         self.settings.mode = Format(text.casefold())
 
     def plot(self, name: str) -> None:
-        """Write a chart of the last answer to a file."""
+        """Draw a chart of the last answer, or write it to a file."""
+        if not name and self._answer is not None:
+            draw_chart(self._answer, self.settings.confidence)
+            return
         answer, file = self._last(name, ".plot answer.svg")
         require_suffix(file, "The chart's file")
         asking.require_writable(file, self.session)
@@ -212,7 +267,7 @@ class Shell:
         if not name:
             raise InvalidParameter(f"Name a file, as in {example}.")
         if self._answer is None:
-            raise InvalidParameter("Nothing was answered yet.")
+            raise InvalidParameter("There is no result yet. Run a query first.")
         return self._answer, Path(name).expanduser()
 
 
@@ -226,20 +281,39 @@ class Command:
     act: Callable[[Shell, str], None]
 
 
+def _switch(command: str, text: str) -> bool:
+    if text.casefold() not in ("on", "off"):
+        raise InvalidParameter(f"Write {command} on or {command} off.")
+    return text.casefold() == "on"
+
+
 COMMANDS: Final[Mapping[str, Command]] = {
-    ".tables": Command("", "what may be asked about", Shell.tables),
-    ".describe": Command("TABLE", "its columns: types, bounds, listed values", Shell.describe),
-    ".budget": Command("", "what is spent, what is left, and for what", Shell.budget),
-    ".epsilon": Command("0.1", "the price of every question from now on", Shell.epsilon),
-    ".error": Command("50", "instead of a price: the half-width that intervals of COUNT and SUM may have", Shell.error),
-    ".delta": Command("1e-7 | off", "what choosing private keys may take", Shell.delta),
-    ".label": Command("TEXT | off", "what the history calls the next questions", Shell.label),
-    ".explain": Command("on | off | SELECT …", "only show price and error: free", Shell.explain),
-    ".mode": Command(" | ".join(MODES), "how answers are written", Shell.mode),
-    ".verbose": Command("on | off", "say also what adds up in the ledger", Shell.verbose),
-    ".confidence": Command("0.95", "of the intervals", Shell.confidence),
-    ".plot": Command("FILE", "a chart of the last answer: .svg, .png, .html or .json", Shell.plot),
-    ".save": Command("FILE", "the last answer: .csv, .json, .md, .arrow, .parquet or .xlsx", Shell.save),
-    ".help": Command("", "this list", Shell.help),
-    ".quit": Command("", "ends the shell, as Ctrl-D does", Shell.quit),
+    ".tables": Command("", "List the tables.", Shell.tables),
+    ".describe": Command("TABLE", "Show the columns of a table: types, bounds, listed values.", Shell.describe),
+    ".schema": Command("[TABLE]", "Show the columns of one table, or of all tables.", Shell.schema),
+    ".epsilon": Command("0.1", "Set the cost of each query, as epsilon.", Shell.epsilon),
+    ".error": Command("50", "Set the error (±) of COUNT and SUM instead. Lapwing finds the lowest cost.", Shell.error),
+    ".delta": Command("1e-7 | off", "Set what private keys may use of delta.", Shell.delta),
+    ".confidence": Command("0.95", "Set the confidence of ± and of intervals.", Shell.confidence),
+    ".label": Command("TEXT | off", "Name the next queries in the history.", Shell.label),
+    ".explain": Command("on | off | SELECT …", "Show cost and error only. This is free.", Shell.explain),
+    ".read": Command("FILE", "Run the queries and commands of a file.", Shell.read),
+    ".budget": Command("", "Show what is spent, what is left, and for which queries.", Shell.budget),
+    ".history": Command("[N]", "Show the last N queries that were charged.", Shell.history),
+    ".plot": Command("[FILE]", "Draw the last result here, or write .svg, .png, .html or .json.", Shell.plot),
+    ".save": Command("FILE", "Write the last result: .csv, .json, .md, .arrow, .parquet or .xlsx.", Shell.save),
+    ".mode": Command(" | ".join(MODES), "Set how results are written.", Shell.mode),
+    ".width": Command("100 | auto", "Set how many characters a line has.", Shell.width),
+    ".timer": Command("on | off", "Show how long each query takes.", Shell.timer),
+    ".verbose": Command("on | off", "Show also what adds up in the ledger.", Shell.verbose),
+    ".help": Command("", "Show this list.", Shell.help),
+    ".quit": Command("", "Leave the shell. Ctrl-D does the same.", Shell.quit),
 }
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Data": (".tables", ".describe", ".schema"),
+    "Queries": (".epsilon", ".error", ".delta", ".confidence", ".label", ".explain", ".read"),
+    "Results": (".plot", ".save", ".mode", ".width", ".timer", ".verbose"),
+    "Budget": (".budget", ".history"),
+    "Shell": (".help", ".quit"),
+}
+"""How `.help` lists the commands."""
