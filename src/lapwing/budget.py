@@ -46,8 +46,8 @@ class BudgetView:
 
     Guarantee:
         Everything ever released is (epsilon, delta)-DP with `total`, for any questions in any order. The loss so far
-        has two readings in (epsilon, delta). `as_if_cap` holds "as if this total had been the cap from the start";
-        `whenever` holds "whenever you stop, for any reason", and is wider. In a pure ledger they are the same: a sum of
+        has two readings in (epsilon, delta). `as_if_cap` holds "if this total had been the budget from the start";
+        `whenever` holds "if you stop for any reason", and is wider. In a pure ledger they are the same: a sum of
         epsilons holds at any moment. The delta of both has what private keys took, `delta_keys_spent` of the
         `delta_keys` kept for them.
 

@@ -17,8 +17,8 @@ from lapwing.exact.floats import float_up
 from lapwing.privacy.amounts import Number, exact, probability
 from lapwing.privacy.measures import Loss, PureDP
 
-AS_IF_CAP: Final = "as if this total had been the cap from the start"
-WHENEVER: Final = "whenever you stop, for any reason"
+AS_IF_CAP: Final = "if this total had been the budget from the start"
+WHENEVER: Final = "if you stop for any reason"
 
 
 @final
