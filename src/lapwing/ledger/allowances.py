@@ -25,6 +25,8 @@ from lapwing.ledger.registration import Registration
 from lapwing.ledger.state import Spending, Spent, State, price_of
 from lapwing.ledger.transitions import paid
 from lapwing.privacy.amount_texts import short
+from lapwing.privacy.figures import cost_and_rest
+from lapwing.privacy.figures import share as share_text
 from lapwing.privacy.filters import Refused
 from lapwing.privacy.measures import Loss
 
@@ -126,9 +128,10 @@ def require_within(
         )
         beyond.append(((True, limits.most.amount * registration.delta_keys / cap), dear))
     if limits.most is not None and total.amount > limits.most.amount:
+        price, most = _percents(total.amount, limits.most.amount, cap)
         dear = AllowanceExhausted(
-            f"The question costs {_percent(total.amount, cap)} of the budget, and one question may cost at most "
-            f"{_percent(limits.most.amount, cap)}. Nothing was charged. Ask for less accuracy, or of fewer cells."
+            f"The question costs {price} of the budget, and one question may cost at most {most}. Nothing was "
+            "charged. Ask for less accuracy, or of fewer cells."
         )
         beyond.append(((False, limits.most.amount), dear))
     for allowance in limits.allowances:
@@ -192,11 +195,16 @@ def _beyond(allowance: Allowance, price: Spent, room: Spent, registration: Regis
     else:
         cap, need, left = registration.delta_keys, price.delta, max(room.delta, Fraction(0))
         what = "of the delta kept for private keys"
+    cost, rest = _percents(need, left, cap)
     return AllowanceExhausted(
-        f"The question costs {_percent(need, cap)} {what}, and {_percent(left, cap, down=True)} is left of the "
-        f"{_percent(allowance.share, Fraction(1))} that {allowance.holder} may use. Nothing was charged; answers that "
+        f"The question costs {cost} {what}, and {rest} is left of the {share_text(allowance.share)} that "
+        f"{allowance.holder} may use. Nothing was charged; answers that "
         "were bought before stay free. The curator may grant more."
     )
+
+
+def _percents(cost: Fraction, left: Fraction, cap: Fraction) -> tuple[str, str]:
+    return cost_and_rest(cost / cap, left / cap) if cap else ("0 %", "0 %")
 
 
 def _percent(amount: Fraction, cap: Fraction, *, down: bool = False) -> str:
