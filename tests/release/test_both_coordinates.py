@@ -105,7 +105,7 @@ def test_what_more_like_it_means_is_said_with_the_delta(session: lw.Session) -> 
     assert "delta 4e-7 for keys" in line
     assert "1 more like it" in line
     assert "delta for keys" in shown_of(view)
-    assert ["spent of δ for keys", "4e-7", "40.0 %"] in [list(row) for row in sections._spent(view, 1).table]
+    assert ["spent of δ for keys", "4e-7", "40 %"] in [list(row) for row in sections._spent(view, 1).table]
     session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=Fraction(1, 10))
     assert "for keys" not in asking.price_line(
         session.sql("SELECT SUM(person) AS n FROM visits", epsilon=0.2), session.budget()

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rich.cells import cell_len
-from rich.text import Text
 
 from lapwing.answer.python_values import Cell
 from lapwing.cli.characters import visible
-from lapwing.cli.console import note, page_width, rendered
+from lapwing.cli.console import note, page_width, rendered, text
 from lapwing.errors import InvalidParameter
 from lapwing.plots.files import require_suffix
 from lapwing.privacy.figures import level, plain, with_margins
@@ -106,7 +105,7 @@ def draw_chart(answer: Drawable, confidence: Fraction) -> None:
     lines = drawn(bars[:MOST_BARS], page_width(stream), marks)
     more = [f"… and {len(bars) - MOST_BARS:,} more rows"] if len(bars) > MOST_BARS else []
     key = f"{marks[1]} ends at the number, {marks[0]} and {marks[2]} at the ends of its {level(confidence)} interval"
-    page = [Text(), Text(visible(name), "bold"), *map(Text, lines), *(Text(line, "dim") for line in (*more, key))]
+    page = [text(""), text(name, "bold"), *map(text, lines), *(text(line, "dim") for line in (*more, key))]
     stream.write(rendered(stream, *page))
 
 
@@ -129,9 +128,9 @@ def bars_of(answer: Drawable, confidence: Fraction) -> tuple[str, list[Bar]]:
             value=_number(row[name]),
             low=float(low[at]),
             high=float(high[at]),
-            text=f"{text}{margin}",
+            text=f"{number}{margin}",
         )
-        for at, (row, (text, margin)) in enumerate(zip(rows, with_margins(values, low, high), strict=True))
+        for at, (row, (number, margin)) in enumerate(zip(rows, with_margins(values, low, high), strict=True))
     ]
 
 

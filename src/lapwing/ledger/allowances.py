@@ -128,9 +128,9 @@ def require_within(
         )
         beyond.append(((True, limits.most.amount * registration.delta_keys / cap), dear))
     if limits.most is not None and total.amount > limits.most.amount:
-        price, most = _percents(total.amount, limits.most.amount, cap)
+        cost, highest = _percents(total.amount, limits.most.amount, cap)
         dear = AllowanceExhausted(
-            f"The question costs {price} of the budget, and one question may cost at most {most}. Nothing was "
+            f"The question costs {cost} of the budget, and one question may cost at most {highest}. Nothing was "
             "charged. Ask for less accuracy, or of fewer cells."
         )
         beyond.append(((False, limits.most.amount), dear))
