@@ -10,7 +10,7 @@ from mpmath import exp, log, mpf, ncdf
 
 import lapwing as lw
 from lapwing.catalog.toml import load
-from lapwing.cli.figures import size
+from lapwing.cli.figures import margin
 from lapwing.datasets import rand_hie_catalog
 from lapwing.ledger import events
 from lapwing.ledger.faults import most_bits
@@ -165,7 +165,7 @@ def test_advice_on_the_measure(questions: int) -> None:
     page = text("how-to/protect-a-table.md").split(f"{questions} questions, each", 1)[1]
     for kind in ("pure", "gdp", "zcdp"):
         width = next(choice.half_width for choice in advised if choice.kind == kind)
-        assert re.search(rf"{kind} epsilon 3, delta \S+ \w+ ±{re.escape(size(float(width)))} ", page)
+        assert re.search(rf"{kind} epsilon 3, delta \S+ \w+ {re.escape(margin(float(width)))} ", page)
 
 
 @pytest.mark.parametrize(
