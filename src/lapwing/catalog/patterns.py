@@ -1,7 +1,7 @@
 """Patterns, which name several files with the same columns that are read as one.
 
-A name with `*` or `?` is a pattern: `visits-*.csv`, or `flights/**/*.parquet` for all that lie below a folder, at
-whatever depth. What begins with `.` or `_` is passed over: writers put notes of theirs there.
+A name with `*` or `?` is a pattern: `visits-*.csv`, or `flights/**/*.parquet` for all files below a folder, at any
+depth. Names that begin with `.` or `_` are passed over: writers put notes of theirs there.
 """
 
 from pathlib import Path

@@ -42,7 +42,7 @@ class Column:
         max_length: Bytes of a text in UTF-8, 256 unless given; a longer one counts as NULL.
         nullable: False promises that no value is NULL. A NULL that is there all the same counts as `null_counts_as`, so
             that a broken promise makes answers wrong and nobody less protected.
-        reading: How its stored values are read, where the type alone does not say it.
+        reading: How its stored values are read, where the type does not say it.
 
     Raises:
         CatalogError: Starting with `columns.<name>.<key>`, if this cannot be meant.
@@ -100,7 +100,7 @@ class Column:
 
     @property
     def null_counts_as(self) -> Bound | Value | None:
-        """What a NULL counts as in a column that is not nullable; None in one that is.
+        """The value that a NULL counts as in a column that is not nullable; None in one that is.
 
         It is the least value where there are bounds (a number's least multiple of the step), else `other` if there is
         one, else the first of the values: always a value that the column may have, so that bounds and sensitivities
@@ -150,26 +150,26 @@ class Table:
     with NULL in the key, do not exist, nor do those whose parent is one row too many.
 
     Guarantee:
-        What exists is ⋃ E(D_u) over the units u, each a function of what belongs to u: `duckdb.linked_rows`.
+        The rows that exist are ⋃ E(D_u) over the units u, each a function of what belongs to u: `duckdb.linked_rows`.
 
     Args:
         name: As questions call it.
         source: An address, or a file, relative to the catalog's folder.
         text: How a CSV file is written, if not as its name says.
-        privacy_unit: The column that says whose row it is, or "row" if every row stands alone. None in a linked table.
+        privacy_unit: The column that says whose row it is, or "row" if each row is a unit. None in a linked table.
         max_rows_per_unit: 1 or more; further rows of a unit do not exist for any question. 1 if the unit is the row.
         columns: Those that questions may use; all others are invisible.
         part: A column with values that splits the units into disjoint parts. A unit's part is the first of the values,
-            in their order, among the unit's own rows; its rows of another value, or of none, do not exist for any
+            in their order, among the unit's own rows. Its rows of another value, or of none, do not exist for any
             question, and neither does a unit without a part. This comes before `max_rows_per_unit`.
         link: Leads to the table that says whose row it is, if this one has no privacy unit.
         unit_day: A timestamp: the privacy unit is what `privacy_unit` names, and a day; only monitors read the table.
-        unit: What sort of unit the privacy unit names: tables that say the same protect the same units.
+        unit: The sort of unit that the privacy unit names: tables that say the same protect the same units.
         rows_at_most: How many rows the file may have in all, a public figure; no version with more is accepted.
         people: How many units have a row: a constant, for replace_one alone, and never compared with the data.
         unreadable: "null" accepts values that cannot be read as their type, which count as NULL, and fractions of
             integers, which are rounded; None: no such version.
-        where: What its rows fulfil.
+        where: The condition that its rows fulfil.
         engine: Which engine's hash chooses the rows of a unit that exist, if not DuckDB's; its catalog says it
             (`Catalog.engine`).
 
@@ -218,7 +218,7 @@ class Table:
 
     @property
     def unit_name(self) -> str:
-        """What a privacy unit is, for people: what the root's column names, and a day if it is one day of theirs."""
+        """The privacy unit, for people: what the root's column names, and a day if it is one day of theirs."""
         day = "" if self.root.unit_day is None else f" and day of {self.root.unit_day}"
         return f"{self.root.privacy_unit}{day}"
 
@@ -232,7 +232,7 @@ class Table:
 
     @property
     def units_may_miss(self) -> bool:
-        """Whether a row may be of no unit, as the catalog does not promise that each is: such rows do not exist."""
+        """Whether a row may be of no unit: the catalog does not promise that each has one. Such rows do not exist."""
         column = self.column(self.unit_column)
         return column is None or column.nullable
 

@@ -14,9 +14,9 @@ _FEW = 32  # of so many, Python finds the largest sooner than NumPy begins
 _INT64 = range(-(1 << 63), 1 << 63)
 
 _FITS: Final = 1 << 63
-"""What is smaller in size fits 64 bits."""
+"""An integer that is smaller in size fits 64 bits."""
 ROOM: Final = 1 << 62
-"""Integers to which noise is added are held in 64 bits while they are smaller than this in size."""
+"""Integers are stored in 64 bits before noise is added, while they are smaller than this in size."""
 
 
 def largest(values: IntArray) -> int:
@@ -31,7 +31,7 @@ def largest(values: IntArray) -> int:
 def integer_array(values: Sequence[int] | IntArray, *, below: int = 1 << 63) -> IntArray:
     """Return integers as int64 where all are smaller than `below` in size, else as Python's own.
 
-    Unless told otherwise, whatever is int64 then has a negative that is, too.
+    Unless told otherwise, an int64 array then has a negative that is int64, too.
     """
     if isinstance(values, np.ndarray):
         array: IntArray = values

@@ -2,8 +2,8 @@
 
 Theory of operation. `SystemEntropy` keeps nothing between two reads. A short read is the system's own bytes. A long
 read takes a fresh key and a fresh starting counter from the system, encrypts zeros with them and forgets them. So two
-reads never share a key, whatever threads, forks, snapshots or pickles happened in between, and what a read returned
-says nothing about any other. Within a read the stream is as good as AES-256 is a pseudo-random permutation.
+reads never share a key, with any threads, forks, snapshots or pickles in between. The bytes of one read say nothing
+about any other. Within a read the stream is as good as AES-256 is a pseudo-random permutation.
 
 Samplers take their randomness as an argument of type `Entropy`; tests pass recorded bytes through the same door.
 """

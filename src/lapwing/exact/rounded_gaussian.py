@@ -44,7 +44,7 @@ def rounded_gaussian(variance: Fraction, size: int, entropy: Entropy) -> IntArra
     `tables` and `acceptance` say how the work depends on what is drawn.
 
     Args:
-        variance: That is σ², any rational above 0 (tables are kept for the last few).
+        variance: The number σ², any rational above 0 (the last few tables stay in memory).
         size: How many, ≥ 0.
         entropy: The randomness.
 

@@ -47,7 +47,7 @@ class Boundaries(NamedTuple):
 
 
 class IntegerLaw(Protocol):
-    """What a table needs to know of a law on the integers: brackets on F(k) = P(X ≤ k), at any precision."""
+    """The brackets on F(k) = P(X ≤ k) that a table needs of a law on the integers, at any precision."""
 
     def cumulative(self, outcome: int, bits: int) -> Bracket:
         """Return integers lower ≤ 2^bits · F(outcome) ≤ upper, both within 0 … 2^bits.

@@ -1,12 +1,12 @@
 """The lines of the ledger: entries in a hash chain, each sealed over all of its fields and the entry before.
 
-What an entry means, and which one may follow, is said by `ledger.transitions` (charges and answers) and
-`ledger.curating` (the others); all are pure. An entry is one of eleven kinds. `open` registers the data set and its
-budget, and is always the first. `parts` says into which disjoint parts its units fall, once, if they do. `data` accepts
-a new version of the data. `charge` pays for one question, about all parts or some. `answer` keeps what a charge bought.
-`unanswered` says why charges bought nothing, `late` that answers are late (`ledger.events`), and `resume` is the
-curator's word that both were looked at (`ledger.faults`). `raise` makes the budget larger (`ledger.raising`), `close`
-ends all charging, and `restored` says that the entries before it come from a copy (`ledger.restoring`).
+`ledger.transitions` (charges and answers) and `ledger.curating` (the others) say what an entry means, and which one may
+follow; all are pure. An entry is one of eleven kinds. `open` registers the data set and its budget, and is always the
+first. `parts` says into which disjoint parts its units fall, once, if they do. `data` accepts a new version of the
+data. `charge` pays for one question, about all parts or some. `answer` keeps what a charge bought. `unanswered` says
+why charges bought nothing, `late` that answers are late (`ledger.events`), and `resume` is the curator's word that both
+were looked at (`ledger.faults`). `raise` makes the budget larger (`ledger.raising`), `close` ends all charging, and
+`restored` says that the entries before it come from a copy (`ledger.restoring`).
 """
 
 import json
@@ -88,7 +88,7 @@ def digest_of(*parts: str) -> str:
 
 
 def subject_of(key: str) -> str:
-    """Return what charges for this key are filed under: short, and plain text whatever the key holds."""
+    """Return the digest that charges for this key are filed under: short, and plain text for any key."""
     return digest_of(key)
 
 
@@ -109,8 +109,8 @@ class Charge:
 
     `key` names the question up to what cannot change its answer; `version` is the version of the data that the asker
     has in hand; `delta` is what it takes of the part of the budget's delta that is kept for private keys. `parts` are
-    those of the data that it is charged to, if it reads no others; None for all. `asker` is who waits for the answer
-    (`ledger.store.Presence`), if that is known. `wording` is what was typed (`ledger.wording`), for people to read.
+    the parts of the data that it is charged to, if it reads no others; None for all. `asker` is who waits for the
+    answer (`ledger.store.Presence`), if known. `wording` is what was typed (`ledger.wording`), for people to read.
     """
 
     key: str
