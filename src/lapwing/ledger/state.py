@@ -1,7 +1,7 @@
 """The state of a ledger: what its entries add up to.
 
-It has a constant size, whatever the length of the chain, but for what grows with the number of parts, of names and of
-charges under way. What needs looking up in the past (the charges by key, the answer of a charge) is the store's index.
+Its size does not depend on the length of the chain; only the numbers of parts, of names and of charges under way add to
+it. The store's index looks up the past (the charges by key, the answer of a charge).
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from lapwing.privacy.measures import Loss
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a name was charged: an amount in the ledger's unit, and of the delta that is kept for private keys."""
+    """The charges of a name: an amount in the ledger's unit, and of the delta that is reserved for private keys."""
 
     amount: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
@@ -34,12 +34,12 @@ class Spent:
 
 
 Spending = Mapping[str, Spent]
-"""What was charged, by name: the allowances of `ledger.allowances` are held against it."""
+"""Charges by name: the allowances of `ledger.allowances` limit them."""
 _NOTHING: Final[Spending] = MappingProxyType({})
 
 
 def price_of(charge: Charge) -> Spent:
-    """Return what a charge takes, as it is charged."""
+    """Return the amount of a charge, rounded like in the ledger."""
     return Spent(amount=charge.loss.rounded_up().amount, delta=grid_up(charge.delta))
 
 
@@ -82,12 +82,12 @@ class State:
 
     @property
     def stopped(self) -> bool:
-        """Whether so many faults stand that nothing is charged until the curator has looked."""
+        """Whether the standing faults stop all charges until the curator has looked."""
         return self.faults >= FAULTS_ALLOWED
 
     @property
     def delta_remaining(self) -> Fraction:
-        """What is left of the delta that is kept for private keys."""
+        """The rest of the delta that is reserved for private keys."""
         return self.registration.delta_keys - self.delta_spent
 
     def room(self, parts: tuple[str, ...] | None = None) -> Loss:
@@ -95,7 +95,7 @@ class State:
         return self.account.remaining if self.division is None else self.division.room(parts)
 
     def delta_room(self, parts: tuple[str, ...] | None = None) -> Fraction:
-        """Return what is left for such a question of the delta that is kept for private keys."""
+        """Return the rest, for such a question, of the delta that is reserved for private keys."""
         if self.division is None:
             return self.delta_remaining
         return self.division.delta_room(parts, self.registration.delta_keys)

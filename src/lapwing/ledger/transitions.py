@@ -1,13 +1,13 @@
 """The ledger as a state machine: what each entry does to the state, and which entry a question adds to it.
 
-Everything here is a pure function of the request and the state that the entries before it add up to, so that a decision
-rests on public facts alone. A store (`ledger.store`) keeps entries and makes them durable. Here are the entries that
-questions add: `charge` and `answer`; those that end without one are in `ledger.unanswered`, those of the curator in
-`ledger.curating`.
+Everything here is a pure function of the request and the state that the entries before it add up to. So a decision
+rests only on public facts. A store (`ledger.store`) keeps entries and makes them durable. Here are the entries that
+questions add: `charge` and `answer`. `ledger.unanswered` has the entries that end without an answer, and
+`ledger.curating` the curator's.
 
 Guarantee:
     In any chain that `fold` accepts from the first entry on, the charges' losses pass the budget's filter one after
-    another in exact rational arithmetic, so their sum never exceeds the budget; and their deltas add up to at most
+    another in exact rational arithmetic. So their sum never exceeds the budget. Their deltas add up to at most
     `delta_keys` (`filters`: approx, approx_gdp, approx_zcdp). Where there are parts, this holds for the charges that
     read a part, for every part, or under replace_one for every two of them (`ledger.parts`). The budget is the one in
     force at the end: it only grows (`ledger.raising`). No charge follows when as many faults stand as stop the data set

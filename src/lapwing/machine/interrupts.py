@@ -17,8 +17,8 @@ from lapwing.machine import switches
 def deferred() -> Iterator[list[int]]:
     """Hold Ctrl-C back until the block has ended, and then let it through.
 
-    Python raises KeyboardInterrupt between any two instructions of the main thread, also while a lock is being taken or
-    the result of a finished action handed over. Inside the block a press is only noted, in the list that it is given.
+    Python raises KeyboardInterrupt between any two instructions of the main thread. This may be while it takes a lock
+    or hands over the result of a finished action. Inside the block a press is only noted, in the list that it is given.
     Other threads never see the signal, but that of their `Switch`; and what ignores it goes on ignoring it.
     """
     switch = switches.current.get()

@@ -70,7 +70,7 @@ def whole_number(value: int, name: str, *, least: int = 0, most: int | None = No
 def integers(values: IntArray | Sequence[int], name: str) -> IntArray:
     """Return a one-dimensional array of integers: int64, or Python ints where they do not fit.
 
-    What the values are never shows in the error; only their type and shape do.
+    The error never shows the values, only their type and shape.
 
     Raises:
         InvalidParameter: If they are not integers (floats and bools are not), not in one dimension, or masked: the sum

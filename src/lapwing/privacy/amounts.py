@@ -1,7 +1,7 @@
 """Exact numbers at the border: how a loss is read, rounded and written exactly (`amount_texts` has it for people).
 
-A float means its shortest decimal, the one a person typed: 0.1 is one tenth, so that ten queries of 0.1 fit a budget
-of 1. What a ledger charges is rounded up to a grid of 10⁻²⁴, so that its records stay short and its sums exact.
+A float means its shortest decimal, the one a person typed: 0.1 is one tenth, so that ten queries of 0.1 fit a budget of
+1. A ledger rounds each charge up to a grid of 10⁻²⁴, so that its records stay short and its sums exact.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""What a loss in one measure implies in another: the table, and what ε-differential privacy implies, with inverses.
+"""Implications of a loss in one measure for another: the table, and what ε-differential privacy implies, with inverses.
 
 Losses err upwards, budgets downwards, so that no rounding makes a stated loss too small. Every ε-DP pair of laws is a
-post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^ε)/(1 + e^ε) (Kairouz, Oh and Viswanath
-2015), so that a bound for that pair is one for all.
+post-processing of randomized response, P = (e^ε, 1)/(1 + e^ε) and Q = (1, e^ε)/(1 + e^ε). (Kairouz, Oh and Viswanath
+2015 have the proof.) So a bound for that pair is one for all.
 
 Each formula is written once, with its source: what ε, μ and ρ mean in (ε, δ) in `pure_profile`, `gaussian_profile` and
 `concentrated_profile`, what ε means in ρ in `pure_concentrated`, what bounded range implies in `bounded_range`, what
@@ -27,8 +27,8 @@ def gdp_from_pure_up(epsilon: Fraction) -> Fraction:
     """Return the μ² of any ε-DP mechanism: μ = 2·Φ⁻¹(e^ε/(1 + e^ε)), rounded up.
 
     An ε-DP mechanism's trade-off function is at least max(0, 1 − e^ε·x, e^(−ε)·(1 − x)) (Wasserman and Zhou 2010),
-    which is made of two chords, from (0, 1) to (c, c) to (1, 0) with c = 1/(1 + e^ε). That of μ-GDP is convex with
-    the same ends, so it lies below both as soon as it is at most c at c: Φ(Φ⁻¹(1 − c) − μ) ≤ c, so μ ≥ 2·Φ⁻¹(1 − c).
+    which is made of two chords, from (0, 1) to (c, c) to (1, 0) with c = 1/(1 + e^ε). For μ-GDP it is convex with
+    the same ends. So it lies below both as soon as it is at most c at c: Φ(Φ⁻¹(1 − c) − μ) ≤ c, so μ ≥ 2·Φ⁻¹(1 − c).
     """
     if epsilon == 0:
         return epsilon

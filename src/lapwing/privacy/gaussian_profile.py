@@ -1,8 +1,8 @@
-"""What μ-Gaussian differential privacy means in (ε, δ): its privacy profile, exactly, and the largest μ within it.
+"""The meaning of μ-Gaussian differential privacy in (ε, δ): its privacy profile, exactly, and the largest μ within it.
 
 Arguments are exact and results certified: `_up` is never below the true value, `_down` never above it. The profile is
-evaluated in ball arithmetic; an inverse is searched on a grid of rationals, where only a point that the profile is
-proven to accept counts.
+evaluated in ball arithmetic. An inverse is searched on a grid of rationals, where only a point counts that the profile
+is proven to accept.
 """
 
 import math
