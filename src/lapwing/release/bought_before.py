@@ -1,14 +1,18 @@
 """What was bought under the plan of an earlier version, where that counted the same with more noise.
 
-Units that DISTINCT leaves were as many rows of a unit as it has, and are one now (`query.relations.once_a_unit`): the
-noise of then hid more than there is to hide. An answer of then serves if it errs by no more than what its price bought
-then, and is sharpened where more is asked for. Both are post-processing of what was released and charged.
+Units that DISTINCT leaves were as many rows of a unit as it has, and are one now (`query.relations.once_a_unit`). Of
+pairs of rows in an order a unit had as many as of all pairs (`query.relations.ordered_rows`). The noise of then hid
+more than there is to hide. An answer of then serves if it errs by no more than what its price bought then, and is
+sharpened where more is asked for. Both are post-processing of what was released and charged.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
+from lapwing.query.relations.ordered_rows import with_all_pairs
+from lapwing.query.relations.relation import Selection
 from lapwing.release.request import Access, Release
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import Purchase, key_of, purchase_of
@@ -16,16 +20,29 @@ from lapwing.release.stored import Purchase, key_of, purchase_of
 
 def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchase:
     """Return an answer that was bought under the plan of then, or what is to be bought under that of now."""
-    then = rows_of_then(priced.question.selection)
-    question = None if then is None else replace(priced.question, selection=then)
-    kept = () if question is None else access.ledger.answers(key_of(question))
-    if question is None or not kept:
-        return Purchase(key=key, bought=priced)
     budget, kind = access.catalog.budget, priced.loss.kind
     shares = [term.loss(kind).amount for term in priced.terms]
     shares += [] if priced.selecting is None else [priced.selecting.loss.amount]
-    as_then = at_price(question, bounds_of(question, budget), priced.loss, tuple(shares), priced.delta)
-    stored = stored_answer(as_then, kept)
-    if stored is not None:
-        return replace(stored, question=priced.question)
-    return purchase_of(priced, key, kept)
+    bought = Purchase(key=key, bought=priced)
+    for then in _plans_of_then(priced.question.selection):
+        question = replace(priced.question, selection=then)
+        kept = access.ledger.answers(key_of(question))
+        if not kept:
+            continue
+        as_then = at_price(question, bounds_of(question, budget), priced.loss, tuple(shares), priced.delta)
+        stored = stored_answer(as_then, kept)
+        if stored is not None:
+            return replace(stored, question=priced.question)
+        if bought.further is None:
+            bought = purchase_of(priced, key, kept)
+    return bought
+
+
+def _plans_of_then(selection: Selection) -> Iterator[Selection]:
+    """Yield a selection as earlier versions planned it, the last one first."""
+    pairs = with_all_pairs(selection)
+    if pairs != selection and pairs.rows_per_unit != selection.rows_per_unit:
+        yield pairs
+    then = rows_of_then(pairs)
+    if then is not None:
+        yield then

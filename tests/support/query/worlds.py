@@ -134,7 +134,7 @@ class Worlds:
             yield one, other
             return
         for world in range(SIX):
-            yield _of_world(one, world), _of_world(other, world)
+            yield of_world(one, world), of_world(other, world)
 
 
 def neighbours(chance: random.Random, described: Catalog) -> tuple[Data, Data]:
@@ -163,15 +163,17 @@ def _tables(worlds: Sequence[Data], ground: Ground) -> dict[str, pa.Table]:
     }
 
 
-def by_world(question: Question) -> Question:
+def by_world(question: Question, worlds: int = SIX) -> Question:
     """Return the question with one key more, before all others: the world."""
-    unit = ColumnReference(name=unit_name(*question.tables), type=Fixed(step=Fraction(1), low=0, high=PLACE * SIX))
+    unit = ColumnReference(name=unit_name(*question.tables), type=Fixed(step=Fraction(1), low=0, high=PLACE * worlds))
     size = Literal(value=Fraction(PLACE), type=Fixed(step=Fraction(1), low=PLACE, high=PLACE))
-    key = Key(expression=numeric.quotient(unit, size), values=tuple(map(Fraction, range(SIX))))
+    key = Key(expression=numeric.quotient(unit, size), values=tuple(map(Fraction, range(worlds))))
     return replace(question, keys=(key, *question.keys), sets=tuple((key, *keys) for keys in question.sets))
 
 
-def _of_world(found: Exact, world: int) -> Exact:
+def of_world(found: Exact, world: int) -> Exact:
+    """Return what a question by world finds in one of them."""
+
     def own(cells: Mapping[tuple[Any, ...], Any]) -> dict[tuple[Any, ...], Any]:
         return {key[1:]: value for key, value in cells.items() if key[0] == world}
 
@@ -208,7 +210,7 @@ def moved_too_far(question: Question, one: Exact, other: Exact, neighbouring: st
         moved = [one.cells.get(cell, zero)[i] - other.cells.get(cell, zero)[i] for cell in cells]
         found += [f"{number}: {moved}, {claim}" for claim in claims[number] if _beyond(moved, claim)]
     for measure in question.distributions:
-        nodes = _nodes_moved(measure, one, other)
+        nodes = nodes_moved(measure, one, other)
         found += [f"{measure}: {nodes}, {claim}" for claim in claims[measure] if _beyond(nodes, claim)]
     return found
 
@@ -218,13 +220,16 @@ def _beyond(moved: Sequence[int], claim: stability.SensitivityBound) -> bool:
     return sum(map(abs, moved)) > allowed.l1 or sum(d * d for d in moved) > allowed.l2_squared
 
 
-def _nodes_moved(measure: Distribution, one: Exact, other: Exact) -> list[int]:
-    """Return by how much the nodes of all levels moved: the parent of leaf i is node i // branching, and so on up."""
+def nodes_moved(measure: Distribution, one: Exact, other: Exact, levels: int | None = None) -> list[int]:
+    """Return by how much the nodes of all levels moved: the parent of leaf i is node i // branching, and so on up.
+
+    Args: levels: of the lowest so many levels alone.
+    """
     moved: Counter[tuple[Any, ...]] = Counter()
     for sign, exact in ((1, one), (-1, other)):
         for cell, (leaves, counts) in exact.leaves[measure].items():
             for leaf, count in zip(leaves.tolist(), counts.tolist(), strict=True):
-                for height in range(len(measure.sizes)):
+                for height in range(levels or len(measure.sizes)):
                     moved[(cell, height, leaf // measure.branching**height)] += sign * count
     return [difference for difference in moved.values() if difference]
 

@@ -141,8 +141,13 @@ def _bound(
     # The question: all that touches data, in one order whatever the text's, so that asked again it is the same.
     sorted_keys = tuple(sorted(keys, key=str))
     selection = with_limits(bound.selection, sorted_keys, options) if options.written else bound.selection
+    asked_of = without_unread(selection, sorted_keys, measures)
+    if len(asked_of.relation.sources) > 1:
+        from lapwing.query.relations.ordered_rows import told_apart  # here: few queries join rows of a unit
+
+        asked_of = told_apart(asked_of)
     question = Question(
-        selection=without_unread(selection, sorted_keys, measures),
+        selection=asked_of,
         keys=sorted_keys,
         measures=measures,
         fewest_units=options.min_privacy_units_per_group or 1,

@@ -33,6 +33,7 @@ class UnitJoin(TwoSources):
         matches: The most rows of the other side that a row of the source equals, matched: the most rows of the source
             that one of the other side equals, both within a unit.
         mark: Of a mark join, the column that is TRUE in rows with a match and FALSE in others.
+        tells_pairs: Whether the conditions of a selection are asked how many pairs they leave (`ordered_rows`).
     """
 
     kind: UnitJoinKind
@@ -40,6 +41,7 @@ class UnitJoin(TwoSources):
     matched: int
     condition: Expression | None = None
     mark: ColumnReference | None = None
+    tells_pairs: bool = False
 
     construct = "joins of a unit's rows"
 
