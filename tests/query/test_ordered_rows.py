@@ -12,7 +12,7 @@ from lapwing.catalog.toml import load
 from lapwing.opening import open_session
 from lapwing.query.relations import ordered_rows
 from tests.support.effort import one_in
-from tests.support.query.tightness import Form, Neighbours, Setting, club, placed
+from tests.support.query.tightness import Data, Form, Neighbours, Setting, club, placed
 
 JOIN = "FROM visits a JOIN visits b ON a.guest = b.guest"
 THREE = f"{JOIN} JOIN visits c ON b.guest = c.guest"
@@ -60,7 +60,7 @@ def rows_of(chance: random.Random) -> Neighbours:
         for _ in range(ROWS)
     ]
     orders = [{"shop": 1, "kind": "a", "paid": 0}] * 3
-    gone = {"people": [{"home": 1, "age": 5}], "visits": visits, "orders": orders}
+    gone: Data = {"people": [{"home": 1, "age": 5}], "visits": visits, "orders": orders}
     return Neighbours(gone=gone, comes={}, others={})
 
 

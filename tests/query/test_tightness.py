@@ -32,7 +32,7 @@ from tests.support.query.tightness import (
 )
 
 KEPT = kept()
-ONE_IN = 8
+ONE_IN = 13
 PAGE = ROOT / "docs" / "theory" / "tightness.md"
 
 

@@ -127,8 +127,8 @@ POOLS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
 }
 """What values are tried; those that say whose a row is are given when it is placed."""
 UNITS: Final = {"people": "who", "visits": "guest", "orders": "buyer", "shops": "owner"}
-MOST: Final = {"people": 1, "visits": 4, "orders": 3, "items": 4, "shops": 2}
-"""How many rows of a unit are tried."""
+MOST: Final = {"people": 1, "orders": 3, "items": 4, "shops": 2}
+"""How many rows of a unit are tried: as many as there may be, so that it does not depend on its name which are kept."""
 OTHERS: Final = (3, 4, 5)
 """Units that both neighbours have."""
 FAR: Final = 100
@@ -357,12 +357,14 @@ class Climb:
 
     Args:
         tables: that the query reads.
+        rows: the most rows of a unit in `visits`.
         replaced: whether one unit takes another's place.
         losses: of neighbours, several at a time.
     """
 
     chance: random.Random
     tables: Sequence[str]
+    rows: int
     replaced: bool
     losses: Callable[[Sequence[Neighbours]], Sequence[Fraction]]
     worst: Neighbours = field(init=False)
@@ -398,7 +400,7 @@ class Climb:
         )
 
     def _rows(self, name: str, alike: bool) -> list[Row]:
-        most = MOST[name]
+        most = MOST.get(name, self.rows)
         if alike:
             return [dict(row) for row in [self._row(name)] * most]
         return [self._row(name) for _ in range(self.chance.randint(min(1, most - 1), most))]
@@ -418,7 +420,7 @@ class Climb:
         sides = [gone, gone, *([comes, comes] if self.replaced else []), *others.values()]
         side = self.chance.choice(sides)
         name = self.chance.choice(list(side) or list(gone))
-        rows, most = side.setdefault(name, []), MOST[name]
+        rows, most = side.setdefault(name, []), MOST.get(name, self.rows)
         column = self.chance.choice(list(POOLS[name]))
         value = self.chance.choice(POOLS[name][column])
         match self.chance.randrange(6):
@@ -447,7 +449,7 @@ def worst(here: Club, form: Form, chance: random.Random, *, starts: int, rounds:
     replaced = here.catalog.budget.neighbouring == "replace_one"
     found: list[tuple[Fraction, Neighbours]] = []
     for _ in range(starts):
-        climb = Climb(chance, tables, replaced, lambda each: here.realised(priced, each))
+        climb = Climb(chance, tables, form.rows, replaced, lambda each: here.realised(priced, each))
         climb.run(rounds)
         found.append((climb.ratio, climb.worst))
         if climb.ratio >= 1:

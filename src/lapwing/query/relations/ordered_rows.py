@@ -49,17 +49,17 @@ def most_tuples(selection: Selection) -> int | None:
     for condition in _conditions(selection):
         if condition.function not in (*_LESS, "not_equal"):
             continue
-        pair = [_of_side(argument, sides) for argument in condition.arguments]
-        if len(pair) != 2 or pair[0] is None or pair[1] is None or pair[0][1] != pair[1][1]:
+        first, second = (_of_side(argument, sides) for argument in condition.arguments)
+        if first is None or second is None or first[1] != second[1]:
             continue
-        (one, value), (other, _) = pair
+        (one, value), (other, _) = first, second
         if one == other or _table(sides[one]) is None or _table(sides[one]) != _table(sides[other]):
             continue
         if condition.function == "not_equal":
             apart.append((one, other))
         else:
-            first, last = ((one, other)[place] for place in _LESS[condition.function])
-            below.setdefault(value, set()).add((first, last))
+            least, greatest = ((one, other)[place] for place in _LESS[condition.function])
+            below.setdefault(value, set()).add((least, greatest))
     left, most = set(range(len(sides))), 1
     while (chain := _longest(left, below.values())) is not None:
         left -= set(chain)
