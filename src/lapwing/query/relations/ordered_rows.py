@@ -78,7 +78,7 @@ def most_tuples(selection: Selection) -> int | None:
 def told_apart(selection: Selection) -> Selection:
     """Return the rows of a query, of which a unit has only those that conditions on pairs leave.
 
-    Not so the rows of a subquery: of how many there are of a unit, the text of what is computed from them may depend.
+    The rows of a subquery stay as they are, because the text of a plan may depend on their number.
     """
     relation = selection.relation
     if not isinstance(relation, UnitJoin):
