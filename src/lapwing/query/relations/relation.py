@@ -112,17 +112,21 @@ class Selection:
         """Return the most rows of one unit in whose columns no other numbers stand (`row_numbers`)."""
         if isinstance(self.relation, ProtectedRows):
             return self.relation.rows_per_unit
-        most = self.relation.rows_within(both(numbers, admitted(self.where)))
-        if self.where is None or len(self.relation.sources) == 1:
-            return most
-        from lapwing.query.relations.ordered_rows import most_tuples  # here: it is about joins, which rest on this file
-
-        tuples = most_tuples(self)
-        return most if tuples is None else min(most, tuples)
+        return _rows_within(self, numbers)
 
     def require_one_unit(self) -> None:
         """Refuse rows that belong to several units, as what is made of them looks at several rows of a unit."""
         require_one_unit(self.relation)
+
+
+def _rows_within(selection: Selection, numbers: Admitted) -> int:
+    most = selection.relation.rows_within(both(numbers, admitted(selection.where)))
+    if selection.where is None or len(selection.relation.sources) == 1:
+        return most
+    from lapwing.query.relations.ordered_rows import most_tuples  # here: it is about joins, which rest on this file
+
+    tuples = most_tuples(selection)
+    return most if tuples is None else min(most, tuples)
 
 
 # ---- units, tables --------------------------------------------------------------------------------------------------
