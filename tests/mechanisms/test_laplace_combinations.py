@@ -1,5 +1,6 @@
 """Sums of Laplace noise with weights stray beyond the quantile as rarely as said: by adding up their exact law."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import exp, expm1, tanh
@@ -91,3 +92,48 @@ def test_ratios_that_are_rounded_down_are_noticed(monkeypatch: pytest.MonkeyPatc
     true = combination_quantile(scales, Fraction(1, 20))
     monkeypatch.setattr(laplace_combinations, "ceil", int)
     assert combination_quantile(scales, Fraction(1, 20)) < true
+
+
+def quantile(scales: tuple[float, ...], chance: float) -> float:
+    """The quantile of Σ a_i·L_i for distinct scales, by halving their exact tail in doubles."""
+    weights = [np.prod([a**2 / (a**2 - b**2) for b in scales if b != a]) for a in scales]
+    low, high = 0.0, 200.0 * max(scales)
+    for _ in range(80):
+        middle = (low + high) / 2
+        tail = sum(weight * exp(-middle / a) for weight, a in zip(weights, scales, strict=True))
+        low, high = (middle, high) if tail > chance else (low, middle)
+    return high
+
+
+def stable(scales: tuple[float, ...], _: float) -> float:
+    """The same for stable laws of index ½, whose tails are too heavy: (Σ √a_i)² times a constant."""
+    return float(sum(a**0.5 for a in scales) ** 2)
+
+
+LINES = [
+    (tuple(first), tuple(last))
+    for first, last in np.random.default_rng(5).uniform(0.05, 3, (40, 2, 3)).tolist()
+    if len({*first, *last}) == 6
+]
+
+
+def is_convex(of: Callable[[tuple[float, ...], float], float], chance: float) -> bool:
+    """Whether it is convex in the scales along some lines, from one corner of their signs to another, too."""
+
+    def middle(first: tuple[float, ...], last: tuple[float, ...], signs: tuple[int, ...]) -> tuple[float, ...]:
+        return tuple(abs(a + sign * b) / 2 for a, b, sign in zip(first, last, signs, strict=True))
+
+    return all(
+        of(middle(first, last, signs), chance) <= (of(first, chance) + of(last, chance)) / 2 * (1 + 1e-6)
+        for first, last in LINES
+        for signs in ((1, 1, 1), (1, 1, -1), (1, -1, -1))
+    )
+
+
+@pytest.mark.parametrize("chance", [0.9, 0.5, 0.05, 1e-4, 1e-9])
+def test_quantiles_are_convex_in_the_scales(chance: float) -> None:
+    assert is_convex(quantile, chance)
+
+
+def test_twin_laws_of_heavy_tails_are_not_convex() -> None:
+    assert not is_convex(stable, 0.05)

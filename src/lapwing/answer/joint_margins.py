@@ -22,21 +22,19 @@ deviations are the root of the squares of z of those of Q, of S by 2|d|, and of 
 margins of a variance, and `moments.Variance` puts them together, with d inside an interval of its own.
 
 Laplace noise goes the same way, in pure ledgers. How far e − d·f strays from 0 is the quantile T(s, |d|·t) of a sum of
-two Laplace numbers of these scales (`mechanisms.laplace_combinations`), with halves for rounding as above. T rises with
-|d|; so a line is above it up to D if at each of some points it is at least what T is at the next. Of a variance, each
-number's scale is its margin, and the quantile for the three scales together takes the place of the root.
+two Laplace numbers of these scales (`mechanisms.laplace_combinations`). Rounding adds halves as above. T is convex in
+|d|, too. Of a variance, each number's scale is its margin, and the quantile for the three scales together takes the
+place of the root.
 
 Sum and count that are computed from the same noisy numbers (`mechanisms.combined_noise`) go the same way: e − d·f is
-Σ (w_j − d·v_j)·X_j, with their weights w and v. How far it strays is known for every d, in units of z of its deviations
-a convex function of d again; and of Laplace noise it rises with the size of each weight, so that between two means it
-is at most what it is for the larger size of each. A line in |d| lies above both sides.
+Σ (w_j − d·v_j)·X_j, with their weights w and v. How far it strays is a convex function of d again. A line in |d| lies
+above both sides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 from math import ceil
 from typing import Final, final
 
@@ -67,8 +65,6 @@ _IN_ONE_CELL: Final = (FunctionCall, ConstantValue, KeyValue)
 """What looks at one cell alone, and at no released number by itself."""
 _FINENESS: Final = 16
 """Margins are rounded up to this part of a step, so that numbers stay short."""
-_POINTS: Final = 16
-"""At how many means a line is held above the quantile of Laplace noise."""
 _RATIOS: Final = 64
 """Ratios of scales are rounded up to a multiple of one over this, so that few quantiles serve all cells."""
 
@@ -203,17 +199,8 @@ def _line_above_combined(
         return tuple(w - mean * v for w, v in zip(by_sum.weights, by_count.weights, strict=True))
 
     def line(side: int) -> tuple[Fraction, Fraction]:
-        if not any(isinstance(law, DiscreteLaplace) for law in (*by_sum.used, *by_count.used)):
-            least = strays(at(Fraction(0)), by_sum.laws, chance)
-            return least, (strays(at(Fraction(side * farthest)), by_sum.laws, chance) - least) / farthest
-        places = [Fraction(farthest * point, _POINTS) for point in range(_POINTS + 1)]
-        first, *others = (
-            strays(
-                tuple(max(map(abs, pair)) for pair in zip(at(side * near), at(side * far), strict=True)), laws, chance
-            )
-            for near, far in pairwise(places)
-        )
-        return first, max((most - first) / place for most, place in zip(others, places[1:], strict=False))
+        least, most = (strays(at(Fraction(mean)), laws, chance) for mean in (0, side * farthest))
+        return least, (most - least) / farthest
 
     lines = [line(1), line(-1)]
     least, slope = max(first for first, _ in lines), max(Fraction(0), *(slope for _, slope in lines))
@@ -227,11 +214,8 @@ def _line_above_gaussian(scale: Fraction, farthest: Fraction, chance: Fraction) 
 
 
 def _line_above_laplace(scale: Fraction, farthest: Fraction, chance: Fraction) -> tuple[Fraction, Fraction]:
-    """Return the ends of a line above the quantile for `scale` and x, which rises, for x from 0 to `farthest`."""
-    places = [1 - (1 - Fraction(point, _POINTS)) ** 2 for point in range(_POINTS + 1)]  # the nearer the farther out
-    first, *others = (combination_quantile((scale, place * farthest), chance) for place in places[1:])
-    slope = max((most - first) / place for most, place in zip(others, places[1:], strict=False))
-    return first, first + slope
+    """Return the ends of a line that is above the quantile for `scale` and x, which is convex in x, as above."""
+    return combination_quantile((scale,), chance), combination_quantile((scale, farthest), chance)
 
 
 def _of_laplaces(chance: Fraction) -> Callable[[Sequence[Ends]], Ends]:

@@ -9,10 +9,10 @@ A quotient A/N, with N a count of rows and A a weighted sum of counts and sums o
 rows: it lies in [l, h], where a row adds from l to h to A. With d for it, A − d·N is 0; so of the released numbers
 A' − d·N' is a weighted sum of noises, which strays no farther than g(d), the quantile for its weights. That says
 |A'/N' − d| ≤ g(d)/|N'|, and all such d are the interval (Fieller 1954). Here g is bounded on each of some pieces of
-[l, h]: for normal noise it is convex in d, so that it is largest at an end of a piece; for Laplace noise it rises with
-the size of each weight, and so it is at most what it is for the larger size of each at the two ends. With the largest
-bound of all pieces the interval meets fewer of them, of which the largest bound is less, and so on. Where N' is below 1
-the mean may be anywhere from l to h. So SUM(x)/COUNT(x) has the interval of AVG(x), and a share of rows has one.
+[l, h]: it is convex in d, for normal noise as for Laplace noise (`mechanisms.laplace_combinations`), so that it is
+largest at an end of a piece. The least such d is in the first piece that has one, or at its end, and there it is at
+least (A' − g)/N' with that piece's bound; so for the greatest. Where N' is below 1 the mean may be anywhere from l to
+h. So SUM(x)/COUNT(x) has the interval of AVG(x), and a share of rows has one.
 
 A value that is computed from several of these, and from other numbers, divides the chance between them.
 """
@@ -34,7 +34,7 @@ from lapwing.mechanisms.combined_noise import CombinedNoise, PublicNumber, stray
 from lapwing.mechanisms.discrete_laplace import DiscreteLaplace
 from lapwing.mechanisms.merged_gaussian import Noisy
 from lapwing.query.derivation import intervals, rationals
-from lapwing.query.derivation.columns import FloatArray, Rationals
+from lapwing.query.derivation.columns import FloatArray, IndexArray, Rationals
 from lapwing.query.derivation.constant_value import ConstantValue
 from lapwing.query.derivation.derive import FunctionCall
 from lapwing.query.derivation.derived import KeyValue, MeasureValue, NoisyCells
@@ -45,7 +45,6 @@ from lapwing.query.measures.measures import Count, Measure, NumberMeasure, Sum
 
 _PIECES: Final = {True: 64, False: 16}
 """Into how many parts the range of a quotient is divided, of normal noise and of Laplace noise."""
-_ROUNDS: Final = 3
 _FINENESS: Final = 1 << 20
 """Bounds are rounded up to the largest of them over this."""
 _MOST_LAPLACE: Final = 3
@@ -250,22 +249,14 @@ def _noises(form: _Weighted, mechanisms: Mapping[Measure, NoiseLaw]) -> _Noises:
 def _bounds(form: _Quotient, mechanisms: Mapping[Measure, NoiseLaw], chance: Fraction) -> list[Fraction]:
     """Return within what A − d·N strays, for d in each piece of its range."""
 
-    def at(quotient: Fraction) -> _Noises:  # with all noises, in one order, also where one has no weight
+    def at(quotient: Fraction) -> _Noises:
         count = form.top.weights.get(form.count, Fraction(0)) - quotient
         return _noises(_Weighted({**form.top.weights, form.count: count}), mechanisms)
 
     normal = not any(isinstance(law, DiscreteLaplace) for law in at(form.low).laws)
     pieces = _PIECES[normal]
-    each = [at(form.low + (form.high - form.low) * place / pieces) for place in range(pieces + 1)]
-    if normal:
-        return [max(pair) for pair in pairwise(noises.beyond(chance) for noises in each)]
-    return [_larger(*pair).beyond(chance) for pair in pairwise(each)]
-
-
-def _larger(one: _Noises, other: _Noises) -> _Noises:
-    """Return noises with the larger weight of two in size."""
-    weights = tuple(max(map(abs, pair)) for pair in zip(one.weights, other.weights, strict=True))
-    return _Noises(weights, one.laws, max(one.rounding, other.rounding))
+    each = (at(form.low + (form.high - form.low) * place / pieces) for place in range(pieces + 1))
+    return [max(pair) for pair in pairwise(noises.beyond(chance) for noises in each)]
 
 
 # ---- where they are --------------------------------------------------------------------------------------------------
@@ -282,36 +273,38 @@ def _of_weighted(form: _Weighted, margin: Fraction) -> Callable[[NoisyCells], In
 
 def _of_quotient(form: _Quotient, bounds: list[Fraction]) -> Callable[[NoisyCells], Interval]:
     unit = max(bounds) / _FINENESS or Fraction(1)
-    steps, pieces = [ceil(bound / unit) for bound in bounds], len(bounds)
-    # Of each first and last piece the largest bound between them.
-    most = np.array([[max(steps[first : max(first, last) + 1]) for last in range(pieces)] for first in range(pieces)])
-    low, high = (intervals.point(end)[0] for end in (form.low, form.high))
+    steps, pieces = np.array([ceil(bound / unit) for bound in bounds]), len(bounds)
+    places = [form.low + (form.high - form.low) * place / pieces for place in range(pieces + 1)]
+    edges, (low, high) = intervals.of_ends(places).numbers, (intervals.point(end)[0] for end in (form.low, form.high))
     one = intervals.point(Fraction(1))[0]
-    least, width = float(form.low), float((form.high - form.low) / pieces)
+    # A piece that doubles may have on the wrong side counts as one that is met.
+    near, slack = steps * (float(unit) * (1 + 1e-9)), float(form.high - form.low) / pieces / 1000
+    floats = [float(place) for place in places]
 
-    def reach(tops: FloatArray, counts: FloatArray) -> IntArray:
-        around, within = tops / counts, most[0, -1] * float(unit) * np.ones(tops.size)
-        found = most[np.zeros(tops.size, dtype=np.int64), -1]
-        for _ in range(_ROUNDS):
-            ends = (around + side * within * (1 + 1e-9) / counts for side in (-1, 1))
-            first, last = (np.clip((end - least) / width, -1, pieces + 1) for end in ends)
-            # Of a place that doubles may have on the wrong side of an end, the piece beside it, too.
-            first, last = (
-                np.clip(np.floor(place), 0, pieces - 1).astype(np.int64) for place in (first - 1e-3, last + 1e-3)
-            )
-            found = most[first, last]
-            within = found * float(unit)
-        return np.asarray(found)
+    def met(tops: FloatArray, counts: FloatArray) -> tuple[IndexArray, IndexArray]:
+        """Return the first and the last piece that may have a d with |A'/N' − d| ≤ g(d)/N'."""
+        around = tops / counts
+        first, last = np.full(tops.size, pieces - 1), np.zeros(tops.size, dtype=np.int64)
+        for piece, back in zip(range(pieces), reversed(range(pieces)), strict=True):
+            last[floats[piece] - around <= near[piece] / counts + slack] = piece
+            first[around - floats[back + 1] <= near[back] / counts + slack] = back
+        return first, last
+
+    def numbers(column: Rationals, at: IndexArray) -> Ends:
+        return Ends(numbers=Rationals(tops=column.tops[at], scale=column.scale))
 
     def interval(cells: NoisyCells) -> Interval:
         count, top = _Weighted({form.count: Fraction(1)}).column(cells), form.top.column(cells)
         few = ~intervals.at_most(one, Ends(numbers=count))
         counted = intervals.greater(Ends(numbers=count), one)
         tops, counts = np.broadcast_arrays(rationals.floats(top), rationals.floats(counted.numbers))
-        off = Rationals(tops=reach(tops, counts), scale=unit)
-        below, above = (Ends(numbers=function(top, off)) for function in (rationals.subtract, rationals.add))
-        first = intervals.lesser(intervals.greater(intervals.over(below, counted), low), high)
-        last = intervals.greater(intervals.lesser(intervals.over(above, counted), high), low)
+        pair, bound = met(tops, counts), Rationals(tops=steps, scale=unit)
+        below = rationals.subtract(top, numbers(bound, pair[0]).numbers)
+        above = rationals.add(top, numbers(bound, pair[1]).numbers)
+        # All d of the first piece are above `below`, and those of later ones above its end.
+        first = intervals.lesser(intervals.over(Ends(numbers=below), counted), numbers(edges, pair[0] + 1))
+        last = intervals.greater(intervals.over(Ends(numbers=above), counted), numbers(edges, pair[1]))
+        first, last = intervals.within((first, last), (low, low), (high, high))
         first, last = intervals.choose(few, low, first), intervals.choose(few, high, last)
         # A quotient is not clamped, so it may be outside of this interval: extend the interval to it.
         shown, is_shown = intervals.over(Ends(numbers=top), Ends(numbers=count)), rationals.signs(count) != 0

@@ -19,6 +19,18 @@ partial fractions say
     P(|Σ a_i·L_i| > T) = Σ A_i·e^(−T/a_i),   A_i = Π_(j ≠ i) a_i²/(a_i² − a_j²).
 
 To have them distinct, and few, ratios to the largest a are rounded up.
+
+**Convex in the scales.** Let T(a) be the least T with P(|Σ a_i·L_i| > T) ≤ chance. It is even in each a_i, and convex
+in a. Proof: for a convex body K that is symmetric around 0 and x uniform in it, call T_K(a) the least T with
+P(|⟨a, x⟩| > T) ≤ chance. All half-spaces that cut off a share of chance/2 of K support one convex body (Meyer and
+Reisner 1991), whose support function T_K is, so that it is convex. Take for K all (x, y) with y in m dimensions and
+|y| ≤ 1 − Σ |x_i|/m: it is convex and symmetric, and the density of x in it is in proportion to (1 − Σ |x_i|/m)^m. As m
+grows that tends to the density of the L_i, and T_K((a, 0)) to T(a): a limit of convex functions is convex. ∎ So
+along a line in a, T is largest at an end, and below its chord. Halves of Σ |c_i| are convex as well.
+
+Source:
+    Meyer and Reisner 1991 (A geometric property of the boundary of symmetric convex bodies and convexity of flotation
+    surfaces, Geometriae Dedicata 37).
 """
 
 from collections.abc import Sequence
