@@ -146,6 +146,68 @@ def test_a_wrong_guess_costs_tightness_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert given_away().to_epsilon(delta=TOTAL) > 0.465
 
 
+def test_a_list_that_gives_away_nearly_all_of_delta_has_a_share() -> None:
+    loss = compose([(ApproximatePair(TENTH, TOTAL * 97 / 100), 1)])
+    best = best_gaussian_above(loss, TOTAL)
+    assert TOTAL * 97 / 100 < best.delta < TOTAL
+    assert TENTH <= Fraction(best.to_epsilon(delta=TOTAL)) < 1
+    for hundredths in range(0, 12, 2):
+        epsilon = Fraction(hundredths, 100)
+        assert loss.to_delta(epsilon).lower <= above_at(best, epsilon)
+
+
+def mills(t: mpf) -> mpf:
+    return mp.ncdf(-t) / mp.npdf(t)
+
+
+def spared(mu: mpf, t: mpf, factor: mpf) -> mpf:
+    """How much less ε of μ-GDP is at its δ, times `factor`, than at its δ for ε = μ·(t + μ/2)."""
+
+    def delta(epsilon: mpf) -> mpf:
+        return oracle.gdp_delta(Fraction(str(mu)) ** 2, epsilon)
+
+    start = mu * (t + mu / 2)
+    aim = delta(start) / factor
+    low, high = start, start + 30 * (mu + 1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta(middle) > aim else (low, middle)
+    return high - start
+
+
+READINGS = [
+    (mpf(mu), mpf(t), factor)
+    for mu in ("0.01", "0.5", "2", "10")
+    for t in ("0", "1", "3", "5")
+    for factor in (mpf(64) / 63, mpf(2))
+]
+
+
+def within_mills_ratio(shift: bool) -> bool:
+    """Whether a smaller δ costs no more ε than the proof says; with the ratio at t + μ in its place, if `shift`."""
+    return all(
+        spared(mu, t, factor) <= mp.log(factor) * mu * mills(t + mu * shift) * (1 + mpf(10) ** -9)
+        for mu, t, factor in READINGS
+    )
+
+
+def test_what_other_shares_would_spare_is_bounded() -> None:
+    assert within_mills_ratio(shift=False)
+    assert not within_mills_ratio(shift=True)  # the twin
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "loss", [RARE, compose([(GaussianPair(Fraction(1)), 1)]), single()], ids=["rare", "one", "sample"]
+)
+def test_smaller_shares_spare_no_more_than_that(loss: LossDistribution) -> None:
+    best = best_gaussian_above(loss, TOTAL).to_epsilon(delta=TOTAL)
+    for part in (100, 1000, 10**6):
+        found = gaussian_above(loss, TOTAL / part)
+        epsilon, mu = mpf(found.to_epsilon(delta=TOTAL)), mp.sqrt(real(found.exact_part.amount))
+        assert best <= epsilon + mp.log(mpf(64) / 63) * mu * mills(epsilon / mu - mu / 2) + epsilon / 1000
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("coarse")
 def test_at_the_best_share_it_is_above_between_few_points() -> None:
