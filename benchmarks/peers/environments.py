@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PINS: Final = {
-    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.5.2"),
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.5.2", "pandas==2.2.3"),
     "OpenDP": ("opendp[polars]==0.16.0",),
     "OpenDP-mbi": ("opendp[mbi]==0.16.0", "pandas==2.2.3"),  # which its synthetic rows need without saying so
     "PipelineDP": ("pipeline-dp==0.3.1",),

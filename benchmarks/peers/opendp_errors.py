@@ -25,6 +25,8 @@ DATA = pl.read_csv(REQUEST["data"]).with_columns(
 )
 REGIONS = pl.LazyFrame({"region": REQUEST["regions"]})
 PLANS = pl.LazyFrame({"plan": REQUEST["plans"]})
+SPENT: list[tuple[float, float]] = []
+"""What each measurement costs a person, in the order in which they are made."""
 
 
 def query(data: Any = DATA, delta: float | None = None) -> Any:
@@ -41,8 +43,10 @@ def query(data: Any = DATA, delta: float | None = None) -> Any:
 
 
 def released(asked: Any, data: Any = DATA) -> Callable[[], list[dict[str, Any]]]:
-    """Return what releases a query anew, as rows."""
+    """Return what releases a query anew, as rows; note what a release costs."""
     measurement = asked.resolve()
+    loss = measurement.map(ROWS)
+    SPENT.append(loss if isinstance(loss, tuple) else (loss, 0.0))
 
     def release() -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = measurement(data.lazy()).collect().to_dicts()
@@ -63,6 +67,11 @@ def by(
     return lambda: {"|".join(row[key] for key in keys): value(row) for row in release()}
 
 
+def quartiles(asked: Any) -> Callable[[], dict[str, float]]:
+    release = released(asked)
+    return lambda: {name: float(value) for name, value in release()[0].items()}
+
+
 def length(row: dict[str, Any]) -> float:
     return float(row["len"])
 
@@ -76,7 +85,8 @@ def variance(row: dict[str, Any]) -> float:
     return float(row["square"] / count - (row["centred"] / count) ** 2)
 
 
-def shapes() -> dict[str, Callable[[], dict[str, float]]]:
+def shapes() -> dict[str, Callable[[], Callable[[], dict[str, float]]]]:
+    """Return what makes the measurement of each shape."""
     cost, count = pl.col("cost").fill_null(0), dp.len(signed=True)
     people = pl.col("person").dp.n_unique(signed=True).alias("people")
     parts = (cost.dp.sum((LOWER, UPPER)).alias("sum"), dp.len(signed=True).alias("n"))
@@ -90,26 +100,39 @@ def shapes() -> dict[str, Callable[[], dict[str, float]]]:
     # rows, of a file that has each person once a shop, is the same number and the same sensitivity.
     visited = DATA.unique(["person", "shop"])
     return {
-        "count": total(query().select(count), length),
-        "count by key": by(query().group_by("region").agg(count).with_keys(REGIONS), ["region"], length),
-        "people by private key": by(
+        "count": lambda: total(query().select(count), length),
+        "count by key": lambda: by(query().group_by("region").agg(count).with_keys(REGIONS), ["region"], length),
+        "people by private key": lambda: by(
             query(visited, REQUEST["delta"]).group_by("shop").agg(count), ["shop"], length, visited
         ),
-        "people by key": by(
+        "people by key": lambda: by(
             query().group_by("region").agg(people).with_keys(REGIONS), ["region"], lambda row: float(row["people"])
         ),
-        "sum": total(query().select(cost.dp.sum((LOWER, UPPER)).alias("sum")), lambda row: float(row["sum"])),
-        "mean": total(query().select(*parts), mean),
-        "mean by key": by(query().group_by("region").agg(*parts).with_keys(REGIONS), ["region"], mean),
-        "variance": total(query().select(*moments), variance),
-        "median": total(
+        "sum": lambda: total(query().select(cost.dp.sum((LOWER, UPPER)).alias("sum")), lambda row: float(row["sum"])),
+        "sum, with count and mean": lambda: total(query().select(*parts), lambda row: float(row["sum"])),
+        "mean": lambda: total(query().select(*parts), mean),
+        "mean by key": lambda: by(query().group_by("region").agg(*parts).with_keys(REGIONS), ["region"], mean),
+        "variance": lambda: total(query().select(*moments), variance),
+        "median": lambda: total(
             query().select(cost.dp.median(list(range(LOWER, UPPER + 1))).alias("median")),
             lambda row: float(row["median"]),
         ),
-        "two keys": by(query().group_by("region", "plan").agg(count).with_keys(crossed), ["region", "plan"], length),
+        "three quartiles": lambda: quartiles(
+            query().select(
+                *(
+                    cost.dp.quantile(alpha, list(range(LOWER, UPPER + 1))).alias(str(place))
+                    for place, alpha in enumerate((0.25, 0.5, 0.75))
+                )
+            )
+        ),
+        "two keys": lambda: by(
+            query().group_by("region", "plan").agg(count).with_keys(crossed), ["region", "plan"], length
+        ),
     }
 
 
 if __name__ == "__main__":
-    asked = shapes()
-    print(json.dumps({name: [ask() for _ in range(REQUEST["repetitions"][name])] for name, ask in asked.items()}))
+    wanted, known = REQUEST["repetitions"], shapes()
+    asked = {name: known[name]() for name in wanted}
+    answers = {name: [asked[name]() for _ in range(times)] for name, times in wanted.items()}
+    print(json.dumps({"answers": answers, "spent": dict(zip(asked, SPENT, strict=True))}))
