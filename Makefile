@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # A hundred of the tests start processes: these must not compile everything again, whatever the environment says.
 # Tests wait for half of their time, for each other too (`tests/support/alone.py`): two processes fill a core.
-PROCESSES = $$(($$(getconf _NPROCESSORS_ONLN) * 2))
+PROCESSES = $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2))
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal -q --ignore=tests/spark
 # Those of Spark share one JVM, in one process, before all others. Without Java they are skipped.
 SPARK = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q tests/spark

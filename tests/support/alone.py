@@ -1,6 +1,6 @@
 """Tests that measure the clock run while no other test does.
 
-Twice as many processes as there are cores run tests, as tests wait for half of their time. What a test of the
+Three processes for two cores run tests, as tests wait for a part of their time. What a test of the
 clock measures would then be its neighbours. One that is marked `alone` begins when they have ended, and they go on when
 it has.
 
