@@ -331,7 +331,7 @@ def _public(package: Path) -> dict[int, tuple[str, ast.Constant]]:
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"(?m)^ *::: ([\w.]+)", text):
             public.add(name)
-        for module, names in re.findall(r"(?m)^ *(?:>>> )?from (lapwing[\w.]*) import (\([^)]*\)|.*)", text):
+        for module, names in re.findall(r"(?m)^ *(?:>>> )?from (lapwing(?:\.\w+)*) import (\([^)]*\)|.*)", text):
             for name in re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names)):
                 public.add(f"{module}.{name}")
     return public.docstrings

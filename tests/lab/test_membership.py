@@ -34,7 +34,7 @@ def test_too_little_noise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         return RoundedGaussian(sigma=noise(self, name, bound, entries).sigma / 100)
 
     monkeypatch.setattr(Releases, "noise", less)
-    found = membership.run(Settings(repetitions=50, against="lapwing"))
+    found = membership.run(Settings(repetitions=200, against="lapwing"))
     assert any(not check.holds for check in found.checks)
 
 

@@ -9,10 +9,12 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lapwing.mechanisms import Sensitivity
+from lapwing.query.measures.measures import Measure
 from lapwing.query.sensitivity import stability
 from lapwing.query.sensitivity.stability import SensitivityBound
 from tests.support.docs.pages import ROOT
@@ -120,13 +122,13 @@ def test_the_search_finds_neighbours_that_lose_all(clubs: Clubs, monkeypatch: py
     form = Form("sum of a product", "SELECT SUM(x * y) FROM visits")
     here = clubs.of(setting, form.rows)
     assert worst(here, form, random.Random(1), starts=2, rounds=10)[0] == 1
-    rows = stability._rows
+    right = stability.sensitivity_bounds
 
-    def half(*arguments: object) -> SensitivityBound:
-        found = rows(*arguments)  # type: ignore[arg-type]
-        return replace(found, sensitivity=scaled(found.sensitivity, Fraction(1, 2)))
+    def half(measure: Measure, **facts: Any) -> tuple[SensitivityBound, ...]:
+        found = right(measure, **facts)
+        return tuple(replace(one, sensitivity=scaled(one.sensitivity, Fraction(1, 2))) for one in found)
 
-    monkeypatch.setattr(stability, "_rows", half)
+    monkeypatch.setattr(stability, "sensitivity_bounds", half)
     assert worst(here, form, random.Random(1), starts=2, rounds=10)[0] > 1
 
 
