@@ -31,11 +31,11 @@ CHARACTER, LINE, EDGE = 8.43, 19, 18
 BY_PLAN: Final = "SELECT plan, COUNT(DISTINCT person_id) AS people\n  FROM rand_hie GROUP BY plan"
 SCENES: Final = (
     ("# What does it cost, and how wrong will it be? Lapwing reads no row for this.", ""),
-    (f'lapwing explain "{BY_PLAN}" --epsilon 0.5', r"^(protects|cost) |^people +±"),
+    (f'lapwing explain "{BY_PLAN}" --epsilon 0.5', r"^(protects|cost|budget) |^people +±"),
     ("# Run it. Lapwing charges the cost to the budget before it reads a row.", ""),
     (f'lapwing query "{BY_PLAN}" --epsilon 0.5 --plot', r"^(?!note|  +\S)"),
     ("# The same query again is free.", ""),
-    (f'lapwing query "{BY_PLAN}" --epsilon 0.5', r"^price "),
+    (f'lapwing query "{BY_PLAN}" --epsilon 0.5', r"^cost "),
 )
 """Commands, and which of their lines are shown; a remark has none."""
 TYPING, PAUSE, END = 0.45, 1.1, 5.0

@@ -40,7 +40,7 @@ def test_a_cell_shows_table_intervals_and_price(folder: Path) -> None:
     assert ">n</th>" in first.result["text/html"]
     assert " ±" in first.result["text/html"]  # the interval beside the number
     (price,) = first.displays
-    assert "price" in price["text/html"]
+    assert "cost" in price["text/html"]
     assert "epsilon 0.5 for this query" in price["text/plain"]
     assert "left" in price["text/plain"]
     assert rows.result is not None
@@ -146,7 +146,7 @@ def test_a_server_is_asked_like_a_file(world: World, folder: Path, monkeypatch: 
     assert not any(errors(shown)[:9])
     assert shown[2].result is not None
     assert "<table" in shown[2].result["text/html"]
-    assert "price" in shown[2].displays[0]["text/plain"]
+    assert "cost" in shown[2].displays[0]["text/plain"]
     assert shown[3].result == {"text/plain": "['a', 'b']"}
     assert "rounded Gaussian" in shown[4].stdout
     assert "% spent" in shown[5].stdout

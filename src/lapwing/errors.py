@@ -240,7 +240,7 @@ class Interrupted(LapwingError):
     def __init__(self, *, charged: bool) -> None:
         self.charged = charged
         super().__init__(
-            "Interrupted after the charge: the price is paid and nothing was released."
+            "Interrupted after the charge: the cost is charged and nothing was released."
             if charged
             else "Interrupted before the charge: nothing was paid."
         )

@@ -152,7 +152,7 @@ def test_explain_says_whose_epsilon_it_is_and_how_many_fit(folder: Path, run: Ru
     document = json.loads(run("explain", BY_PLAN, "--epsilon", "0.9", "--format", "json").out)
     assert document["epsilon_means"] == "the cost of this query by itself"
     said = run("explain", BY_PLAN, "--epsilon", "0.9").out
-    price = next(line for line in said.split("\n") if line.startswith("price"))
+    price = next(line for line in said.split("\n") if line.startswith("cost"))
     assert price.endswith("epsilon 0.9 for this query")
     cost = next(line for line in said.split("\n") if line.startswith("cost"))
     assert cost.endswith(f"such question{'s' if document['fits'] > 1 else ''} fit{'' if document['fits'] > 1 else 's'}")

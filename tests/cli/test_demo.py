@@ -36,7 +36,7 @@ def shown(place: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_it_teaches(shown: str) -> None:
     for words in (
         "±",
-        "price",
+        "cost",
         "budget",
         "█",
         "truth –",

@@ -64,7 +64,7 @@ def test_budget_shows_what_is_left(visits: Path, run: Run) -> None:
     run("query", COUNT, "--epsilon", "0.5")
     said = run("budget").out
     assert "3.7 % spent, 96.3 % left" in said
-    assert "26 more questions at the price of the last" in said
+    assert "26 more questions at the cost of the last" in said
     assert "if this total had been the budget from the start" in said.replace("\n           ", " ")
     assert "COUNT(*)" in said
 

@@ -81,7 +81,7 @@ def test_whether_a_text_ends_in_quotes(text: str, inside: str | None) -> None:
 
 def test_questions_are_paid_at_the_price_that_was_set(visits: Path, piped: Piped) -> None:
     outcome = piped(f".epsilon 0.25\n.label heads\n{COUNT};\n.mode csv\n{COUNT} WHERE plan = 'a'\n")
-    assert (outcome.status, outcome.err.count("price")) == (0, 2)
+    assert (outcome.status, outcome.err.count("cost")) == (0, 2)
     assert outcome.out.splitlines()[-2].split(",") == ["n", "n_low", "n_high"]
     with lw.connect() as session:
         history = session.budget().history

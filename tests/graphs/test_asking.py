@@ -564,7 +564,7 @@ def test_numbers_of_a_graph_that_is_cut_say_that_they_are_bounds(tmp_path: Path)
 @pytest.mark.long
 def test_a_price_that_buys_noise_alone_says_so_before(tmp_path: Path) -> None:
     with lw.graphs.connect(written(tmp_path, 40, RING, epsilon=1000)) as graph:
-        note = "not usable at this price"
+        note = "not usable at this cost"
         assert graph.graph.edges_at_most == 1_000
         for level, said in ((8, False), (256, True)):
             preview = graph.explain("edge_count", epsilon=1, level=level)

@@ -138,7 +138,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM friendships WHERE a = b": "leads from a node to itself",
     "SELECT COUNT(*) FROM (SELECT * FROM friendships) AS f": "a subquery",
     "SELECT COUNT(*) FROM people WHERE id IN (SELECT a FROM friendships)": "only with themselves",
-    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM friendships WHERE a < b": "price beside it",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1) COUNT(*) FROM friendships WHERE a < b": "cost next to it",
 }
 
 
@@ -203,7 +203,7 @@ def test_a_session_answers_about_its_graphs(tmp_path: Path) -> None:
         (charge,) = session.budget().history
         assert "how closed it is" in str(charge.wording)
         assert session.sql("SELECT COUNT(*) AS n FROM people", epsilon=1).rows()
-        with pytest.raises(InvalidParameter, match="a price in epsilon"):
+        with pytest.raises(InvalidParameter, match="a cost in epsilon"):
             session.sql(TRIANGLES, error=10)
         with pytest.raises(QueryRefused, match="no graph foes"):
             session.sql("SELECT GRAPH_EDGES(foes)", epsilon=1)
@@ -228,9 +228,9 @@ def test_a_session_charges_what_a_graph_with_a_ledger_of_its_own_is_asked(tmp_pa
 def test_a_price_alone_is_asked_for_as_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, 40, RING, graph=TIES)
     for text in ("EXPLAIN PRIVACY SELECT GRAPH_TRIANGLES(friends)", f"EXPLAIN PRIVACY {TRIANGLES}"):
-        with lw.connect(path) as session, pytest.raises(QueryRefused, match="for a price"):
+        with lw.connect(path) as session, pytest.raises(QueryRefused, match="for a cost"):
             session.sql(text, epsilon=1)
-        with lw.graphs.connect(path) as graph, pytest.raises(QueryRefused, match="for a price"):
+        with lw.graphs.connect(path) as graph, pytest.raises(QueryRefused, match="for a cost"):
             graph.sql(text, epsilon=1)
         assert main(["query", text, "--epsilon", "1", "--catalog", str(path)]) == 0
         shown = " ".join(capsys.readouterr().out.split())

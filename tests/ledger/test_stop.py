@@ -297,7 +297,7 @@ def test_late_answers_are_not_released(place: Place) -> None:
         good, bad, stopped = (charged(slow, PRICE, key) for key in ("good", "bad", "stopped"))
         for _ in range(3):
             fails(ledger)
-        with pytest.raises(EngineFault, match="The price is paid and nothing is released"):
+        with pytest.raises(EngineFault, match="The cost is charged and nothing is released"):
             slow.record_answer(good, "42")
         assert [slow.record_unanswered([charge], "fault") for charge in (good, bad)] == [True, True]
         assert slow.record_unanswered([stopped], "interrupt") is True

@@ -77,10 +77,10 @@ def test_people_are_charged_for_all_days_and_days_for_one(tmp_path: Path) -> Non
         for_one_horizon = [monitor.plan.streams[0].mechanism.loss("gdp").amount for monitor in (one, other)]
         assert float(for_one_horizon[0]) == pytest.approx(float(price.amount) / 2, rel=1e-9)
         assert float(for_one_horizon[1]) == pytest.approx(float(price.amount), rel=1e-9)
-        said = dict(described(other))["price"]
+        said = dict(described(other))["cost"]
         assert "for each person and day" in said
         assert f"on all 2 days it is {price.for_group(2)}" in said
-        assert "day" not in dict(described(one))["price"]
+        assert "day" not in dict(described(one))["cost"]
 
 
 def people_of(folder: Path, measure: str = "gdp", epsilon: float = 10) -> Path:
@@ -98,7 +98,7 @@ def check_people_are_charged(folder: Path, measure: str) -> None:
         assert spent(people) == (one.for_group(2).to_kind(measure)).rounded_up().amount
         assert float(spent(people)) == pytest.approx(4 * float(one.to_kind(measure).amount), rel=1e-9)
         assert spent(days) == one.rounded_up().amount
-        assert "that was charged in the ledger of moves, too" in dict(described(monitor))["price"]
+        assert "that was charged in the ledger of moves, too" in dict(described(monitor))["cost"]
     with open_monitor(days, "m") as monitor:
         assert monitor.definition.people == "moves"
 

@@ -74,7 +74,7 @@ def test_each_horizon_begins_anew_and_is_paid_when_it_begins(tmp_path: Path, res
                 ticks.close()  # type: ignore[attr-defined]
         ticks.close()  # type: ignore[attr-defined]
         assert monitor.loss_for_ever is None
-        assert "no finite figure" in dict(described(monitor))["price"]
+        assert "no finite figure" in dict(described(monitor))["cost"]
         assert "number 3 has 12 ticks" in dict(described(monitor))["horizon"]
     with open_monitor(city, "m") as monitor:
         told = [sum(table.values()) for table in truth.told(monitor)]
@@ -104,7 +104,7 @@ def check_limit_for_life(city: Path, question: str, clauses: str, expected: list
         assert [sum(table.values()) for table in truth.told(told)] == expected
         assert spent(city) == price.rounded_up().amount
         assert (monitor.loss_for_ever, monitor.loss_so_far) == (price, price)
-        assert "for ever, for all horizons together" in dict(described(monitor))["price"]
+        assert "for ever, for all horizons together" in dict(described(monitor))["cost"]
 
 
 @pytest.mark.parametrize(("question", "clauses", "expected"), only([2], FOR_LIFE, many=True))

@@ -105,7 +105,7 @@ def test_ctrl_c_stops_nobody(session: lw.Session, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(DuckDB, "_fetch", pressed)
     for number in range(5):
-        with pytest.raises(lw.Interrupted, match="the price is paid"):
+        with pytest.raises(lw.Interrupted, match="the cost is charged"):
             session.sql(question(number), epsilon=0.1)
     view = session.budget()
     assert (view.faults, {row.unanswered for row in view.history}) == (0, {"interrupt"})

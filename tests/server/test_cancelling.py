@@ -51,7 +51,7 @@ def is_paid_and_untold(world: World, document: Any) -> None:
     """Check all that holds of a question that was cancelled after its charge."""
     assert (document["status"], document["answer"]) == ("cancelled", None)
     assert (document["problem"]["code"], document["problem"]["charged"]) == ("interrupted", True)
-    assert "the price is paid" in document["problem"]["detail"]
+    assert "the cost is charged" in document["problem"]["detail"]
     view = world.session().budget()
     assert view.spent == world.session().price(0.01).rounded_up()
     assert [row.unanswered for row in view.history] == ["interrupt"]
@@ -236,5 +236,5 @@ def test_the_command_waits_in_the_queue_and_cancels(
     with endless(monkeypatch) as came:
         stopped = run("query", question(2)["sql"], "--epsilon", "0.01", "--queue", "--server", world.address)
     assert (stopped.status, stopped.out) == (130, "")
-    assert "the price is paid" in stopped.err
+    assert "the cost is charged" in stopped.err
     assert [row.unanswered for row in world.session().budget().history] == [None, "interrupt"]

@@ -266,7 +266,7 @@ def test_a_shell_asks_a_server(shared: World, run: Run, monkeypatch: pytest.Monk
     sql = "SELECT COUNT(*) AS n FROM visits WHERE cost > 7"
     monkeypatch.setattr("sys.stdin", io.StringIO(f".describe visits\n{sql};\n.budget"))
     outcome = run("shell", "--epsilon", "0.001", "--server", shared.address, "--dataset", "open")
-    assert (outcome.status, "price" in outcome.err, outcome.out.count("±")) == (0, True, 1), outcome.err
+    assert (outcome.status, "cost" in outcome.err, outcome.out.count("±")) == (0, True, 1), outcome.err
 
 
 def test_a_remote_price_is_the_local_one(shared: World) -> None:

@@ -53,7 +53,7 @@ def test_a_monitor_is_shown(world: World, monitor: Monitor) -> None:
     assert listed == shown
     assert shown["name"] == "m"
     assert (shown["ticks"], shown["released"]) == (6, 0)
-    assert any(fact["about"] == "price" for fact in shown["facts"])
+    assert any(fact["about"] == "cost" for fact in shown["facts"])
     assert world.ask("GET", f"{PATH}/none", "alice").status == 404
     assert world.ask("GET", f"{PATH}/m", "bob").status == 404
     assert world.ask("POST", f"{PATH}/m/events", "alice", event("1", 1).encode()).status == 403

@@ -133,7 +133,7 @@ def say(
     """
     sys.stdout.flush()
     view = replace(session.budget(history=False), history=session.history(most=-RECENT))
-    note("price", price_line(answer, view))
+    note("cost", price_line(answer, view))
     if verbose:
         remaining = f"{figures.left(view.remaining)} of {figures.loss(view.total)} left"
         note("ledger", remaining if answer.stored else f"{figures.loss(answer.cost)}; {remaining}")

@@ -208,7 +208,7 @@ def _more(view: "BudgetView") -> str:
     last = view.history[-1]
     count = view.fits(last.loss, last.parts, last.delta)
     questions = {0: "no further question", 1: "1 more question"}.get(count, f"{count:,} more questions")
-    return f"{questions} at the price of the last would fit; what was bought stays free"
+    return f"{questions} at the cost of the last would fit; what was bought stays free"
 
 
 def history_of(view: "BudgetView", delta: "Fraction", most: int) -> RenderableType:

@@ -105,10 +105,10 @@ def _facts(preview: "Preview", neighbouring: str, verbose: bool) -> list[tuple[s
         ("protects", f"{preview.unit}, {NEIGHBOURS[neighbouring]}"),
         ("bounds", preview.bound),
         ("answer", cells),
-        ("price", price),
+        ("cost", price),
         *([] if chosen is None else [("of this", _share_of_choice(chosen))]),
         *([] if preview.parts is None else [("charged to", f"{names(parts)} of the data, no others")]),
-        ("cost", _cost(preview)),
+        ("budget", _cost(preview)),
         *([] if preview.elsewhere is None else [("elsewhere", _elsewhere(preview, preview.elsewhere))]),
         *([("ledger", loss(preview.price))] if verbose else []),
     ]

@@ -33,7 +33,7 @@ Name = Annotated[
 ]
 Asked = Annotated[str, typer.Argument(metavar="STATISTIC", help="One of `lapwing graph list`.", show_default=False)]
 Price = Annotated[
-    Fraction, options.amount(options.above_zero("--epsilon"), "The price of the statistic.", show_default=False)
+    Fraction, options.amount(options.above_zero("--epsilon"), "The cost of the statistic.", show_default=False)
 ]
 Delta = Annotated[
     Fraction | None,
@@ -134,7 +134,7 @@ def ask(
         _say(answer, session)
 
 
-@app.command(epilog=EXAMPLE, short_help="Show price and promised error, free of charge.")
+@app.command(epilog=EXAMPLE, short_help="Show the cost and the promised error. Free.")
 @takes_arguments
 def explain(
     statistic: Asked,
@@ -153,7 +153,7 @@ def explain(
     facts = [
         ("asks", preview.question),
         ("hides", preview.protects),
-        ("price", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
+        ("cost", f"{figures.loss(preview.loss)} of {figures.loss(total)}; {preview.fits:,} like it fit"),
         *([("delta", figures.delta(preview.delta))] if preview.delta else []),
         *(("beside", f"{figures.loss(loss)} of the budget of {other}") for other, loss in preview.beside.items()),
     ]
@@ -214,7 +214,7 @@ def answer_sql(
     if found is None:
         return False
     if epsilon is None:
-        raise InvalidParameter("A statistic of a graph has a price: give --epsilon.")
+        raise InvalidParameter("A statistic of a graph has a cost: give --epsilon.")
     with connect(catalog, found.graph) as session:
         answer = session.sql(question, epsilon=epsilon, delta=delta, label=label)
         write(answer, form, confidence or USUAL_CONFIDENCE, output)
@@ -229,6 +229,6 @@ def _say(answer: "GraphAnswer", session: "GraphSession") -> None:
     left = f"{figures.share(1 - view.share_spent)} of the budget left"
     delta = answer.outcome.priced.delta if answer.cost.amount else Fraction(0)
     took = f", delta {figures.delta(delta)} for a bound" if delta else ""
-    note("price", f"{price_of(answer, view)}{took}; {left}")
+    note("cost", f"{price_of(answer, view)}{took}; {left}")
     for line in (*answer.notes, *session.notes):
         note("note", f"{line}.")

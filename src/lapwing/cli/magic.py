@@ -115,10 +115,10 @@ class PriceLine:
     price: str
 
     def __repr__(self) -> str:
-        return f"price  {self.price}"
+        return f"cost  {self.price}"
 
     def _repr_html_(self) -> str:
-        return f"<small>price {escape(self.price)}</small>"
+        return f"<small>cost {escape(self.price)}</small>"
 
 
 def _connected(where: str) -> Session | RemoteSession:
@@ -134,11 +134,11 @@ def _parser() -> MagicArgumentParser:
         prog="%%lapwing", usage="%%lapwing [options] [name <<]", description="Answer the SQL of a cell."
     )
     add: Callable[..., object] = parser.add_argument
-    add("--epsilon", metavar="EPSILON", help="the price of the question")
-    add("--error", metavar="ERROR", help="instead of a price: the wanted 95 %% half-width of every COUNT and SUM")
+    add("--epsilon", metavar="EPSILON", help="the cost of the query")
+    add("--error", metavar="ERROR", help="instead of a cost: the wanted 95 %% half-width of every COUNT and SUM")
     add("--delta", metavar="DELTA", help="for private keys: what choosing them may take")
     add("--label", metavar="TEXT", help="what the history calls the question; in quotes")
-    add("--explain", action="store_true", help="show price and promised errors only; free")
+    add("--explain", action="store_true", help="show the cost and the promised errors only; free")
     add("--value", metavar="NAME", action="append", default=[], help="$NAME in the question is the variable NAME")
     return parser
 

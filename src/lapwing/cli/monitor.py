@@ -89,7 +89,7 @@ class Schedule:
         bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
     ] = False
     lifetime: Annotated[
-        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one price.")
+        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one cost.")
     ] = False
     starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None
 
@@ -120,7 +120,7 @@ def create(
     ] = None,
     *,
     epsilon: Annotated[
-        Fraction | None, amount(above_zero("--epsilon"), "The price of all ticks together.", show_default=False)
+        Fraction | None, amount(above_zero("--epsilon"), "The cost of all ticks together.", show_default=False)
     ] = None,
     events: Events,
     schedule: Schedule,

@@ -215,13 +215,13 @@ Epsilon = Annotated[
 Error = Annotated[
     Fraction | None,
     amount(
-        above_zero("--error"), "Instead of a price: the wanted half-width of the 95 % intervals of every COUNT and SUM."
+        above_zero("--error"), "Instead of a cost: the wanted half-width of the 95 % intervals of every COUNT and SUM."
     ),
 ]
 AssumingCount = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Rows in a cell, of which an AVG is assumed to be: says its error, and prices --error."
+        min=1, metavar="N", help="Rows in a cell, of which an AVG is assumed to be: says its error, and the cost of --error."
     ),
 ]
 Delta = Annotated[

@@ -36,7 +36,7 @@ Examples:
       --privacy-unit person_id --max-rows 5
 
 \b
-The same question again is free. Ctrl-C says whether the price was paid."""
+The same question again is free. Ctrl-C says whether the cost was charged."""
 
 
 @final

@@ -48,8 +48,8 @@ def require_at_most_one(epsilon: Fraction | None, error: Fraction | None) -> Non
     """Refuse a question with two prices; one without may say its price itself."""
     if epsilon is not None and error is not None:
         raise InvalidParameter(
-            "Give either --epsilon (a price) or --error (a wanted half-width); both were given. "
-            "`lapwing explain` shows what a price buys, free of charge."
+            "Give either --epsilon (a cost) or --error (a wanted half-width); both were given. "
+            "`lapwing explain` shows what a cost buys, free of charge."
         )
 
 

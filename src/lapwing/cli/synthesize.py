@@ -37,7 +37,7 @@ class MethodOption(StrEnum):
 def command(
     columns: Annotated[list[str], typer.Argument(metavar="COLUMN", help="Two or more.", show_default=False)],
     epsilon: Annotated[
-        Fraction, options.amount(options.above_zero("--epsilon"), "The price of all together.", show_default=False)
+        Fraction, options.amount(options.above_zero("--epsilon"), "The cost of all together.", show_default=False)
     ],
     output: Annotated[
         Path,
@@ -107,7 +107,7 @@ def command(
         ("error", f"{synthetic.error}, over {synthetic.error.tables:,} tables"),
     ]
     show(labelled(*facts), Text(), Fitted(tables))
-    note("price", f"{figures.loss(synthetic.cost)}; {figures.share(1 - view.share_spent)} of the budget left")
+    note("cost", f"{figures.loss(synthetic.cost)}; {figures.share(1 - view.share_spent)} of the budget left")
     if synthetic.left_out:
         note("note", f"{len(synthetic.left_out):,} tables of the workload have too many cells, and were not looked at.")
     note("note", synthetic.warning)

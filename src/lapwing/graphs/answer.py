@@ -297,7 +297,7 @@ class GraphPreview:
         return f"{self.loss}, delta {delta(self.delta)}" if self.delta else str(self.loss)
 
     def __str__(self) -> str:
-        lines = [self.question, f"protects  {self.protects}", f"price     {self._price}; {self.fits:,} like it fit"]
+        lines = [self.question, f"protects  {self.protects}", f"cost      {self._price}; {self.fits:,} like it fit"]
         lines += [f"beside    {loss} of {name}" for name, loss in self.beside.items()]
         for one in self.numbers:
             at = "" if one.level is None else f" at level {one.level:,}"

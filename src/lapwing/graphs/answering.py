@@ -203,7 +203,7 @@ def _searching(asked: Priced) -> tuple[str, ...]:
         return ()
     possible, share = levels(asked), float(1 - asked.shared.amount / asked.loss.amount)
     return (
-        f"a level from {possible[0]:,} to {possible[-1]:,} is chosen by {share:.0%} of the price; say level to "
+        f"a level from {possible[0]:,} to {possible[-1]:,} is chosen by {share:.0%} of the cost; say level to "
         "spend all of it on the number",
     )
 
@@ -241,7 +241,7 @@ def _not_usable(asked: Priced) -> tuple[str, ...]:
                 beyond.append(2 * (_half_width(one) or 0) >= most)
     if not beyond or not all(beyond):
         return ()
-    return ("not usable at this price: at every level the ± is half or more of the most that there can be",)
+    return ("not usable at this cost: at every level the ± is half or more of the most that there can be",)
 
 
 def _because(one: PricedNumber) -> str:

@@ -92,7 +92,7 @@ def asked_of_graph(
         return None
     if epsilon is None or any(value is not None for value in (error, *options.values())):
         raise InvalidParameter(
-            "A statistic of a graph has a price in epsilon: give that, and nothing else but a delta where it takes one."
+            "A statistic of a graph has a cost in epsilon: give that, and nothing else but a delta where it takes one."
         )
     if label is not None:
         require_label(label)
@@ -101,7 +101,7 @@ def asked_of_graph(
     recipe = found.recipe(graph.graph)
     if graph.graph.notes:  # of a promise that is weaker than that to people, wherever it is answered
         total = graph.account.catalog.budget.loss
-        own = f"the price is charged to the budget of the edges of {graph.graph.name}, {total}"
+        own = f"the cost is charged to the budget of the edges of {graph.graph.name}, {total}"
         recipe = replace(recipe, show=multiplied(recipe.show, Fraction(1), None, (own, *graph.graph.notes)))
     return AskedOfGraph(held=graph, recipe=recipe, epsilon=epsilon, wording=typed, explain=found.explain, delta=delta)
 

@@ -162,7 +162,7 @@ class Priced:
         for one in priced:
             spent = spent + one.loss(self.shared.kind)
         if not spent <= self.shared or not sum(one.delta for one in priced) <= self.delta:
-            raise InvalidParameter("the numbers of a statistic lose more than its price; this is a bug in Lapwing")
+            raise InvalidParameter("the numbers of a statistic lose more than its cost; this is a bug in Lapwing")
         return priced
 
     def at(self, loss: Loss, delta: Fraction = Fraction(0)) -> "Priced":

@@ -82,8 +82,8 @@ def question_of(text: str, graphs: Sequence[Graph], parameters: Parameters = ())
         return None
     if parsed.options != Options() or parsed.arguments:
         raise QueryRefused(
-            "A question about a graph says nothing of its price and of bounds itself",
-            remedy="Give the price beside it, as epsilon= or --epsilon.",
+            "A question about a graph does not state its cost or its bounds",
+            remedy="Give the cost next to it, as epsilon= or --epsilon.",
         )
     pattern = counted(parsed.select, named)
     return GraphQuestion(
@@ -118,7 +118,7 @@ def question_about(graph: Graph, text: str) -> GraphQuestion:
 
 def only_priced() -> QueryRefused:
     """Return the refusal to answer what asks for a price."""
-    return QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call explain.")
+    return QueryRefused("EXPLAIN PRIVACY asks for a cost, not for a result", remedy="Call explain.")
 
 
 def read_function(text: str) -> GraphQuestion:

@@ -91,7 +91,7 @@ def recipe_of(graph: Graph, statistic: str, arguments: Arguments) -> Recipe:
         if name not in taken:
             raise QueryRefused(
                 f"{found.name} of {graph.name} takes no {name!r:.40}",
-                remedy=f"It takes {', '.join(taken)}." if taken else "It takes nothing but the price.",
+                remedy=f"It takes {', '.join(taken)}." if taken else "It takes nothing but the cost.",
             )
     return found.recipe(graph, said)
 

@@ -253,7 +253,7 @@ def _protected(table: Table) -> PageSection:
 
 
 def _public(table: PublicTable) -> PageSection:
-    text = "Nobody is protected in this table: all that it holds may be seen in answers, prices and errors."
+    text = "Nobody is protected in this table: all that it holds may be seen in results, costs and errors."
     return PageSection(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
 
 

@@ -226,7 +226,7 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
 def _plot(rows: list[Row], epsilon: float) -> Plot:
     """Draw the shares of right guesses as bars, and the bounds as ticks."""
     cases = [{**row, "case": f"{row['target']}: {row['secret']}, {row['pairs']} pair(s)"} for row in rows]
-    title = f"Guesses about Bob that are right, at a price of {epsilon:g} (ticks: at most)"
+    title = f"Guesses about Bob that are right, at a cost of {epsilon:g} (ticks: at most)"
     return chart(title, width=320, **data(cases), **guesses_with_bounds(360))
 
 

@@ -145,8 +145,8 @@ def _conclusion(settings: Settings, epsilon: float) -> str:
         one, two, most = (100 * x for x in (at_most(epsilon), predicted(TWO, epsilon), at_most(2 * epsilon)))
         said.append(
             f"By one answer at ε = {epsilon:g} the best guess is right in {one:.1f} % of cases; a coin is right in 50 "
-            f"%. The difference of two answers is right in {two:.1f} %, for twice the price; no attack at that "
-            f"price can exceed {most:.1f} %."
+            f"%. The difference of two answers is right in {two:.1f} %, for twice the cost; no attack at that "
+            f"cost can exceed {most:.1f} %."
         )
     return " ".join(said)
 

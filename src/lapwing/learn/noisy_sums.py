@@ -68,7 +68,7 @@ class Releases:
         if isinstance(loss, PureDP):
             raise InvalidParameter(PURE)
         if sum((times * part for times, part in parts.values()), Fraction(0)) > 1:
-            raise InvalidParameter("The parts of a price are more than the price; this is a bug in Lapwing.")
+            raise InvalidParameter("The parts of a cost are more than the cost; this is a bug in Lapwing.")
         self._loss = loss
         self._parts = {name: part for name, (_, part) in parts.items()}
         self._left = {name: times for name, (times, _) in parts.items()}

@@ -181,8 +181,8 @@ def best_of(
     one = tries.of_one(price)
     part = one.from_amount(one.amount * (1 - choice))
     if not part.amount:
-        raise InvalidParameter("The price is too small to be divided among tries. Nothing was charged.")
-    training = epsilon_for(_unrecorded(session, part), part, epsilon, "The price is too small for tries.")
+        raise InvalidParameter("The cost is too small to be divided among tries. Nothing was charged.")
+    training = epsilon_for(_unrecorded(session, part), part, epsilon, "The cost is too small for tries.")
     to_be = f"tried with {'Laplace' if isinstance(part, PureDP) else 'Gaussian'} noise"
     for place, candidate in enumerate(candidates):
         require_ready(

@@ -85,6 +85,6 @@ def stopped() -> DataStopped:
 def given_up() -> EngineFault:
     """Return the fault of a question that ended when it could no longer be answered, whatever it had found."""
     return EngineFault(
-        "The data set was stopped, or the question given up as lost, while it was under way. The price is paid and "
+        "The data set was stopped, or the question given up as lost, while it was under way. The cost is charged and "
         "nothing is released; ask the curator to run `lapwing data faults`."
     )

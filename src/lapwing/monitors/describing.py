@@ -27,7 +27,7 @@ def described(monitor: "Monitor") -> list[tuple[str, str]]:
         ),
         ("horizon", _horizon(monitor)),
         ("limit", _limit(monitor)),
-        ("price", _price(monitor)),
+        ("cost", _price(monitor)),
         *(
             ("noise", _noise(measure_names(plan.plan)[stream.measure], stream, schedule.length(monitor.horizon)))
             for stream in plan.streams

@@ -116,7 +116,7 @@ def create_monitor(
             options["people"] = described.folder / options["people"]
         return create_monitor(described, name, **options)
     if epsilon is None or time is None:
-        raise InvalidParameter("A monitor needs epsilon, its price, and time, the column that says when an event was.")
+        raise InvalidParameter("A monitor needs epsilon, its cost, and time, the column that says when an event was.")
     text, schedule = read_schedule(
         question,
         every=every,

@@ -244,7 +244,7 @@ def _table(plan: Plan) -> Table:
             remedy="Leave grouping sets, expressions that share a column, and AUTO out.",
         )
     if plan.asked.epsilon is not None or plan.asked.shares or plan.explain:
-        raise QueryRefused("A monitor is priced as a whole", remedy="Give its epsilon beside the question.")
+        raise QueryRefused("A monitor has one cost as a whole", remedy="Give its epsilon beside the question.")
     return table
 
 

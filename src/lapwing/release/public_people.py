@@ -60,7 +60,7 @@ def notes_on_public_people(
     return (
         Note(
             "part of this noise hides how many people there are. If their number is public, write "
-            f"{lines} in the catalog{anew}: at {people:,} people a {kind} ledger then gives {named} for this price",
+            f"{lines} in the catalog{anew}: at {people:,} people a {kind} ledger then gives {named} for this cost",
             PUBLIC_PEOPLE,
         ),
     )

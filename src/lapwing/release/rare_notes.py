@@ -207,7 +207,7 @@ def notes_on_shared(plan: Plan, priced: Quote) -> tuple[str, ...]:
         levels = measures_of(output.value)
         ends = [float(m.clamp[1] * m.step) for m in levels if m.clamp is not None]
         spent = sum((terms[measure].loss(priced.loss.kind).amount for measure in levels), Fraction(0))
-        part = f"{share(spent / priced.loss.amount)} of the price"
+        part = f"{share(spent / priced.loss.amount)} of the cost"
         if len(ends) > 1:
             limits = f"{len(ends)} limits from {min(ends):,.10g} to {max(ends):,.10g}"
             notes.append(f"{output.name} is a race of {limits}, for {part}")

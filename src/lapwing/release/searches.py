@@ -191,7 +191,7 @@ def notes_before(plan: Plan, priced: Quote) -> tuple[str, ...]:
     errors = f": at the widest, {', '.join(widest)}" if widest else ""
     taken = share(share_of_searches(plan))
     return (
-        f"the bounds of {names} are found first, for {taken} of the price, inside {ends}",
+        f"the bounds of {names} are found first, for {taken} of the cost, inside {ends}",
         f"noise is in proportion to the bounds that are found, which nobody knows before{errors}",
     )
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lapwing.server.console.door import Console
 
 ABOUT: Final = (
-    "Ask SQL questions of sensitive tables, and get noisy answers with error bars, a price and a budget. Every request "
+    "Ask SQL questions of sensitive tables, and get noisy results with error bars, a cost and a budget. Every request "
     "but the login, `/healthz` and `/readyz` takes a token, sent as `Authorization: Bearer`. Errors are problem "
     "documents (RFC 9457) with a stable `code`."
 )

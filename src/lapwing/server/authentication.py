@@ -119,7 +119,7 @@ class Callers:
         with self._lock:
             if self._pricing[caller.name] >= MOST_PRICES:
                 raise TooManyRequests(
-                    f"{MOST_PRICES} prices of yours are being worked out. Nothing was charged. Ask again later."
+                    f"{MOST_PRICES} costs for you are being computed. Nothing was charged. Ask again later."
                 )
             self._pricing[caller.name] += 1
         try:

@@ -46,7 +46,7 @@ QUESTION: Final = "SELECT COUNT(*) AS n FROM visits"
 
 HOME: Final = """<h1>Lapwing</h1>
 <p>This service answers SQL questions about sensitive tables with noisy numbers and error bars, so that no answer
-depends noticeably on any one person. Each answer has a price, which is charged to one budget for the whole data set,
+depends noticeably on any one person. Each result has a cost, which is charged to one budget for the whole data set,
 whoever asks. The same question again is free.</p>
 <p>To ask in a browser, <a href="/console">open the console</a>.</p>
 <p>Programs need a token. With a name and a password:</p>

@@ -36,7 +36,7 @@ RIGHTS_OF: Final[dict[str, frozenset[Right]]] = {
     "curator": frozenset({"read", "ask", "audit", "admin"}),
 }
 MEANINGS: Final[dict[Right, str]] = {
-    "read": "see data sets, budgets, prices and one's own history and answers",
+    "read": "see data sets, budgets, costs and one's own history and answers",
     "ask": "buy answers",
     "audit": "see everybody's history and answers, the audit log and the metrics",
     "admin": "look after people, tokens, grants, policies and data",

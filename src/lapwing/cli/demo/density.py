@@ -77,7 +77,7 @@ def play(folder: Path, people: int = PEOPLE) -> None:
     with create_monitor(folder / "lapwing.toml", "density", QUESTION, epsilon=1, time="at") as monitor:
         from lapwing.monitors.describing import described
 
-        show(labelled(*(fact for fact in described(monitor) if fact[0] in ("limit", "price", "noise"))))
+        show(labelled(*(fact for fact in described(monitor) if fact[0] in ("limit", "cost", "noise"))))
         _scene(2, "The day goes by, a quarter of an hour a frame")
         ticks = _shown(_arriving(moves, folder, monitor))
         _scene(3, "How far off it was (the truth: for teaching only, nobody has it of real people)")

@@ -90,7 +90,7 @@ FROM rand_hie""",
     Scene(
         title="Name the error, and pay what it costs",
         before=(
-            "Instead of a price, say how good the answer must be: ±50. Counting people in one cell is cheap, because "
+            "Instead of a cost, say how good the answer must be: ±50. Counting people in one cell is cheap, because "
             "each counts once."
         ),
         sql=IN_HOSPITAL,

@@ -81,8 +81,8 @@ def refused(error: LapwingError, session: "Session") -> RenderableType:
 
 
 def bill(price: str, view: "BudgetView") -> RenderableType:
-    """Return a price and the gauge below it."""
-    return labelled(("price", price), ("budget", Text(figures.gauge(view.share_spent), style="cyan")))
+    """Return a cost and the gauge below it."""
+    return labelled(("cost", price), ("budget", Text(figures.gauge(view.share_spent), style="cyan")))
 
 
 def beside_truth(answer: "Answer", facts: Sequence[Mapping[str, Fact]]) -> tuple[Fitted, int, int]:

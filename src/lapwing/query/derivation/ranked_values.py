@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # `node` knows these values, as the parts that an interval re
 
 _NO_INTERVAL = "chosen without counts of values, so it has no interval; ask for DP_INTERVAL_LOW as well to get one"
 _NO_ROWS = "without rows it may be any value"
-_FEW_ROWS = "a group shows no value if its noisy number of rows, which is part of the price, is below that"
+_FEW_ROWS = "a group shows no value if its noisy number of rows, which is part of the cost, is below that"
 
 
 @final

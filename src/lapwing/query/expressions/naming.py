@@ -169,7 +169,7 @@ _SEVERAL = "Write COUNT(DISTINCT x), or GROUP BY x and COUNT(*)."
 _OF_AGGREGATES: Mapping[type[exp.Expression], str] = {
     exp.AnyValue: "Add it to GROUP BY.",
     exp.ApproxDistinct: "Write COUNT(DISTINCT x).",
-    exp.ApproxQuantiles: "Write QUANTILE(x, 0.25), QUANTILE(x, 0.5) and so on: they share one price.",
+    exp.ApproxQuantiles: "Write QUANTILE(x, 0.25), QUANTILE(x, 0.5) and so on: they share one cost.",
     exp.ArrayAgg: _SEVERAL,
     exp.GroupConcat: _SEVERAL,
     exp.LogicalAnd: "Write COUNT_IF(NOT x).",

@@ -188,7 +188,7 @@ class Plan:
     def require_answerable(self) -> None:
         """Refuse to answer what asks for a price alone."""
         if self.explain:
-            raise QueryRefused("EXPLAIN PRIVACY asks for a price, not for an answer", remedy="Call session.explain.")
+            raise QueryRefused("EXPLAIN PRIVACY asks for a cost, not for a result", remedy="Call session.explain.")
 
 
 # ---- plans that were made before -------------------------------------------------------------------------------------

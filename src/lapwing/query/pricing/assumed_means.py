@@ -74,7 +74,7 @@ def at_error_of_means(
     enough = next((_LEAST * 2**k for k in range(_DOUBLINGS) if is_enough(_LEAST * 2**k)), None)
     if enough is None:
         raise QueryRefused(
-            f"No price makes a mean over {count:,} rows as exact as {float(error):g}",
+            f"No cost makes a mean over {count:,} rows as exact as {float(error):g}",
             remedy="Ask for a wider error, or assume more rows.",
         )
     low = enough / 2

@@ -13,7 +13,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.query.pricing.error_price import at_error
 from lapwing.query.pricing.quote import Quote, bounds_of
 
-_REMEDY = "Give a price, epsilon, or ask for each of them at its error first."
+_REMEDY = "Give a cost, epsilon, or ask for each of them at its error first."
 
 
 def at_error_each(plan: Plan, error: Number | None, budget: Budget, assuming_count: int | None) -> dict[int, Quote]:

@@ -39,7 +39,7 @@ def calibrate_together(
     if any(
         plan.asked != PriceRequest(weights=plan.asked.weights, numbers=plan.asked.numbers) for plan in (*plans, *leaves)
     ):
-        raise InvalidParameter("A question of a batch says its own price; leave it out, the batch has one.")
+        raise InvalidParameter("A query of a batch states a cost of its own. Leave it out: the batch has one cost.")
     loss = request(epsilon, budget)
     questions = _together(leaves)
     choosing = sum(bool(plan.question.private_keys) for plan in questions.values())

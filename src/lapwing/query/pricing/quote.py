@@ -122,7 +122,7 @@ class Quote:
         spent = spent + self.lost(self.terms)
         spent = spent if self.vector is None else self.vector.bought.loss  # which is checked as here
         if not spent <= self.loss:
-            raise InvalidParameter("the mechanisms of a question lose more than its price; this is a bug in Lapwing")
+            raise InvalidParameter("the mechanisms of a question lose more than its cost; this is a bug in Lapwing")
 
 
 def request(epsilon: Number, budget: Budget) -> Loss:

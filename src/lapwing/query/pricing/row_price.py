@@ -69,7 +69,7 @@ class RowsOfQuestion:
     def of(cls, question: Question, neighbouring: str) -> Self:
         """Return what a unit can have among the rows of a question, each of which belongs to one unit."""
         if question.units_of_row > 1:
-            raise InvalidParameter("rows that several units share have no one price; this is a bug in Lapwing")
+            raise InvalidParameter("rows that several units share have no single cost; this is a bug in Lapwing")
         several = tuple(part.cells != 1 for part in question.parts)
         return cls(rows=question.selection.rows_per_unit, sets=several, replaced=neighbouring == "replace_one")
 

@@ -29,7 +29,7 @@ def said_shares(plan: Plan, loss: Loss, budget: Budget, *, selects: bool) -> tup
     others = sum(weight for weight, amount in zip(weights, fixed, strict=True) if amount is None)
     if rest < 0 or (others and rest == 0):
         raise QueryRefused(
-            "The aggregates of the question ask for more than its price", remedy="Give a larger epsilon, or them less."
+            "The aggregates of the query ask for more than its cost", remedy="Give a larger epsilon, or them less."
         )
     return tuple(
         rest * weight / others if amount is None else amount for weight, amount in zip(weights, fixed, strict=True)
