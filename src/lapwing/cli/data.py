@@ -205,7 +205,7 @@ def resume(catalog: CatalogFile = DEFAULT_CATALOG, server: Server = None, datase
     """Say that the faults were looked at, and answer questions again.
 
     Look at `lapwing data faults` first, and mend what they have in common: too little memory or disk, or somebody who
-    asks what is meant to fail. What was charged stays charged.
+    asks what is meant to fail. Lapwing refunds nothing.
     """
     with open_session(catalog, server, dataset) as session:
         late = session.budget(history=False).late
