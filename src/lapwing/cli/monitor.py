@@ -88,9 +88,9 @@ class Schedule:
     doubling: Annotated[
         bool, typer.Option("--doubling", help="Horizons without an end, each twice as long, each paid when it begins.")
     ] = False
-    lifetime: Annotated[
-        bool, typer.Option("--lifetime", help="--most is for all horizons together, for one cost.")
-    ] = False
+    lifetime: Annotated[bool, typer.Option("--lifetime", help="--most is for all horizons together, for one cost.")] = (
+        False
+    )
     starting: Annotated[str | None, _optional("When, UTC; at the next full period unless given.")] = None
 
 

@@ -221,7 +221,9 @@ Error = Annotated[
 AssumingCount = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Rows in a cell, of which an AVG is assumed to be: says its error, and the cost of --error."
+        min=1,
+        metavar="N",
+        help="Rows in a cell, of which an AVG is assumed to be: says its error, and the cost of --error.",
     ),
 ]
 Delta = Annotated[

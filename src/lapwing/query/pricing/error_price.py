@@ -42,7 +42,9 @@ def at_error(
     if plan.asked.shares or plan.asked.selection is not None:
         raise InvalidParameter("An aggregate of the question says its own epsilon; give epsilon, and not error.")
     if plan.question.private_keys:
-        raise QueryRefused("The error of a question with private keys has no single cost", remedy="Give epsilon instead.")
+        raise QueryRefused(
+            "The error of a question with private keys has no single cost", remedy="Give epsilon instead."
+        )
     means = any(isinstance(output.value, Average) for output in plan.outputs)
     for output in plan.outputs:
         promised = isinstance(output.value, MeasureValue | KnownMean)
