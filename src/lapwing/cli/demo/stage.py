@@ -44,10 +44,10 @@ def comparison(scene: Scene, session: "Session") -> RenderableType:
     promised = []
     for sql in (scene.wider or scene.sql, scene.sql):
         preview = session.explain(sql, epsilon=scene.epsilon, error=scene.error, assuming_count=scene.rows)
-        promised.append(next(figures.size(c.half_width) for c in preview.columns if c.half_width is not None))
+        promised.append(next(figures.margin(c.half_width) for c in preview.columns if c.half_width is not None))
     return Text(
-        f"`lapwing explain`, free of charge, promises for {scene.rows:,} rows: ±{promised[0]} without LEAST, "
-        f"±{promised[1]} with it."
+        f"`lapwing explain`, free of charge, promises for {scene.rows:,} rows: {promised[0]} without these "
+        f"bounds, {promised[1]} with them."
     )
 
 
