@@ -26,10 +26,12 @@ from lapwing.mechanisms.combined_noise import CombinedNoise, strays
 from lapwing.mechanisms.noisy import Sensitivity
 from lapwing.privacy.measures import MEASURES
 from lapwing.query.bind.bind import bind
+from lapwing.query.expressions import arithmetic, logic
 from lapwing.query.expressions.arithmetic import negate
-from lapwing.query.expressions.conversion import rescale
+from lapwing.query.expressions.conversion import number, rescale
 from lapwing.query.expressions.expression import ColumnReference
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures import row_kinds as row_kinds_module
 from lapwing.query.measures.centred import both_counts, nulls, without_null
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.measures.row_kinds import RowKinds, row_kinds
@@ -110,6 +112,12 @@ OF_COST = "COUNT(cost) AS n, SUM(cost) AS s, AVG(cost) AS a"
         ("COUNT(cost) AS n, SUM(cost) AS s", "", "pure", [sqrt(1 / 2)] * 2),
         (OF_COST, " GROUP BY plan", "pure", [sqrt(2) / 3, 1 / 3, sqrt(2) / 3]),
         (THREE, "", "gdp", None),
+        ("AVG(cost) AS a", "", "gdp", [sqrt(2 / 3), sqrt(1 / 2)]),
+        ("AVG(cost) AS a", " GROUP BY plan", "zcdp", [1, sqrt(1 / 2)]),
+        ("VAR_POP(cost) AS v", "", "gdp", [0.712] * 3),
+        ("COVAR_POP(cost, age) AS v", "", "gdp", [sqrt(1 / 2)] * 4),
+        ("COVAR_POP(cost, age) AS v", "", "pure", [1, 1 / 2, 1 / 2, 1 / 2]),
+        ("CORR(cost, age) AS v", "", "pure", [0.635] * 6),
     ],
 )
 def test_what_is_gained_where_one_unit_comes_for_another(
@@ -319,6 +327,14 @@ FORMS = [
     (f"SUM(size) AS s, {flags(3)}", " GROUP BY plan"),
     ("COUNT(*) AS n, COUNT(age) AS m, SUM(age) AS s, SUM(cost) AS t", " WHERE size > 0"),
 ]
+CENTRED = [
+    ("AVG(cost) AS a", " GROUP BY plan"),
+    ("VAR_SAMP(age) AS v", ""),
+    ("CORR(cost, age) AS c", ""),
+    ("STDDEV(cost) AS d", " GROUP BY plan"),
+    ("REGR_SLOPE(cost, age) AS r, REGR_INTERCEPT(cost, age) AS i", ""),
+]
+"""Of sums that are centred already, so that they are measured themselves."""
 WITHIN = ("SUM(size, contribution_bounds_per_row => (0, 8)) AS s, COUNT(size) AS n, AVG(size) AS a", "")
 
 
@@ -359,7 +375,8 @@ def test_a_unit_moves_what_is_measured_within_its_price(tmp_path: Path, columns:
 
 
 @pytest.mark.parametrize(
-    ("columns", "rest", "kind"), one_in(4, [(*form, kind) for kind in ("pure", "gdp") for form in FORMS], many=True)
+    ("columns", "rest", "kind"),
+    one_in(4, [(*form, kind) for kind in ("pure", "gdp") for form in (*FORMS, *CENTRED)], many=True),
 )
 def test_a_unit_for_another_moves_it_within_its_price(tmp_path: Path, columns: str, rest: str, kind: str) -> None:
     budget = BUDGETS[kind] + REPLACED
@@ -411,18 +428,44 @@ NULLABLE: list[tuple[Count | Sum, Any]] = [
     (Count(argument=Y), lambda x, y: int(y is not None)),
 ]
 """Measures, each with what a row of x and y adds to it, in steps, written down anew."""
+BOTH = logic.both(logic.negation(logic.is_null(X)), logic.negation(logic.is_null(Y)))
+OF_X = arithmetic.subtract(X, number(Fraction(1)))
 
 
-def prices_of_rows(squared: bool) -> Iterator[tuple[Fraction, Fraction]]:
+def where_both(expression: Any, origin: int = 0) -> Sum:
+    return Sum(argument=logic.only_where(expression, BOTH), origin=origin)
+
+
+PRODUCTS: list[tuple[Count | Sum, Any]] = [
+    (Count(argument=X), lambda x, y: int(x is not None)),
+    (Sum(argument=X, origin=2), lambda x, y: 0 if x is None else x - 2),
+    (Sum(argument=arithmetic.multiply(OF_X, OF_X), origin=8), lambda x, y: 0 if x is None else (x - 2) ** 2 - 8),
+    (Sum(argument=arithmetic.multiply(X, negate(X)), origin=-3), lambda x, y: 0 if x is None else 3 - x * x),
+    (Count(argument=logic.only_where(X, BOTH)), lambda x, y: 0 if None in (x, y) else 1),
+    (where_both(X, 1), lambda x, y: 0 if None in (x, y) else x - 1),
+    (where_both(Y), lambda x, y: 0 if None in (x, y) else y),
+    (where_both(arithmetic.multiply(OF_X, Y), 2), lambda x, y: 0 if None in (x, y) else (x - 2) * y - 2),
+    (where_both(arithmetic.multiply(Y, Y)), lambda x, y: 0 if None in (x, y) else y * y),
+    (Sum(argument=arithmetic.multiply(X, Y)), lambda x, y: 0 if None in (x, y) else x * y),
+    (Sum(argument=Y, origin=1), lambda x, y: 0 if y is None else y - 1),
+]
+"""The same of squares and products."""
+
+
+def prices_of_rows(squared: bool, products: bool = False) -> Iterator[tuple[Fraction, Fraction]]:
     """Yield what measures are charged, and the most that any two rows of x and y lose, in one cell and in two."""
     draw = Random(f"rows {squared}")
     power = 2 if squared else 1
     rows = [(x, y) for x in (None, *range(-2, 7)) for y in (None, 0, 1, 3)]
     for place in range(400 if is_long() else 20):
         # A sum and the NULLs, of which the latter lose more; two sums of x; and any others.
-        chosen = NULLABLE[6:8] if place == 1 else draw.sample(NULLABLE, 1 + place % 4)
+        several = 1 + place % 4
+        chosen = NULLABLE[6:8] if place == 1 else draw.sample(NULLABLE, several)
+        if products:
+            first = 4 * (place % 2)
+            chosen = PRODUCTS[first : first + 2 + several] if place < 8 else draw.sample(PRODUCTS, several + 1)
         units = {measure: Fraction(draw.randint(1, 9), draw.randint(1, 9)) for measure, _ in chosen}
-        if place == 0:
+        if place == 0 and not products:
             chosen, units = [NULLABLE[5], NULLABLE[2]], {NULLABLE[5][0]: Fraction(1, 16), nulls(X): Fraction(2)}
         none, each = (0,) * len(chosen), tuple(units.values())
         vectors = {tuple(add(*row) for _, add in chosen) for row in rows} | {none}
@@ -436,7 +479,7 @@ def prices_of_rows(squared: bool) -> Iterator[tuple[Fraction, Fraction]]:
             (True, False, apart),
             (True, True, max(apart, 2 * most)),
         ]:
-            found = row_price.RowsOfQuestion(rows=3, sets=(several,), replaced=replaced)
+            found = row_price.RowsOfQuestion(rows=3, sets=(several,), replaced=replaced, products=products)
             charged = found.amount(units, squared=squared)
             yield charged, wanted * 3**power
             assert replace(found, sets=(several, several)).amount(units, squared=squared) == 2 * charged
@@ -447,6 +490,32 @@ def test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared: bool) -> 
     prices = list(prices_of_rows(squared))
     assert all(charged >= lost for charged, lost in prices)
     assert sum(charged == lost for charged, lost in prices) > len(prices) // 3  # with y, too, a little more
+
+
+@pytest.mark.parametrize("squared", [True, False])
+def test_the_price_of_squares_and_products_is_at_least_what_any_two_rows_lose(squared: bool) -> None:
+    row_price.kinds_of.cache_clear()
+    prices = list(prices_of_rows(squared, products=True))
+    assert all(charged >= lost for charged, lost in prices)
+    assert sum(charged <= lost * Fraction(11, 10) for charged, lost in prices) > len(prices) // 2
+
+
+@pytest.mark.parametrize("bug", ["a square is at its ends alone", "a product is never NULL", "a factor is missing"])
+def test_twins_of_what_a_row_adds_to_products_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    corners, factors = row_kinds_module._corners, row_kinds_module._factors
+    if "ends" in bug:
+        monkeypatch.setattr(row_kinds_module, "_corners", lambda expression, _: corners(expression, False))
+    elif "NULL" in bug:
+        monkeypatch.setattr(row_kinds_module, "_on_curves", lambda points, *_: points)
+        monkeypatch.setattr(row_kinds_module, "nullable", lambda _: False)
+    else:
+        monkeypatch.setattr(row_kinds_module, "_factors", lambda argument: factors(argument)[:1] * 2)
+    row_price.kinds_of.cache_clear()
+    try:
+        prices = [pair for squared in (True, False) for pair in prices_of_rows(squared, products=True)]
+        assert any(charged < lost for charged, lost in prices)
+    finally:
+        row_price.kinds_of.cache_clear()
 
 
 @pytest.mark.parametrize("bug", ["NULL is no kind", "no end but the low one", "the high end of one is at the low x"])
@@ -470,7 +539,7 @@ def test_twins_of_what_a_row_adds_are_found(bug: str, monkeypatch: pytest.Monkey
                 )
                 yield replace(kinds, kinds=turned)
 
-    monkeypatch.setattr(row_price, "kinds_of", lambda measures: tuple(wrong(measures)))
+    monkeypatch.setattr(row_price, "kinds_of", lambda measures, _: tuple(wrong(measures)))
     with pytest.raises(AssertionError):
         test_the_price_of_rows_is_at_least_what_any_two_rows_lose(squared=True)
 
@@ -563,13 +632,16 @@ def test_a_half_goes_to_the_nearest_even_number() -> None:
     assert wide.tolist() == [((1 << 62) * 7 + 1) // 3, 1]
 
 
-def coverage(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch | None = None) -> float:
-    """Return how often the interval of a mean holds that is computed from numbers that have noise in common."""
-    text = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, SUM(age) AS t, AVG(age) AS b"
+MEANS = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, SUM(age) AS t, AVG(age) AS b"
+"""Computed from numbers that have noise in common."""
+
+
+def coverage(folder: Path, budget: str, text: str = MEANS) -> float:
+    """Return how often the interval of a mean holds."""
     low: Any
     with opened(folder, CROWD, budget=budget, most=1, entropy=SYSTEM) as session:
         answer = session.sql(f"SELECT {text} FROM visits", epsilon=1)
-        assert any(isinstance(law, CombinedNoise) for law in answer.mechanisms.values())
+        assert any(isinstance(law, CombinedNoise) for law in answer.mechanisms.values()) == (text == MEANS)
         found = priced(f"SELECT {text} FROM visits", catalog(folder, budget=budget, most=1), epsilon=1)
         many = 20_000
         measured, _ = truths(folder, found, budget)
@@ -588,6 +660,12 @@ def coverage(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch | None =
 def test_intervals_of_means_hold_as_often_as_they_say(tmp_path: Path, kind: str) -> None:
     budget = BUDGETS[kind].replace("100", "100000")
     assert 0.94 < coverage(tmp_path, budget) < (0.97 if kind == "gdp" else 0.985)
+
+
+@pytest.mark.parametrize("kind", ["gdp", pytest.param("zcdp", marks=pytest.mark.long)])
+def test_intervals_of_numbers_that_are_measured_themselves_hold_as_often_as_they_say(tmp_path: Path, kind: str) -> None:
+    budget = BUDGETS[kind].replace("100", "100000") + REPLACED
+    assert 0.945 < coverage(tmp_path, budget, "AVG(cost) AS a, VAR_POP(cost) AS v") < 0.985
 
 
 def test_twin_a_line_that_forgets_what_they_have_in_common_is_found(tmp_path: Path, monkeypatch: Any) -> None:
@@ -677,6 +755,43 @@ def test_what_was_bought_number_by_number_stays_free(tmp_path: Path, kind: str, 
             assert not any(isinstance(law, CombinedNoise) for law in sharper.mechanisms.values())
         else:
             assert sharper.cost == session.price(2)
+
+
+@pytest.mark.parametrize("kind", ["gdp", pytest.param("zcdp", marks=pytest.mark.long)])
+def test_numbers_that_are_measured_themselves_are_served_and_sharpened(
+    tmp_path: Path, kind: str, monkeypatch: Any
+) -> None:
+    """What was bought with a price for each stays free, and a higher price sharpens it to what one price buys."""
+    text, budget = "SELECT AVG(cost) AS a, VAR_POP(cost) AS v FROM visits", BUDGETS[kind] + REPLACED
+    with opened(tmp_path, CROWD, budget=budget, most=1) as session:
+        with monkeypatch.context() as patch:
+            by_itself(patch)
+            before = session.sql(text, epsilon=Fraction(1, 10))
+        for price in (Fraction(1, 10), Fraction(1, 20)):
+            preview, again = session.explain(text, epsilon=price), session.sql(text, epsilon=price)
+            assert preview.stored
+            assert again.stored
+            assert again.rows() == before.rows()
+        preview = session.explain(text, epsilon=Fraction(1, 5))
+        sharper = session.sql(text, epsilon=Fraction(1, 5))
+        assert preview.cost == sharper.cost < session.price(Fraction(1, 5))
+        fresh = priced(text, catalog(tmp_path, budget=budget, most=1), epsilon=Fraction(1, 5))
+        of_fresh = {term.measure: term.mechanism.standard_deviation for term in fresh.terms}
+        assert all(law.standard_deviation <= of_fresh[measure] * 1.001 for measure, law in sharper.mechanisms.items())
+        assert session.sql(text, epsilon=Fraction(1, 5)).stored
+        assert not session.explain(text, epsilon=Fraction(3, 10)).stored, "more was asked for than was paid"
+
+
+@pytest.mark.parametrize("kind", [pytest.param("gdp", marks=pytest.mark.long), "pure"])
+def test_what_is_measured_itself_is_said_and_shared_out(tmp_path: Path, kind: str) -> None:
+    text = "SELECT VAR_POP(cost) AS v, STDDEV_POP(age) AS d FROM visits"
+    with opened(tmp_path, CROWD, budget=BUDGETS[kind] + REPLACED, most=1) as session:
+        preview = session.explain(text, epsilon=1)
+        assert MEASURED_TOGETHER in map(code_of, preview.notes)
+        answer = session.sql(text, epsilon=1)
+        assert preview.cost == answer.cost == session.price(1)
+        shares = [column.price_share for column in answer.describe()]
+        assert sum(cast(Any, shares)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", [pytest.param("gdp", marks=pytest.mark.long), "pure"])

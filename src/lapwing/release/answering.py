@@ -98,7 +98,9 @@ def answers_of(
         # What each measure took of the price is known only if all of it was paid now.
         whole = priced.together
         rare = numbers.selection is not None or numbers.stored or len(requests) > 1
-        shares = [term.loss(whole.kind).amount / whole.amount for term in priced.terms] if cost == whole else None
+        lost = [term.loss(whole.kind).amount for term in priced.terms] if cost == whole else []
+        among = max(whole.amount, sum(lost))  # more where numbers lose less together than one by one
+        shares = [amount / among for amount in lost] if cost == whole else None
         answers.append(
             Answer(
                 plan=request.plan,

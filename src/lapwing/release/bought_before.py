@@ -1,14 +1,19 @@
 """What was bought under the plan of an earlier version, where that counted the same with more noise.
 
 Units that DISTINCT leaves were as many rows of a unit as it has, and are one now (`query.relations.once_a_unit`). Of
-pairs of rows in an order a unit had as many as of all pairs (`query.relations.ordered_rows`). The noise of then hid
-more than there is to hide. An answer of then serves if it errs by no more than what its price bought then, and is
-sharpened where more is asked for. Both are post-processing of what was released and charged.
+pairs of rows in an order a unit had as many as of all pairs (`query.relations.ordered_rows`). In FULL JOIN, and LEFT
+JOIN along a link, the rows of both sides were added (`query.relations.set_operations`, `unit_join`). Under replace_one,
+numbers that never move together had a price each (`query.pricing.row_price`). The noise of then hid more than there is
+to hide. An answer of then serves if it errs by no more than what its price bought then, and is sharpened where more is
+asked for. Both are post-processing of what was released and charged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from lapwing.ledger.entries import StoredAnswer
 from lapwing.query.pricing.quote import Quote, at_price, bounds_of
 from lapwing.query.relations.once_a_unit import rows_of_then
 from lapwing.query.relations.ordered_rows import with_all_pairs
@@ -16,6 +21,23 @@ from lapwing.query.relations.relation import Selection
 from lapwing.release.request import Access, Release
 from lapwing.release.restoring import stored_answer
 from lapwing.release.stored import Purchase, key_of, purchase_of
+
+if TYPE_CHECKING:
+    from lapwing.query.pricing.measured_vectors import Vector
+
+
+def look_up_as_asked(vector: "Vector", key: str, kept: Sequence[StoredAnswer]) -> Release | Purchase:
+    """Return the stored answer to numbers that are measured themselves, as one vector, or what is to be bought.
+
+    Answers of then, with a price for each number, have the same key. One serves where no more is asked than was paid
+    for the question: so it stays free. A higher price sharpens it to what the vector has.
+    """
+    bought = vector.bought
+    paid = bought.loss.from_amount(sum((one.loss.amount for one in kept), Fraction(0)))
+    stored = stored_answer(bought, kept)
+    if stored is None and bought.loss <= paid:
+        stored = stored_answer(vector.before, kept)
+    return purchase_of(bought, key, kept) if stored is None else stored
 
 
 def look_up_before(priced: Quote, key: str, access: Access) -> Release | Purchase:

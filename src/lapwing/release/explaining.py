@@ -140,9 +140,11 @@ def _buying(request: Request, access: Access, *, within: bool) -> _Buying:
     # What a question with unknown bounds would release is not known yet, nor whether it is stored.
     key, known = key_of(plan.question), not plan.unsettled and not plan.constants
     lookup = look_up(priced, access.ledger.answers, access) if known else Purchase(key=key, bought=priced)
-    if priced.vector is not None and isinstance(lookup, Purchase) and lookup.bought.question == plan.question:
-        # An answer with a noise for each number is made sharper: so it keeps one for each.
-        request = replace(request, priced=priced.vector.before)
+    if priced.vector is not None and isinstance(lookup, Purchase):
+        wanted = lookup.bought if lookup.further is None else lookup.further.refinement.wanted
+        if wanted == priced.vector.before:
+            # An answer with a noise for each number is made sharper: so it keeps one for each.
+            request = replace(request, priced=priced.vector.before)
     searches = [_lacking(search, access) for search in priced.searches if search.question not in bounds]
     own = () if isinstance(lookup, Release) else (lookup.bought,)
     return _Buying(request=request, notes=notes, known=known, searched=bounds, lookup=lookup, quotes=(*searches, *own))

@@ -157,6 +157,7 @@ def _ways(members: Sequence[Quote], budget: Budget) -> Iterator[Quote]:
     question = replace(first.question, measures=measures)
     loss = first.loss.from_amount(sum((one.loss.amount for one in members), Fraction(0)))
     bounds, rows = bounds_of(question, budget), RowsOfQuestion.of(question, budget.neighbouring)
+    rows = replace(rows, products=any(one.rows is not None and one.rows.products for one in members))
     priced = at_price(question, bounds, loss, tuple(shares[measure] for measure in measures), Fraction(0))
     try:
         priced = replace(priced, loss=loss, rows=rows)

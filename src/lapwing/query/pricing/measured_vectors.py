@@ -169,6 +169,11 @@ class Vector:
         )
 
     @property
+    def is_as_asked(self) -> bool:
+        """Whether the numbers that are bought are those of the question, which lose less together than one by one."""
+        return self.is_bought and self.bought.question == self.before.question
+
+    @property
     def _names(self) -> tuple[Measure, ...]:
         return self.bought.question.measures
 
@@ -228,7 +233,25 @@ def vector_of(
     never = frozenset(column.name for column in question.table.columns if not column.nullable)
     never = never if isinstance(question.selection.relation, ProtectedRows) else _NEVER
     rows_of = RowsOfQuestion.of(question, budget.neighbouring)
-    ways = _ways(tuple(eligible), never, rows_of, pure=isinstance(priced.loss, PureDP), known=people is not None)
+    pure = isinstance(priced.loss, PureDP)
+    ways = _ways(tuple(eligible), never, rows_of, pure=pure, known=people is not None)
+    found = _best_of(ways, priced, asked, budget, means, people)
+    if found is priced and rows_of.replaced and people is None:
+        # After the others, which earlier versions had: so what they sold is found.
+        themselves = replace(rows_of, products=True)
+        found = _best_of(_ways_as_asked(tuple(eligible), never, themselves, pure=pure), priced, asked, budget, means)
+    return found
+
+
+def _best_of(
+    ways: Sequence["_Way"],
+    priced: Quote,
+    asked: PriceRequest,
+    budget: Budget,
+    means: Mapping[Sum, Count],
+    people: int | None = None,
+) -> Quote:
+    """Return the quote of the way that gains most; the quote as it is if none does."""
     foreseen = best_first(ways, priced, means)
     best, least = priced, -_GAIN
     for way in ways if foreseen is None else foreseen:
@@ -256,6 +279,7 @@ class _Way:
         rows: of each number, how it is computed.
         steps: of each measured number, the part of the price that its noise is for, by the most that a row moves it.
         together: what these lose together, of one row.
+        rows_of: the rows that they lose it for.
         weights: `rows`, in floating point.
         losses: `steps` per unit of `together`, in floating point.
     """
@@ -263,6 +287,7 @@ class _Way:
     rows: Rows
     steps: Shares
     together: Fraction
+    rows_of: RowsOfQuestion
     weights: Mapping[Measure, Sequence[tuple[Measure, float]]]
     losses: Deviations
 
@@ -289,16 +314,28 @@ def _ways(
         never: the columns that are never NULL.
         known: whether COUNT(*) is public.
     """
-    ways, power = list[_Way](), 1 if pure else 2
     forms = Forms(eligible, never, rows_of, pure=pure)
-    for rows, shares in forms.around_known() if known else forms:
-        if shares.keys() != set(eligible):  # else as it is without a vector
-            steps = {measure: share / max(1, _most(measure)) ** power for measure, share in shares.items()}
-            amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
-            losses = {measure: float(step / amount) if amount else 0.0 for measure, step in steps.items()}
-            weights = {number: [(part, float(times)) for part, times in row.items()] for number, row in rows.items()}
-            ways.append(_Way(rows=rows, steps=steps, together=amount, weights=weights, losses=losses))
-    return tuple(ways)
+    written = forms.around_known() if known else forms
+    return tuple(
+        _way(rows, shares, rows_of, pure) for rows, shares in written if shares.keys() != set(eligible)
+    )  # else as it is without a vector
+
+
+@lru_cache(maxsize=256)
+def _ways_as_asked(
+    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
+) -> tuple[_Way, ...]:
+    """Return the ways to measure counts and sums themselves at a price for all of them."""
+    forms = Forms(eligible, never, rows_of, pure=pure)
+    return tuple(_way(rows, shares, rows_of, pure) for rows, shares in forms.as_asked())
+
+
+def _way(rows: Rows, shares: Shares, rows_of: RowsOfQuestion, pure: bool) -> _Way:
+    steps = {measure: share / max(1, _most(measure)) ** (1 if pure else 2) for measure, share in shares.items()}
+    amount = rows_of.amount(cast(Mapping[Count | Sum, Fraction], steps), squared=not pure)
+    losses = {measure: float(step / amount) if amount else 0.0 for measure, step in steps.items()}
+    weights = {number: [(part, float(times)) for part, times in row.items()] for number, row in rows.items()}
+    return _Way(rows=rows, steps=steps, together=amount, rows_of=rows_of, weights=weights, losses=losses)
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
@@ -344,6 +381,23 @@ class Forms:
             each = {part: share * len(others) / sum(shares.values()) for part, share in shares.items()}
             each |= {part: Fraction(noisy, len(summed)) for part in summed}
             yield {**rows, **sure}, {part: share for part, share in each.items() if part != Count()}
+
+    def as_asked(self) -> Iterator[tuple[Rows, Shares]]:
+        """Yield the numbers themselves: with noise in proportion to that of each by itself, and by the splits.
+
+        Sums that are centred already, as those of means and variances, can be measured in no other way.
+        """
+        rows, power = {m: {m: Fraction(1)} for m in self.eligible}, 1 if self.pure else 2
+        alone = {m: self.rows_of.amount({m: Fraction(1)}, squared=not self.pure) for m in self.eligible}
+        if all(alone.values()):
+            yield rows, {m: max(1, _most(m)) ** power / lost for m, lost in alone.items()}
+        counts: dict[str, Measure] = {self.support[m]: m for m in reversed(self.eligible) if isinstance(m, Count)}
+        with_count = {
+            m: row if (count := counts.get(self.support[m])) is None else {**row, count: Fraction(1)}
+            for m, row in rows.items()
+        }
+        for first_of in self._splits():
+            yield rows, _shares(with_count, first_of)
 
     def _splits(self) -> Iterator[Split]:
         """Yield what part of the price a count may pay, of so many centred sums."""
@@ -517,6 +571,7 @@ def quote_of(priced: Quote, request: PriceRequest, budget: Budget, way: _Way, pe
     asked = _measured(question, others.union(steps))
     measures, each = asked.measures, _each(priced) if steps else loss.amount / len(others)
     bounds, rows_of = bounds_of(asked, budget), RowsOfQuestion.of(asked, budget.neighbouring)
+    rows_of = replace(rows_of, products=way.rows_of.products)
     squared = not isinstance(loss, PureDP)
     fills = each * len(rows) / way.together if way.together else Fraction(0)
     parts = [

@@ -59,11 +59,13 @@ class RowsOfQuestion:
         rows: at most, of one unit.
         sets: of each grouping set, whether it has several cells.
         replaced: whether neighbours have one unit for another, and not one more.
+        products: whether it is looked at how squares and products move together (`measures.row_kinds`).
     """
 
     rows: int
     sets: tuple[bool, ...]
     replaced: bool
+    products: bool = False
 
     @classmethod
     def of(cls, question: Question, neighbouring: str) -> Self:
@@ -96,7 +98,7 @@ class RowsOfQuestion:
             return Fraction(0)
         bottom = lcm(*(unit.denominator for unit in units.values()))  # in whole parts, as these are added up quickly
         parts = [unit.numerator * (bottom // unit.denominator) for unit in units.values()]
-        each = min(self._of_kinds(kinds, parts, squared) for kinds in kinds_of(tuple(units)))
+        each = min(self._of_kinds(kinds, parts, squared) for kinds in kinds_of(tuple(units), self.products))
         return Fraction(each * self.rows ** (2 if squared else 1), bottom)
 
     def _of_kinds(self, kinds: RowKinds, units: Sequence[int], squared: bool) -> int:
@@ -118,9 +120,9 @@ def is_of_rows(measure: object) -> TypeGuard[RowMeasure]:
 
 
 @lru_cache(maxsize=256)
-def kinds_of(measures: tuple[RowMeasure, ...]) -> tuple[RowKinds, ...]:
+def kinds_of(measures: tuple[RowMeasure, ...], products: bool) -> tuple[RowKinds, ...]:
     """Return what a row adds to measures, which is remembered for other prices."""
-    return tuple(row_kinds(measures))
+    return tuple(row_kinds(measures, products=products))
 
 
 def _apart(
