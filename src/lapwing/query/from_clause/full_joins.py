@@ -1,7 +1,7 @@
 """Bind RIGHT and FULL JOIN of protected rows with others of their units, as what LEFT JOIN and NOT EXISTS make of them.
 
-A FULL JOIN is a LEFT JOIN, united with the rows of the other side that match nothing: both are unit-local, and a unit
-has at most as many rows as in both together (`relations.set_operations`).
+A FULL JOIN is a LEFT JOIN, united with the rows of the other side that match nothing: both are unit-local.
+`relations.set_operations` has how many rows a unit has at most.
 """
 
 from collections.abc import Sequence
@@ -62,9 +62,8 @@ def bind_full_join(node: exp.Expression, bound: Input, other: Input, scope: Scop
         )
         for source in left.sources
     )
-    return replace(
-        bound, selection=Selection(relation=Union(parts=tuple(parts), columns=(*columns, *read))), sources=sources
-    )
+    united = Union(parts=tuple(parts), columns=(*columns, *read), full=True)
+    return replace(bound, selection=Selection(relation=united), sources=sources)
 
 
 def _one_way(node: exp.Expression, kind: UnitJoinKind, one: Input, other: Input, scope: Scope) -> Input:

@@ -387,15 +387,15 @@ class Forms:
 
         Sums that are centred already, as those of means and variances, can be measured in no other way.
         """
-        rows, power = {m: {m: Fraction(1)} for m in self.eligible}, 1 if self.pure else 2
-        alone = {m: self.rows_of.amount({m: Fraction(1)}, squared=not self.pure) for m in self.eligible}
+        rows: dict[Measure, Row] = {m: {m: Fraction(1)} for m in self.eligible}
+        power, alone = 1 if self.pure else 2, dict[Measure, Fraction]()
+        for m in self.eligible:
+            alone[m] = self.rows_of.amount({m: Fraction(1)}, squared=not self.pure)
         if all(alone.values()):
             yield rows, {m: max(1, _most(m)) ** power / lost for m, lost in alone.items()}
-        counts: dict[str, Measure] = {self.support[m]: m for m in reversed(self.eligible) if isinstance(m, Count)}
-        with_count = {
-            m: row if (count := counts.get(self.support[m])) is None else {**row, count: Fraction(1)}
-            for m, row in rows.items()
-        }
+        counts = {self.support[m]: m for m in reversed(self.eligible) if isinstance(m, Count)}
+        beside = {m: counts.get(self.support[m], m) for m in self.eligible}
+        with_count: dict[Measure, Row] = {m: {m: Fraction(1), count: Fraction(1)} for m, count in beside.items()}
         for first_of in self._splits():
             yield rows, _shares(with_count, first_of)
 

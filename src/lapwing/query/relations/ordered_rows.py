@@ -23,6 +23,7 @@ from math import comb
 
 from lapwing.query.expressions.expression import ColumnReference, Expression, Operation, columns_of
 from lapwing.query.relations.relation import ProtectedRows, Selection
+from lapwing.query.relations.set_operations import Union
 from lapwing.query.relations.unit_join import UnitJoin
 
 _LESS = {"less": (0, 1), "greater": (1, 0)}
@@ -76,22 +77,25 @@ def most_tuples(selection: Selection) -> int | None:
 
 
 def told_apart(selection: Selection) -> Selection:
-    """Return the rows of a query, of which a unit has only those that conditions on pairs leave.
+    """Return the rows of a query, of which a unit has only those that conditions on pairs, and outer joins, leave.
 
     The rows of a subquery stay as they are, because the text of a plan may depend on their number.
     """
-    relation = selection.relation
-    if not isinstance(relation, UnitJoin):
-        return selection
-    return replace(selection, relation=replace(relation, tells_pairs=True))
+    return _told(selection, tells=True)
 
 
 def with_all_pairs(selection: Selection) -> Selection:
     """Return the rows of a query as earlier versions took them: of a unit as many as there are pairs."""
-    relation = selection.relation
-    if not isinstance(relation, UnitJoin):
-        return selection
-    return replace(selection, relation=replace(relation, tells_pairs=False))
+    return _told(selection, tells=False)
+
+
+def _told(selection: Selection, *, tells: bool) -> Selection:
+    match selection.relation:
+        case UnitJoin() as join:
+            return replace(selection, relation=replace(join, tells_pairs=tells))
+        case Union(full=True) as union:
+            return replace(selection, relation=replace(union, tells_full=tells))
+    return selection
 
 
 def _sides(selection: Selection) -> Iterator[_Side]:

@@ -5,8 +5,10 @@ R(D) = ⋃_u (R₁(D_u) ⋈ R₂(D_u)), where D_u are the unit's rows in all of 
 k₁·k₂ of them, in a LEFT JOIN k₁·max(k₂, 1), and in a semi- or anti-join, which keeps or leaves out rows of the left
 side, k₁; so it has in a mark join, which says of each row of the left side whether it would be kept. Where no two rows
 of a side agree in what the join compares (`identity.at_most_one`), each row of the other side meets one of it at most:
-then there are no more rows than the other side has, and in a LEFT JOIN no more than both sides have together. Which
-pairs match is a function of their values, so that the bag of them does not depend on any order.
+then there are no more rows than the other side has, and in a LEFT JOIN no more than both sides have together. If there
+is a pair, one row of the left side is not alone: so a LEFT JOIN has one row less than both sides have. If there is no
+pair, it has the rows of the left side. Which pairs match is a function of their values, so that the bag of them does
+not depend on any order.
 """
 
 from dataclasses import dataclass
@@ -33,7 +35,8 @@ class UnitJoin(TwoSources):
         matches: The most rows of the other side that a row of the source equals, matched: the most rows of the source
             that one of the other side equals, both within a unit.
         mark: Of a mark join, the column that is TRUE in rows with a match and FALSE in others.
-        tells_pairs: Whether the conditions of a selection are asked how many pairs they leave (`ordered_rows`).
+        tells_pairs: Whether the conditions of a selection are asked how many pairs they leave (`ordered_rows`), and
+            it is looked at how many rows of a LEFT JOIN can be alone.
     """
 
     kind: UnitJoinKind
@@ -80,7 +83,10 @@ class UnitJoin(TwoSources):
             return own
         other = self.other.rows_within(named_in(self.shown, self.added, numbers))
         unmatched = own if self.kind == "left" else 0
-        return min(own * max(1, min(self.matches, other)), other * self.matched + unmatched)
+        both = other * self.matched + unmatched
+        if self.tells_pairs and self.kind == "left":
+            both = max(own, both - 1)
+        return min(own * max(1, min(self.matches, other)), both)
 
     def definitions(self, column: ColumnReference) -> tuple[Definition, ...]:
         """Return what is shown of the other side, or the source's column."""
