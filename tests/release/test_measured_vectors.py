@@ -504,14 +504,14 @@ def test_the_price_of_squares_and_products_is_at_least_what_any_two_rows_lose(sq
     "bug", one_in(2, ["a square is at its ends alone", "a product is never NULL", "a factor is missing"])
 )
 def test_twins_of_what_a_row_adds_to_products_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    corners, factors = row_kinds_module._corners, row_kinds_module._factors
+    corners, factors = row_kinds_module.corners_of, row_kinds_module.factors_of
     if "ends" in bug:
-        monkeypatch.setattr(row_kinds_module, "_corners", lambda expression, _: corners(expression, False))
+        monkeypatch.setattr(row_kinds_module, "corners_of", lambda expression, _: corners(expression, False))
     elif "NULL" in bug:
-        monkeypatch.setattr(row_kinds_module, "_on_curves", lambda points, *_: points)
+        monkeypatch.setattr(row_kinds_module, "on_curves", lambda points, *_: points)
         monkeypatch.setattr(row_kinds_module, "nullable", lambda _: False)
     else:
-        monkeypatch.setattr(row_kinds_module, "_factors", lambda argument: factors(argument)[:1] * 2)
+        monkeypatch.setattr(row_kinds_module, "factors_of", lambda argument: factors(argument)[:1] * 2)
     row_price.kinds_of.cache_clear()
     try:
         assert any(charged < lost for charged, lost in prices_of_rows(squared=True, products=True))

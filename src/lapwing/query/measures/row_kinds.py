@@ -107,7 +107,7 @@ def row_kinds(measures: Sequence[RowMeasure], *, products: bool = False) -> Iter
             of = _Rows(whole=rows, null=null, products=products)
             each = ((group, [measures[place] for place in group]) for group in places)
             kinds.append(
-                tuple(_on_curves(points[g], own[0], of) if g in points else _points(own, of) for g, own in each)
+                tuple(on_curves(points[g], own[0], of) if g in points else _points(own, of) for g, own in each)
             )
         yield RowKinds(groups=places, kinds=tuple(kinds))
 
@@ -127,7 +127,7 @@ def _with_products(
     return merged, {tuple(own): points for where, own in alike.items() if (points := found[where])}
 
 
-def _on_curves(points: tuple[Point, ...], one: RowMeasure, rows: _Rows) -> tuple[Point, ...]:
+def on_curves(points: tuple[Point, ...], one: RowMeasure, rows: _Rows) -> tuple[Point, ...]:
     """Return what a row of a kind adds to sums that are NULL where one of them is."""
     none = (0,) * len(points[0])
     if rows.know(cast(Sum, one).argument):
@@ -137,11 +137,11 @@ def _on_curves(points: tuple[Point, ...], one: RowMeasure, rows: _Rows) -> tuple
 
 def _of_products(group: Sequence[Sum]) -> tuple[Point, ...] | None:
     """Return points with all in their hull that a row adds to sums; None where they are taken one by one."""
-    written = [_factors(measure.argument) for measure in group]
+    written = [factors_of(measure.argument) for measure in group]
     if len(group) < 2 or all(len(factors) < 2 for factors in written):
         return None
     squared = {one for factors in written for one in _bases(factors) if _bases(factors).count(one) > 1}
-    corners = {one: _corners(one, one in squared) for factors in written for one in _bases(factors)}
+    corners = {one: corners_of(one, one in squared) for factors in written for one in _bases(factors)}
     if prod(map(len, corners.values())) > _MOST_POINTS or not all(corners.values()):
         return None
     found = dict[Point, None]()
@@ -160,7 +160,7 @@ def _bases(factors: Factors) -> list[Expression]:
     return [one for one, _, _ in factors]
 
 
-def _corners(expression: Expression, squared: bool) -> list[tuple[Fraction, Fraction]]:
+def corners_of(expression: Expression, squared: bool) -> list[tuple[Fraction, Fraction]]:
     """Return (a, b) of the pieces of a range, in whole steps: a and b are both odd or both even, or are neighbours."""
     kind = expression.type
     if not isinstance(kind, Fixed) or kind.low is None or kind.high is None:
@@ -184,15 +184,15 @@ def _at(factors: Factors, corners: Mapping[Expression, tuple[Fraction, Fraction]
     return (a * d + b * c) / 2
 
 
-def _factors(argument: Expression) -> Factors:
+def factors_of(argument: Expression) -> Factors:
     """Write what is summed as one number or a product of two; a CASE ... ELSE NULL as where it has a value."""
     match argument:
         case Operation(function="case", arguments=(_, value, Literal(value=None))):
-            return _factors(value)
+            return factors_of(value)
         case Operation(function="rescale", arguments=(inner,)):
-            return _factors(inner)
+            return factors_of(inner)
         case Operation(function="negate", arguments=(inner,)):
-            (one, times, more), *others = _factors(inner)
+            (one, times, more), *others = factors_of(inner)
             return ((one, -times, -more), *others)
         case Operation(function="multiply", arguments=(first, second)) if isinstance(argument.type, Fixed):
             return (_linear(first), _linear(second))
