@@ -12,6 +12,7 @@ from lapwing.catalog.protection import units_of
 from lapwing.engines import Engine, PublicTables, digests, open_public_tables
 from lapwing.errors import InvalidParameter
 from lapwing.exact.entropy import Entropy
+from lapwing.languages import language_for
 from lapwing.ledger.allowances import LimitsNow
 from lapwing.ledger.entries import Entry
 from lapwing.ledger.ledger import Ledger
@@ -290,15 +291,17 @@ class Session:
         self._require_open()
         return self._ledger.history(after=after, most=most, principal=principal)
 
-    def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False) -> "Page":
-        """Return the promise of the data set, formatted for printing; free.
+    def guarantee(self, asking: Sequence[str] = (), *, sealed: bool = False, language: str | None = None) -> "Page":
+        """Return the promise of the data set, formatted for printing; free. See `lapwing.guarantee.page_of`.
 
-        `lapwing.guarantee.page_of` has the same arguments.
+        Args:
+            language: Such as "de": for numbers and dates, and for texts if it has a catalogue; else English.
         """
-        from lapwing.guarantee import page_of
+        from lapwing.guarantee import page_of, translated
 
         self._require_open()
-        return page_of(self.catalog, self._state(), self._ledger.number_of_charges(), asking, sealed=sealed)
+        page = page_of(self.catalog, self._state(), self._ledger.number_of_charges(), asking, sealed=sealed)
+        return page if language is None else translated(page, language_for(language))
 
     def raised(self, *, was: tuple[Number, Number], epsilon: Number, delta: Number) -> "Raise":
         """Return what a larger budget would promise, beside what is promised now; free.

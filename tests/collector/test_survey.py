@@ -11,7 +11,9 @@ import pytest
 
 from lapwing.collector import collector as collectors
 from lapwing.collector.collector import Collector
+from lapwing.languages import language
 from tests.collector.tasks import CLOSED, COIN, IN_TIME, MINUTES, RECORD, WAYS, body, reports
+from tests.languages.test_catalogues import MADE_UP, made_up
 from tests.local.test_module import needs_chromium
 from tests.support.browser.accessibility import findings
 from tests.support.browser.chromium import Browser, Page, shared
@@ -195,6 +197,35 @@ def test_numbers_and_dates_are_those_of_the_reader(browser: Browser, served: Any
     assert "From 1.000 noisy reports" in text
     opens = CLOSED.opens
     assert re.search(rf"Open from {opens.day}\. \w+ {opens.year} to", text), text
+
+
+@pytest.mark.long
+def test_a_page_in_another_language(browser: Browser, served: Any, tmp_path: Path) -> None:
+    """A made-up language, at each step: every text of the page is from its catalogue."""
+    made_up(tmp_path)
+    with patch.object(language, "FOLDER", tmp_path):
+        for task in (COIN, CLOSED):
+            page = browser.page()
+            page.ask("Emulation.setUserAgentOverride", {"userAgent": "reader", "acceptLanguage": MADE_UP})
+            opened(browser, served, task, page)
+            page.wait("document.querySelector('section')")
+            assert page.run("return document.documentElement.lang") == MADE_UP
+            assert plain_texts(page, task) == []
+            if task is COIN:
+                page.wait("document.querySelector('#limit')")
+                answer(page, YES)
+                assert plain_texts(page, task) == []
+            check_clean(page, served[0])
+
+
+def plain_texts(page: Page, task: Any) -> list[str]:
+    """Return the texts of a page that are not from the catalogue; values and the exact report may be."""
+    texts = page.run(
+        "return [...document.querySelectorAll('main *')].filter((one) => !one.closest('pre, h1, script, noscript'))"
+        ".flatMap((one) => [...one.childNodes].filter((node) => node.nodeType == 3).map((node) => node.data.trim()))"
+    )
+    words = [text for text in texts if re.search("[a-z]{2}", text) and not text.startswith("⟦")]
+    return [text for text in words if text.split(":")[0].strip("“”") not in (*task.values, task.question)]
 
 
 # Hostile

@@ -66,7 +66,7 @@ def test_the_page_says_the_same_as_text_json_and_html(world: World) -> None:
     world.query("alice")
     document, html = page(world).document, page(world, **HTML)
     assert html.headers["content-type"].startswith("text/html")
-    assert html.headers["vary"] == "Accept"
+    assert html.headers["vary"] == "Accept, Accept-Language"
     assert "default-src 'none'" in html.headers["content-security-policy"]
     found = checked(html.content.decode())
     assert found.tags <= {
@@ -127,6 +127,19 @@ def test_who_may_ask_is_named_to_auditors_alone(world: World) -> None:
     assert "alice." in page(world, "audrey").content.decode()
     world.service.policies.grant("open", "bob", None, {}, world.session().budget().total, by="carol")
     assert "alice" not in page(world, "bob").content.decode()
+
+
+def test_a_reader_has_numbers_of_their_own_language(world: World) -> None:
+    """HTML follows the browser; JSON is English unless a program asks for another language."""
+    german = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.8"}
+    assert "δ = 0,001" in page(world, **HTML, **german).content.decode()
+    assert "δ = 0.001" in page(world, **HTML).content.decode()
+    english = page(world, **german).document
+    asked = world.ask("GET", "/v1/datasets/open/guarantee?language=de", "alice").document
+    assert (english["language"], "δ = 0.001" in str(english)) == ("en", True)
+    assert (asked["language"], "δ = 0,001" in str(asked)) == ("en", True)
+    far = world.connect("alice", "open").guarantee(language="de")
+    assert rendering.as_document(far)["sections"] == asked["sections"]
 
 
 HOSTILE = "<script>alert(1)</script>\"&'"

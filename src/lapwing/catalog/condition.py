@@ -18,6 +18,7 @@ from lapwing.catalog import spelling
 from lapwing.catalog.place import refuse
 from lapwing.catalog.section import TomlSection
 from lapwing.catalog.source_address import is_address
+from lapwing.languages import Listed, Phrase, say
 
 if TYPE_CHECKING:
     from lapwing.catalog.public import PublicTable
@@ -63,11 +64,21 @@ class Condition:
             return sorted(map(_text, self.values))
         return {key: _text(end) for key, end in (("lower", self.lower), ("upper", self.upper)) if end is not None}
 
-    def __str__(self) -> str:
+    @property
+    def sentence(self) -> Phrase:
+        """The condition in words."""
         if self.values is not None:
-            return f"{self.column} is {' or '.join(map(_text, self.values))}"
-        ends = (("from", self.lower), ("up to", self.upper))
-        return f"{self.column} is {' '.join(f'{word} {_text(end)}' for word, end in ends if end is not None)}"
+            values = Listed(map(_text, self.values), say(" or "))
+            return say("{column} is {values}", column=self.column, values=values)
+        ends = {name: _text(end) for name, end in (("lower", self.lower), ("upper", self.upper)) if end is not None}
+        if len(ends) == 2:
+            return say("{column} is from {lower} up to {upper}", column=self.column, **ends)
+        if "lower" in ends:
+            return say("{column} is from {lower}", column=self.column, **ends)
+        return say("{column} is up to {upper}", column=self.column, **ends)
+
+    def __str__(self) -> str:
+        return str(self.sentence)
 
     @property
     def _said(self) -> Sequence[Compared]:
@@ -84,9 +95,9 @@ def conditions_text(conditions: Sequence[Condition]) -> str:
     return json.dumps(conditions_facts(conditions)) if conditions else ""
 
 
-def in_words(conditions: Sequence[Condition]) -> str:
+def in_words(conditions: Sequence[Condition]) -> Listed:
     """Return conditions as people read them."""
-    return " and ".join(map(str, conditions))
+    return Listed((condition.sentence for condition in conditions), say(" and "))
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------

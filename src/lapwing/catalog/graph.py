@@ -21,8 +21,10 @@ from lapwing.catalog.checks import KEY_TYPES, check_text, one_of
 from lapwing.catalog.digests import digest, table_facts
 from lapwing.catalog.ledger import place_of
 from lapwing.catalog.place import refuse, within
+from lapwing.catalog.protection import unit_in_words
 from lapwing.catalog.source_address import is_address
 from lapwing.catalog.table import Table
+from lapwing.languages import Listed, say, say_count
 
 if TYPE_CHECKING:  # the catalog holds graphs
     from lapwing.catalog.model import Budget
@@ -106,9 +108,12 @@ class Graph:
     def unit(self) -> str:
         """What is protected, in words."""
         if self.privacy == EDGE:
-            return f"each edge of {self.name}, present or absent; not who is a node, nor a person with all her edges"
-        names = " and each ".join(f"{table.privacy_unit}" for table in self.nodes)
-        return f"each {names}, present or absent with all edges in {self.name}"
+            return say(
+                "each edge of {name}, present or absent; not who is a node, nor a person with all her edges",
+                name=self.name,
+            )
+        units = Listed((unit_in_words(table.privacy_unit) for table in self.nodes), say(" and "))
+        return say("{units}, present or absent with all edges in {name}", units=units, name=self.name)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -131,18 +136,24 @@ class Graph:
         if self.privacy == NODE:
             return None
         if self.public_nodes:
-            return (
-                f"the promise does not cover the graph {self.name}: who is a node there is public, and its edges have "
-                "a weaker promise of their own"
+            return say(
+                "the promise does not cover the graph {name}: who is a node there is public, and its edges have "
+                "a weaker promise of their own",
+                name=self.name,
             )
         if self.degree_at_most is None:
-            return (
-                f"the promise does not cover the edges of {self.name}: they have a weaker promise of their own. "
-                "Its queries do not count here, because the catalog declares no degree_at_most"
+            return say(
+                "the promise does not cover the edges of {name}: they have a weaker promise of their own. "
+                "Its queries do not count here, because the catalog declares no degree_at_most",
+                name=self.name,
             )
-        return (
-            f"questions about single edges of {self.name} count here as {self.degree_at_most:,} edges of one person; "
-            "they have a budget of their own beside this one"
+        return say_count(
+            self.degree_at_most,
+            "queries about single edges of {name} count here as {count} edge of one person; they have a budget of "
+            "their own next to this one",
+            "queries about single edges of {name} count here as {count} edges of one person; they have a budget of "
+            "their own next to this one",
+            name=self.name,
         )
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Final, final
 
 from lapwing.catalog import spelling
+from lapwing.languages import Figure, Phrase, say
 
 ABOVE_ONE_IN_PEOPLE: Final = "delta_above_one_in_people"
 """δ is at least one in the number of people."""
@@ -24,11 +25,12 @@ class DeltaWarning(str):
     """A warning about δ: a sentence for people, with a code for programs."""
 
     code: str
+    sentence: Phrase
 
-    def __new__(cls, text: str, code: str) -> "DeltaWarning":
+    def __new__(cls, sentence: Phrase, code: str) -> "DeltaWarning":
         """Return a warning."""
-        warning = super().__new__(cls, text)
-        warning.code = code
+        warning = super().__new__(cls, sentence)
+        warning.code, warning.sentence = code, sentence
         return warning
 
 
@@ -39,12 +41,29 @@ def delta_warnings(delta: Fraction, people: Iterable[int | None]) -> tuple[Delta
         people: How many people each table is about, as far as that is public: of n of them 1/n is the limit.
     """
     most = max((count for count in people if count is not None), default=None)
-    shown = spelling.number(delta)
+    shown = Figure(spelling.number(delta))
     if most is not None and delta >= Fraction(1, most):
-        reason = "which would allow giving away one person's rows whole; choose a smaller one"
-        where = "is one in" if delta == Fraction(1, most) else "is above one in"
-        return (DeltaWarning(f"delta = {shown} {where} {most} people, {reason}.", ABOVE_ONE_IN_PEOPLE),)
+        count = Figure(most)
+        if delta == Fraction(1, most):
+            sentence = say(
+                "delta = {delta} is one in {people} people, which would allow giving away one person's rows whole; "
+                "choose a smaller one.",
+                delta=shown,
+                people=count,
+            )
+        else:
+            sentence = say(
+                "delta = {delta} is above one in {people} people, which would allow giving away one person's rows "
+                "whole; choose a smaller one.",
+                delta=shown,
+                people=count,
+            )
+        return (DeltaWarning(sentence, ABOVE_ONE_IN_PEOPLE),)
     if delta >= ONE_PERCENT:
-        reason = "which would allow giving away each person's rows with a chance of 1 % or more; choose one far below"
-        return (DeltaWarning(f"delta = {shown} is large, {reason} one in the number of people.", ABOVE_ONE_PERCENT),)
+        sentence = say(
+            "delta = {delta} is large, which would allow giving away each person's rows with a chance of 1 % or more; "
+            "choose one far below one in the number of people.",
+            delta=shown,
+        )
+        return (DeltaWarning(sentence, ABOVE_ONE_PERCENT),)
     return ()

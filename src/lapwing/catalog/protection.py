@@ -7,6 +7,8 @@ nothing that the catalog does not, so that it may be shown to everybody.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lapwing.languages import Listed, Phrase, say
+
 if TYPE_CHECKING:
     from lapwing.catalog.table import Table
 
@@ -17,7 +19,7 @@ NEIGHBOURS: Final = {
 """The change of one unit that results hide, by the neighbouring relation."""
 
 
-def unit_in_words(name: str | None) -> str:
+def unit_in_words(name: str | None) -> Phrase:
     """Say whom a table protects.
 
     Args:
@@ -26,12 +28,13 @@ def unit_in_words(name: str | None) -> str:
     >>> unit_in_words("person_id"), unit_in_words(None)
     ('each person_id', 'each row')
     """
-    return "each row" if name is None else f"each {name}"
+    return say("each row") if name is None else say("each {name}", name=name)
 
 
-def units_of(tables: "Sequence[Table]") -> str:
+def units_of(tables: "Sequence[Table]") -> Listed:
     """Say whom tables protect: of each kind of units one after the other."""
-    return " and ".join(dict.fromkeys(unit_in_words(name_of(table)) for table in {t.units: t for t in tables}.values()))
+    named = dict.fromkeys(unit_in_words(name_of(table)) for table in {t.units: t for t in tables}.values())
+    return Listed(named, say(" and "))
 
 
 def bound_of(tables: "Sequence[Table]") -> str:

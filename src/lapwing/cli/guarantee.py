@@ -38,6 +38,10 @@ def command(
     seal: Annotated[
         bool, typer.Option("--seal", help="Show the hash of the ledger's newest entry: for auditors, not to publish.")
     ] = False,
+    language: Annotated[
+        str | None,
+        typer.Option("--language", metavar="TAG", help="Numbers, dates and texts of a language, such as de."),
+    ] = None,
     catalog: CatalogFile = DEFAULT_CATALOG,
     server: Server = None,
     dataset: Dataset = None,
@@ -47,7 +51,10 @@ def command(
 
     chosen = form or (ENDINGS.get(output.suffix.lower()) if output is not None else None) or PageFormat.text
     with open_session(catalog, server, dataset) as session:
-        page = session.guarantee(sealed=seal) if isinstance(session, lw.Session) else session.guarantee()
+        if isinstance(session, lw.Session):
+            page = session.guarantee(sealed=seal, language=language)
+        else:
+            page = session.guarantee(language=language)
     if chosen is PageFormat.json:
         content = to_json(as_document(page))
     else:

@@ -16,7 +16,9 @@ from starlette.routing import Route
 
 from lapwing.collector.collector import Collector
 from lapwing.collector.rates import Rates
+from lapwing.collector.survey_page import survey_page, texts_of
 from lapwing.errors import Fault, InvalidParameter, LapwingError, NotFound, QueryRefused, TooManyRequests
+from lapwing.languages import language_for
 
 MOST_BODY: Final = 1 << 23
 SECONDS: Final = 30.0
@@ -47,7 +49,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 def collector_routes(collectors: Mapping[str, Collector], rates: Rates, base: str = "/local") -> list[Route]:
     """Return the routes of collectors, by the ids of their tasks."""
     static = {name: (_text(package, path), kind) for name, (package, path, kind) in FILES.items()}
-    page = _text("lapwing.collector", "pages/survey.html")
+    page, texts = _text("lapwing.collector", "pages/survey.html"), texts_of(static["survey.mjs"][0])
 
     def collector(request: Request) -> Collector:
         found = collectors.get(request.path_params["task"])
@@ -61,7 +63,8 @@ def collector_routes(collectors: Mapping[str, Collector], rates: Rates, base: st
 
     async def survey(request: Request) -> Response:
         collector(request)
-        return _response(page, "text/html")
+        language = language_for(request.headers.get("accept-language", ""))
+        return _response(survey_page(page, texts, language), "text/html")
 
     async def without_slash(request: Request) -> Response:
         return RedirectResponse(f"{base}/{collector(request).task.id}/", headers=HEADERS)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from typing_extensions import TypedDict
 
 from lapwing.guarantee.sections import Page, PageSection, Row
+from lapwing.languages import ENGLISH, language_for, say
 
 PRINT: Final = """@page { size: A4; margin: 18mm 20mm;
   @bottom-right { content: counter(page) " / " counter(pages); font: 9pt sans-serif; }
@@ -46,12 +47,15 @@ class PageDocument(TypedDict):
 
     dataset: str
     date: str
+    language: str
+    """Of the texts."""
     sections: list[SectionDocument]
 
 
 def as_document(page: Page) -> PageDocument:
     """Return the page as JSON has it."""
-    return {"dataset": page.dataset, "date": page.date, "sections": [_section_document(s) for s in page.sections]}
+    sections = [_section_document(section) for section in page.sections]
+    return {"dataset": page.dataset, "date": page.date, "language": page.language, "sections": sections}
 
 
 def page_from(document: Mapping[str, Any]) -> Page:
@@ -64,7 +68,8 @@ def page_from(document: Mapping[str, Any]) -> Page:
         )
         for section in document["sections"]
     )
-    return Page(dataset=document["dataset"], date=document["date"], sections=tuple(sections))
+    language = document.get("language", ENGLISH)
+    return Page(dataset=document["dataset"], date=document["date"], sections=tuple(sections), language=language)
 
 
 def _section_document(section: PageSection) -> SectionDocument:
@@ -83,12 +88,18 @@ def as_text(page: Page) -> str:
 
 
 def _text_lines(page: Page) -> Iterator[str]:
-    yield from (f"What {page.dataset} promises", f"as of {page.date} UTC")
+    yield from _headings(page)
     for section in page.sections:
         yield from ("", section.title, "-" * len(section.title))
         for paragraph in section.paragraphs:
             yield from textwrap.wrap(paragraph, WIDTH)
         yield from _text_table(section.table)
+
+
+def _headings(page: Page) -> tuple[str, str]:
+    """Return the title of a page and the line below it, in its language."""
+    text = language_for(page.language).text
+    return text(say("What {dataset} promises", dataset=page.dataset)), text(say("As of {date} UTC.", date=page.date))
 
 
 def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
@@ -99,13 +110,13 @@ def _text_table(rows: tuple[Row, ...]) -> Iterator[str]:
 
 def as_html(page: Page) -> str:
     """Return the page as HTML that stands alone: its style inside, and a policy that allows it and nothing else."""
-    title = f"What {escape(page.dataset)} promises"
+    title, date = map(escape, _headings(page))
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>'
     policy = f"default-src 'none'; style-src {OWN_STYLE}; base-uri 'none'; form-action 'none'"
     head += f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE + PRINT}</style>'
     body = "".join(map(_html_section, page.sections))
-    date = f"<p>As of {escape(page.date)} UTC.</p>"
-    return f'<!doctype html><html lang="en"><head>{head}</head><body><h1>{title}</h1>{date}{body}</body></html>\n'
+    top = f"<h1>{title}</h1><p>{date}</p>"
+    return f'<!doctype html><html lang="{escape(page.language)}"><head>{head}</head><body>{top}{body}</body></html>\n'
 
 
 def _html_section(section: PageSection) -> str:

@@ -6,7 +6,7 @@ the ledger itself: with all else known, it would let somebody test a guess at th
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -20,26 +20,45 @@ from lapwing.catalog.large_delta import delta_warnings
 from lapwing.catalog.model import Budget, Catalog, Column, PublicTable, Table
 from lapwing.catalog.protection import units_of
 from lapwing.guarantee.meaning import GROUPS, LEVELS, odds_factor_up, power_up, towards_group
+from lapwing.languages import ENGLISH, Figure, Language, Listed, Moment, Phrase, say, say_count
 from lapwing.ledger.state import State
 from lapwing.privacy import figures
 from lapwing.privacy.additive import Loss
 from lapwing.privacy.amount_texts import short
-from lapwing.privacy.odometers import Reading
+from lapwing.privacy.odometers import AS_IF_CAP, WHENEVER, Reading
+from lapwing.privacy.raises import RAISED
 
 MOST_VALUES: Final = 20
-WHO_READS: Final = ("Everybody who can read the files of data and catalog on their machine.",)
+WHO_READS: Final = (say("Everybody who can read the files of data and catalog on their machine."),)
 NEIGHBOURS: Final = {
-    "add_remove": "two data sets of which one has one unit more, with all its rows",
-    "replace_one": "two data sets in which the rows of one unit are other ones",
+    "add_remove": say("two data sets of which one has one unit more, with all its rows"),
+    "replace_one": say("two data sets in which the rows of one unit are other ones"),
 }
 WONDERED: Final = {
-    "add_remove": (
-        "is it there",
-        ", of one that is there,",
-        ("Which of two sets of rows a unit has is hidden as well as two units together are, below.",),
-    ),
-    "replace_one": ("are its rows these or those", "", ()),
+    "add_remove": say("Somebody wonders about one unit: is it there?"),
+    "replace_one": say("Somebody wonders about one unit: are its rows these or those?"),
 }
+TESTED: Final = {
+    "add_remove": (
+        say("Which of two sets of rows a unit has is hidden as well as two units together are, below."),
+        say(
+            "Somebody decides that by the results. The left column is the rate at which they say so wrongly. The right "
+            "column is the highest rate at which they can say so rightly, of a unit that is there:"
+        ),
+    ),
+    "replace_one": (
+        say(
+            "Somebody decides that by the results. The left column is the rate at which they say so wrongly. The right "
+            "column is the highest rate at which they can say so rightly:"
+        ),
+    ),
+}
+HOLDS: Final = {
+    WHENEVER: say("if you stop for any reason"),
+    AS_IF_CAP: say("if this total had been the budget from the start"),
+    RAISED: say("for any reason of the raise"),
+}
+"""When a figure holds, as `lapwing.privacy` says it."""
 Row = tuple[str, ...]
 
 
@@ -66,15 +85,16 @@ class Head:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is printed."""
+    """What is printed. Args: language: of its texts."""
 
     dataset: str
     date: str
     sections: tuple[PageSection, ...]
+    language: str = ENGLISH
 
 
 def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
-    """Return the guarantee of a data set, as it is now.
+    """Return the guarantee of a data set, as it is now, in English; `translated` writes it in another language.
 
     Args:
         charges: How many there were.
@@ -84,7 +104,6 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
     """
     view = budget_view(state, ())
     head = Head(ledger=catalog.ledger_path.name, sequence=state.sequence, hash=state.hash if sealed else None)
-    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
     budget = replace(catalog.budget, epsilon=view.epsilon, delta=view.delta)  # as the ledger has it
     sections = (
         _promise(catalog, view),
@@ -94,41 +113,69 @@ def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] 
         *map(_protected, catalog.tables),
         *map(_public, catalog.public_tables),
         *map(_graph, catalog.graphs),
-        PageSection(title="Access", paragraphs=tuple(asking) or WHO_READS),
-        PageSection(title="Limits of the promise", paragraphs=tuple(_left_out(catalog))),
+        PageSection(title=say("Access"), paragraphs=tuple(asking) or WHO_READS),
+        PageSection(title=say("Limits of the promise"), paragraphs=tuple(_left_out(catalog))),
         _record(view, head),
     )
-    return Page(dataset=catalog.name, date=date, sections=sections)
+    return Page(dataset=catalog.name, date=Moment(datetime.now(UTC)), sections=sections)
 
 
-def promise(epsilon: Fraction, delta: Fraction) -> str:
+def translated(page: Page, language: Language) -> Page:
+    """Return a page in a reader's language, with numbers and dates as the reader writes them.
+
+    Bounds and values of columns stay as the catalog spells them.
+    """
+    return replace(
+        page,
+        date=language.text(page.date),
+        sections=tuple(_translated(section, language.text) for section in page.sections),
+        language=language.tag,
+    )
+
+
+def _translated(section: PageSection, text: Callable[[str], str]) -> PageSection:
+    return PageSection(
+        title=text(section.title),
+        paragraphs=tuple(map(text, section.paragraphs)),
+        table=tuple(tuple(map(text, row)) for row in section.table),
+    )
+
+
+def promise(epsilon: Fraction, delta: Fraction) -> Phrase:
     """Return an (ε, δ) in words."""
-    return f"ε = {figures.epsilon(epsilon)}" + (f", δ = {figures.delta(delta)}" if delta else "")
+    return _figures(Figure(figures.epsilon(epsilon)), delta)
+
+
+def _figures(epsilon: Figure | Phrase, delta: Fraction) -> Phrase:
+    if not delta:
+        return say("ε = {epsilon}", epsilon=epsilon)
+    return say("ε = {epsilon}, δ = {delta}", epsilon=epsilon, delta=Figure(figures.delta(delta)))
 
 
 def _promise(catalog: Catalog, view: BudgetView) -> PageSection:
     budget = catalog.budget
-    rows = [
-        ("what", "value"),
-        ("protected (the privacy unit)", units_of(catalog.tables)),
-        ("neighbours", NEIGHBOURS[budget.neighbouring]),
-        ("promise, for everything ever asked by everybody", promise(view.epsilon, view.delta)),
-        ("kept by the ledger as", f"{figures.AMOUNTS[view.total.kind]} of at most {short(view.total.amount)}"),
+    kept = say("{sign} of at most {amount}", sign=figures.AMOUNTS[view.total.kind], amount=_amount(view.total))
+    rows: list[Row] = [
+        (say("what"), say("value")),
+        (say("protected (the privacy unit)"), units_of(catalog.tables)),
+        (say("neighbours"), NEIGHBOURS[budget.neighbouring]),
+        (say("promise, for everything ever asked by everybody"), promise(view.epsilon, view.delta)),
+        (say("kept by the ledger as"), kept),
     ]
     if view.delta_keys:
-        rows.append(("of δ, for keys that are not public", figures.delta(view.delta_keys)))
-    text = (
-        f"This holds for all queries of {catalog.name}, by any people, in any order, even if each query is chosen "
+        rows.append((say("of δ, for keys that are not public"), Figure(figures.delta(view.delta_keys))))
+    text = say(
+        "This holds for all queries of {dataset}, by any people, in any order, even if each query is chosen "
         "after all earlier results. Take any two neighbours, and any set of possible results. The probability of that "
         "set under one neighbour is at most e^ε times its probability under the other, plus δ.",
+        dataset=catalog.name,
     )
     parts = () if view.by_part is None else (_in_parts(view),)
-    closed = ("The data set is closed: nothing more is answered.",) if view.closed else ()
+    closed = (say("The data set is closed: nothing more is answered."),) if view.closed else ()
     warnings = delta_warnings(view.delta, [table.people for table in catalog.tables])
+    shown = (say("Warning: {warning}", warning=warning.sentence) for warning in warnings)
     return PageSection(
-        title="The promise",
-        paragraphs=(*text, *(f"Warning: {warning}" for warning in warnings), *parts, *_raised(view), *closed),
-        table=tuple(rows),
+        title=say("The promise"), paragraphs=(text, *shown, *parts, *_raised(view), *closed), table=tuple(rows)
     )
 
 
@@ -136,23 +183,28 @@ def _raised(view: BudgetView) -> tuple[str, ...]:
     """Say what a raised budget promises, and when."""
     if view.raised is None:
         return ()
-    steps = ", then ".join(promise(*pair) for pair in view.earlier)
-    history = f"The budget was raised by the curator: it was {steps}."
+    steps = Listed((promise(*pair) for pair in view.earlier), say(", then "))
+    history = say("The budget was raised by the curator: it was {steps}.", steps=steps)
     if not view.raised.delta:
-        return (f"{history} The promise above holds for all that was released, before and after.",)
-    return (
-        f"{history} The promise above, and the figures below, hold if that raise did not depend on results. It may "
+        certain = say("The promise above holds for all that was released, before and after.")
+        return (_sentences(history, certain),)
+    condition = say(
+        "The promise above, and the figures below, hold if that raise did not depend on results. It may "
         "have been settled in advance, or it could never have gone beyond this figure. If the curator raised the "
-        "budget because of results, the proof covers only "
-        f"ε = {_up(view.raised.epsilon)}, δ = {figures.delta(view.raised.delta)}, {view.raised.holds}.",
+        "budget because of results, the proof covers only {promise}, {holds}.",
+        promise=_figures(_up(view.raised.epsilon), view.raised.delta),
+        holds=HOLDS[view.raised.holds],
     )
+    return (_sentences(history, condition),)
 
 
 def _in_parts(view: BudgetView) -> str:
-    names = ", ".join(map(_named, list(view.parts)[:MOST_VALUES]))
-    return (
-        f"The data are in {len(view.parts)} parts, {names}. Each unit is in one of them, and the promise is the same "
-        "in each: a question about some parts is charged to these."
+    names = Listed(map(_named, list(view.parts)[:MOST_VALUES]), say(", "))
+    return say(
+        "The data are in {count} parts, {names}. Each unit is in one of them, and the promise is the same "
+        "in each: a question about some parts is charged to these.",
+        count=Figure(len(view.parts)),
+        names=names,
     )
 
 
@@ -165,121 +217,179 @@ def _meaning(budget: Budget, total: Loss) -> PageSection:
     unit's rows hold are two steps apart, by way of the one without it: what holds for them is what holds for two units.
     """
     factor, delta = odds_factor_up(budget.epsilon), budget.delta
-    times = f"{_up(factor)} times" if not delta else f"{_up(2 * factor)} times (2·e^ε)"
-    but = "" if not delta else f", but for a chance of less than {figures.delta(3 * delta)} (3δ)"
-    asked, right, more = WONDERED[budget.neighbouring]
-    odds = (
-        f"Somebody wonders about one unit: {asked}? All results together make the odds of it at most {times} as large, "
-        f"or as small{but}. That is true for any knowledge they already have. The promise does not hide facts that "
-        "hold for everybody, or that follow from other people's rows."
+    if not delta:
+        changed = say(
+            "All results together make the odds of it at most {times} times as large, or as small.", times=_up(factor)
+        )
+    else:
+        changed = say(
+            "All results together make the odds of it at most {times} times (2·e^ε) as large, or as small, but for a "
+            "chance of less than {chance} (3δ).",
+            times=_up(2 * factor),
+            chance=Figure(figures.delta(3 * delta)),
+        )
+    odds = _sentences(
+        WONDERED[budget.neighbouring],
+        changed,
+        say(
+            "That is true for any knowledge they already have. The promise does not hide facts that hold for "
+            "everybody, or that follow from other people's rows."
+        ),
     )
-    test = (
-        "Somebody decides that by the answers. If they say so wrongly at the rate on the left, they say so "
-        f"rightly{right} at most at the rate on the right:"
-    )
-    rows = [("wrong", "right")]
+    rows: list[Row] = [(say("wrong"), say("right"))]
     for level in LEVELS:
         power = math.ceil(1000 * Fraction(power_up(budget, total, level)))
-        rows.append((figures.level(level), figures.level(Fraction(power, 1000))))
-    return PageSection(title="Meaning for one unit", paragraphs=(odds, *more, test), table=tuple(rows))
+        rows.append((Figure(figures.level(level)), Figure(figures.level(Fraction(power, 1000)))))
+    return PageSection(
+        title=say("Meaning for one unit"), paragraphs=(odds, *TESTED[budget.neighbouring]), table=tuple(rows)
+    )
 
 
 def _groups(budget: Budget, total: Loss) -> PageSection:
-    text = (
+    text = say(
         "The promise is for one unit. It hides facts that several units share (a household, a ward) less well. For "
         "groups of units, the same results have these figures:"
     )
-    rows = [("units", "ε", "δ")]
+    rows: list[Row] = [(say("units"), "ε", "δ")]
     for people in GROUPS:
         towards = towards_group(budget, total, people)
         if towards.epsilon is None or towards.delta is None:
-            rows.append((str(people), "nothing is promised", ""))
+            rows.append((str(people), say("nothing is promised"), ""))
         else:
-            rows.append((str(people), _up(towards.epsilon), figures.delta(towards.delta)))
-    return PageSection(title="Several units together", paragraphs=(text,), table=tuple(rows))
+            rows.append((str(people), _up(towards.epsilon), Figure(figures.delta(towards.delta))))
+    return PageSection(title=say("Several units together"), paragraphs=(text,), table=tuple(rows))
 
 
 def _spent(view: BudgetView, charges: int) -> PageSection:
-    sign = figures.AMOUNTS[view.total.kind]
-    rows = [
-        ("", sign, "share"),
-        ("spent", short(view.spent.amount), figures.share(view.share_spent)),
-        ("left", short(view.remaining.amount, down=True), figures.share(1 - view.share_spent)),
+    left = Figure(short(view.remaining.amount, down=True))
+    rows: list[Row] = [
+        ("", figures.AMOUNTS[view.total.kind], say("share")),
+        (say("spent"), _amount(view.spent), Figure(figures.share(view.share_spent))),
+        (say("left"), left, Figure(figures.share(1 - view.share_spent))),
     ]
     if view.by_part is not None:
-        parts = list(view.parts.items())
-        rows += [(f"spent of {_named(part)}", short(loss.amount), "") for part, loss in parts[:MOST_VALUES]]
-        rows += [(f"and {len(parts) - MOST_VALUES} parts more", "", "")] if len(parts) > MOST_VALUES else []
+        parts, more = list(view.parts.items()), len(view.parts) - MOST_VALUES
+        rows += [(say("spent of {part}", part=_named(part)), _amount(loss), "") for part, loss in parts[:MOST_VALUES]]
+        if more > 0:
+            rows.append((say_count(more, "and {count} part more", "and {count} parts more"), "", ""))
     if view.delta_keys:
-        part = figures.share(view.delta_keys_spent / view.delta_keys)
-        rows.append(("spent of δ for keys", figures.delta(view.delta_keys_spent), part))
-    asked = {0: "No question was", 1: "One question was"}.get(charges, f"{charges:,} questions were")
-    paragraphs = [f"{asked} charged, up to version {view.version} of the data."]
-    if view.spent.amount or view.delta_keys_spent:
-        cap, whenever = view.as_if_cap, view.whenever
-        paragraphs.append(
-            f"Spent so far: ε = {_up(cap.epsilon)}{_with(cap)}, {cap.holds}"
-            + (f"; {whenever.holds}, at most ε = {_up(whenever.epsilon)}{_with(whenever)}." if whenever != cap else ".")
+        part = Figure(figures.share(view.delta_keys_spent / view.delta_keys))
+        rows.append((say("spent of δ for keys"), Figure(figures.delta(view.delta_keys_spent)), part))
+    version = str(view.version)
+    if charges == 0:
+        asked = say("No question was charged, up to version {version} of the data.", version=version)
+    else:
+        asked = say_count(
+            charges,
+            "One question was charged, up to version {version} of the data.",
+            "{count} questions were charged, up to version {version} of the data.",
+            version=version,
         )
+    paragraphs: list[str] = [asked]
+    if view.spent.amount or view.delta_keys_spent:
+        paragraphs.append(_spent_so_far(view.as_if_cap, view.whenever))
     if view.lost:
         paragraphs.append(
-            "That is not the sum of the queries above. Entries of the ledger were lost before it was restored from a "
-            "copy. They count as if they had cost the whole budget of that time."
+            say(
+                "That is not the sum of the queries above. Entries of the ledger were lost before it was restored from "
+                "a copy. They count as if they had cost the whole budget of that time."
+            )
         )
-    paragraphs.append("The promise is about the whole budget, because all of it may be spent.")
-    return PageSection(title="Spending", paragraphs=tuple(paragraphs), table=tuple(rows))
+    paragraphs.append(say("The promise is about the whole budget, because all of it may be spent."))
+    return PageSection(title=say("Spending"), paragraphs=tuple(paragraphs), table=tuple(rows))
 
 
-def _with(reading: Reading) -> str:
-    return f", δ = {figures.delta(reading.delta)}" if reading.delta else ""
+def _spent_so_far(cap: Reading, whenever: Reading) -> Phrase:
+    spent, holds = _figures(_up(cap.epsilon), cap.delta), HOLDS[cap.holds]
+    if whenever == cap:
+        return say("Spent so far: {spent}, {holds}.", spent=spent, holds=holds)
+    return say(
+        "Spent so far: {spent}, {holds}; {otherwise}, at most {wider}.",
+        spent=spent,
+        holds=holds,
+        otherwise=HOLDS[whenever.holds],
+        wider=_figures(_up(whenever.epsilon), whenever.delta),
+    )
 
 
 def _protected(table: Table) -> PageSection:
-    paragraphs = [
-        f"Queries use at most {table.max_rows_per_unit:,} row{'s' if table.max_rows_per_unit != 1 else ''} of each "
-        "unit. They see none of its other rows. The columns that queries may use, and their bounds, are public. "
-        "Queries cannot see any other column."
+    paragraphs: list[str] = [
+        say_count(
+            table.max_rows_per_unit,
+            "Queries use at most {count} row of each unit. They see none of its other rows. The columns that queries "
+            "may use, and their bounds, are public. Queries cannot see any other column.",
+            "Queries use at most {count} rows of each unit. They see none of its other rows. The columns that queries "
+            "may use, and their bounds, are public. Queries cannot see any other column.",
+        )
     ]
     if table.where:
-        paragraphs.append(f"Of its source it has the rows of which {in_words(table.where)}; the others do not exist.")
+        paragraphs.append(
+            say(
+                "Of its source it has the rows of which {condition}; the others do not exist.",
+                condition=in_words(table.where),
+            )
+        )
     if table.link is not None:
-        on = " and ".join(f"{here} = {there}" for here, there in table.link.on)
-        paragraphs.append(f"A row belongs to the unit of the row of {table.link.parent.name} with {on}.")
+        on = Listed((f"{here} = {there}" for here, there in table.link.on), say(" and "))
+        paragraphs.append(
+            say("A row belongs to the unit of the row of {parent} with {on}.", parent=table.link.parent.name, on=on)
+        )
     if table.part is not None:
         paragraphs.append(
-            f"The column {table.part} gives the part of a unit. Queries do not see its rows of other parts."
+            say(
+                "The column {column} gives the part of a unit. Queries do not see its rows of other parts.",
+                column=table.part,
+            )
         )
-    return PageSection(title=f"The table {table.name}", paragraphs=tuple(paragraphs), table=_columns(table.columns))
+    return PageSection(
+        title=say("The table {name}", name=table.name), paragraphs=tuple(paragraphs), table=_columns(table.columns)
+    )
 
 
 def _public(table: PublicTable) -> PageSection:
-    text = "Nobody is protected in this table: all that it holds may be seen in results, costs and errors."
-    return PageSection(title=f"The public table {table.name}", paragraphs=(text,), table=_columns(table.columns))
+    text = say("Nobody is protected in this table: all that it holds may be seen in results, costs and errors.")
+    title = say("The public table {name}", name=table.name)
+    return PageSection(title=title, paragraphs=(text,), table=_columns(table.columns))
 
 
 def _graph(graph: Graph) -> PageSection:
     beside = graph.beside_people
-    paragraphs = (f"Protected is {graph.unit}.", *([] if beside is None else [f"{beside[0].upper()}{beside[1:]}."]))
-    return PageSection(title=f"The graph {graph.name}", paragraphs=paragraphs)
+    protected = say("Protected is {unit}.", unit=graph.unit)
+    others = () if beside is None else (say("{sentence}.", sentence=beside),)
+    return PageSection(title=say("The graph {name}", name=graph.name), paragraphs=(protected, *others))
 
 
 def _columns(columns: Sequence[Column]) -> tuple[Row, ...]:
-    return (("column", "type", "public bounds or values"), *((c.name, c.type, _range(c)) for c in columns))
+    heads = (say("column"), say("type"), say("public bounds or values"))
+    return (heads, *((c.name, c.type, _range(c)) for c in columns))
 
 
 def _range(column: Column) -> str:
-    parts = []
+    parts: list[str] = []
     if column.bounded:
-        step = "" if column.step is None else f", in steps of {short(column.step)}"
-        parts.append(f"{_value(column.lower)} to {_value(column.upper)}{step}")
+        lower, upper = _value(column.lower), _value(column.upper)
+        if column.step is None:
+            parts.append(say("{lower} to {upper}", lower=lower, upper=upper))
+        else:
+            step = short(column.step)
+            parts.append(say("{lower} to {upper}, in steps of {step}", lower=lower, upper=upper, step=step))
     if column.values is not None:
-        shown = ", ".join(map(_value, column.values[:MOST_VALUES]))
-        more = len(column.values) - MOST_VALUES
-        parts.append(f"public keys {shown}" + (f" and {more:,} more" if more > 0 else ""))
+        shown, more = Listed(map(_value, column.values[:MOST_VALUES]), say(", ")), len(column.values) - MOST_VALUES
+        if more > 0:
+            parts.append(
+                say_count(
+                    more, "public keys {keys} and {count} more", "public keys {keys} and {count} more", keys=shown
+                )
+            )
+        else:
+            parts.append(say("public keys {keys}", keys=shown))
     if column.other is not None:
-        parts.append(f"{_named(column.other)} for all others")
-    length = "" if column.max_length is None else f"; texts of at most {column.max_length:,} bytes"
-    return ("; ".join(parts) or "none: values are not public") + length
+        parts.append(say("{value} for all others", value=_named(column.other)))
+    if not parts:
+        parts.append(say("none: values are not public"))
+    if column.max_length is not None:
+        parts.append(say_count(column.max_length, "texts of at most {count} byte", "texts of at most {count} bytes"))
+    return Listed(parts, say("; "))
 
 
 def _value(content: object) -> str:
@@ -292,45 +402,62 @@ def _named(text: str) -> str:
 
 def _left_out(catalog: Catalog) -> Iterator[str]:
     """Say what the promise rests on, and what it does not promise."""
-    yield (
+    yield say(
         "The curator wrote bounds, public keys, row limits, steps and the budget. They must not come from the data, "
         "and nothing can check that. Lapwing trusts the curator about which tables are public."
     )
-    yield (
+    yield say(
         "The time that a result takes can depend on the data. So can a failure for lack of memory, disk or time. "
         "After three such failures Lapwing answers no query until the curator has looked."
     )
-    yield (
+    yield say(
         "New versions of the data share this one budget, because they are about the same people. Everybody can see "
         "that the data changed, and how often."
     )
-    yield (
+    yield say(
         "One person under two identifiers is two units. Rows of other people (relatives, contacts) that say something "
         "about a unit are not hidden with it."
     )
     if len(catalog.tables) > 1:
-        yield "Where tables have units of different kinds, each is protected for itself, and who is both, less well."
+        yield say(
+            "Where tables have units of different kinds, each is protected for itself, and who is both, less well."
+        )
     if catalog.budget.delta:
-        yield "δ is the chance that anything may happen; it has to be far below one in the number of units."
-    yield (
+        yield say("δ is the chance that anything may happen; it has to be far below one in the number of units.")
+    yield say(
         "This promise does not stop people who can read the files of data, catalog and ledger. Nor does it stop a "
         "curator from making a second ledger for the same data. Then the losses of both add up."
     )
 
 
 def _record(view: BudgetView, head: Head) -> PageSection:
-    rows = [("ledger", head.ledger), ("entries", f"{head.sequence:,}"), ("version of the data", str(view.version))]
-    text = ["Every charge is an entry of the ledger, sealed over the entry before."]
+    rows: list[Row] = [
+        (say("what"), say("value")),
+        (say("ledger"), head.ledger),
+        (say("entries"), Figure(f"{head.sequence:,}")),
+        (say("version of the data"), str(view.version)),
+    ]
+    text = [say("Every charge is an entry of the ledger, sealed over the entry before.")]
     if head.hash is None:
         text.append(
-            "The seal of the newest entry is only for auditors, because it was made from the data's own digest, among "
-            "others."
+            say(
+                "The seal of the newest entry is only for auditors, because it was made from the data's own digest, "
+                "among others."
+            )
         )
     else:
-        rows.append(("seal of the newest entry", head.hash))
-        text.append("Do not publish the seal, because it was made from the data's own digest, among others.")
-    return PageSection(title="The record", paragraphs=tuple(text), table=(("what", "value"), *rows))
+        rows.append((say("seal of the newest entry"), head.hash))
+        text.append(say("Do not publish the seal, because it was made from the data's own digest, among others."))
+    return PageSection(title=say("The record"), paragraphs=tuple(text), table=tuple(rows))
 
 
-def _up(value: float) -> str:
-    return figures.epsilon(value) if value < 1e300 else "more than 1e300"
+def _sentences(*sentences: str) -> Listed:
+    return Listed(sentences, " ")
+
+
+def _amount(loss: Loss) -> Figure:
+    return Figure(short(loss.amount))
+
+
+def _up(value: float) -> Figure | Phrase:
+    return Figure(figures.epsilon(value)) if value < 1e300 else say("more than {limit}", limit="1e300")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lapwing.catalog.protection import unit_in_words
 from lapwing.mechanisms.continual.buffered import BufferedToeplitz
 from lapwing.mechanisms.continual.gaussian import ContinualGaussian
 from lapwing.mechanisms.continual.planning import ContinualMechanism
@@ -65,14 +66,14 @@ def _limit(monitor: "Monitor") -> str:
     limit = "stays" if schedule.present else "events"
     each = "all horizons together" if definition.lifetime else f"{'each' if schedule.repeat > 1 else 'the'} horizon"
     within = f", at most {definition.per_tick} at one tick" if definition.per_tick is not None else ""
-    unit = _unit(monitor)
-    return f"of each {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
+    unit = unit_in_words(_unit(monitor))
+    return f"of {unit}, {definition.most} {limit} count in {each}{within}; further ones do not exist"
 
 
 def _price(monitor: "Monitor") -> str:
     definition, schedule, unit = monitor.definition, monitor.schedule, monitor.plan.table.privacy_unit
     if monitor.plan.unit_day is not None:
-        price = f"{definition.loss} for each {_unit(monitor)}, charged when it was made"
+        price = f"{definition.loss} for {unit_in_words(_unit(monitor))}, charged when it was made"
         if schedule.repeat > 1:
             person = definition.loss.for_group(schedule.repeat)
             price += f". For a {unit} who is there on all {schedule.repeat} days it is {person}"

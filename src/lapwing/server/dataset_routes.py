@@ -17,6 +17,7 @@ from lapwing.errors import CatalogError, CatalogMismatch, DataFault, DataStopped
 from lapwing.guarantee import as_document, as_html
 from lapwing.guarantee.raise_preview import RaiseDocument, raise_document
 from lapwing.guarantee.rendering import PageDocument
+from lapwing.languages import Figure, Phrase, say
 from lapwing.ledger import exporting
 from lapwing.privacy.amounts import written
 from lapwing.privacy.figures import share as share_text
@@ -36,6 +37,7 @@ from lapwing.session import Session
 
 MOST_CATALOG: Final = 1_000_000
 BY_ACCEPT: Final = "The page, as JSON or as HTML, by the Accept header."
+LANGUAGE: Final = "A language tag such as de. JSON is English without it; HTML follows the header Accept-Language."
 EXPORT: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "An entry a line, as JSON.", "content": {LINES: {}}}
 }
@@ -158,13 +160,22 @@ def register(service: OfService, body: DatasetBody, caller: Caller = CURATOR) ->
 @router.get(
     "/v1/datasets/{dataset}/guarantee", tags=["questions"], responses=described_by(PageDocument, BY_ACCEPT, HTML)
 )
-def guarantee(service: OfService, dataset: str, request: Request, caller: Caller = READER) -> Response:
+def guarantee(
+    service: OfService,
+    dataset: str,
+    request: Request,
+    caller: Caller = READER,
+    language: Annotated[str | None, Query(max_length=1000, description=LANGUAGE)] = None,
+) -> Response:
     """Show what is promised to the people in the data, as a page to be printed or as JSON."""
     served = service.datasets.visible(caller, dataset)
     inside = caller.may("audit")
-    page = served.session.guarantee(_askers(served, service.policies, inside=inside), sealed=inside)
-    headers = {"Vary": "Accept"}
-    if HTML in request.headers.get("accept", ""):
+    shown = HTML in request.headers.get("accept", "")
+    wanted = request.headers.get("accept-language") if shown and language is None else language
+    askers = _askers(served, service.policies, inside=inside)
+    page = served.session.guarantee(askers, sealed=inside, language=wanted)
+    headers = {"Vary": "Accept, Accept-Language"}
+    if shown:
         return HTMLResponse(as_html(page), headers=headers)
     return json_response(as_document(page), headers)
 
@@ -354,16 +365,21 @@ def _note_begun(store: Store, caller: Caller, act: str, dataset: str, **details:
         audit_log.note(connection, caller.name, act, dataset, **details)
 
 
-def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[str]:
+def _askers(served: ServedDataset, policies: Policies, *, inside: bool) -> list[Phrase]:
     """Say who may ask; by name to those who may see that."""
     sentences = [
-        "Everybody to whom the curator gives access, with a token of their own. This one promise covers all of them "
-        "together."
+        say(
+            "Everybody to whom the curator gives access, with a token of their own. This one promise covers all of "
+            "them together."
+        )
     ]
     if inside:
         for grant in policies.grants(served.name):
-            share = "" if grant.share is None else f", up to {share_text(grant.share)} of the budget"
-            sentences.append(f"{grant.person}{share}.")
+            if grant.share is None:
+                sentences.append(say("{person}.", person=grant.person))
+            else:
+                share = Figure(share_text(grant.share))
+                sentences.append(say("{person}, up to {share} of the budget.", person=grant.person, share=share))
     return sentences
 
 

@@ -24,6 +24,10 @@ function make(name, properties = {}, ...children) {
   element.append(...children.flat().filter((child) => child != null));
   return element;
 }
+// Texts in the reader's language, from the catalogue that the collector put into the page; English where it has none.
+// They become text nodes and attributes, never markup.
+const TEXTS = JSON.parse(document.getElementById("texts")?.textContent || "{}");
+const say = (text, values = {}) => (TEXTS[text] ?? text).replace(/\{(\w+)\}/g, (place, name) => name in values ? values[name] : place);
 const paragraph = (text, className = "") => make("p", { className }, text);
 
 // What may be answered, as fields; each gives its answer as a text.
@@ -40,13 +44,13 @@ function field(question, asked, document_) {
   }
   let input, hint = "";
   if (values) {
-    input = make("select", { id: name, required: true }, make("option", { value: "" }, "Please choose"), ...values.map((value) => make("option", { value }, value)));
+    input = make("select", { id: name, required: true }, make("option", { value: "" }, say("Please choose")), ...values.map((value) => make("option", { value }, value)));
   } else if (document_.number) {
     const { lower, upper } = document_.number;
-    hint = `A number from ${lower} to ${upper}. Other numbers count as the nearer limit.`;
+    hint = say("A number from {lower} to {upper}. Other numbers count as the nearer limit.", { lower, upper });
     input = make("input", { id: name, type: "text", inputMode: "decimal", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   } else {
-    hint = `A text of at most ${document_.text.most_bytes} bytes.`;
+    hint = say("A text of at most {count} bytes.", { count: document_.text.most_bytes });
     input = make("input", { id: name, type: "text", autocomplete: "off", required: true, "aria-describedby": `${name}-hint` });
   }
   const element = make("fieldset", {}, make("legend", {}, make("label", { htmlFor: name }, question)), input, hint ? make("p", { className: "quiet", id: `${name}-hint` }, hint) : null);
@@ -57,7 +61,8 @@ function field(question, asked, document_) {
 
 function decimal(text) {
   if (/^-?[1-9][0-9]{0,2},[0-9]{3}$/.test(text)) {
-    throw new Error(`${text} can mean two numbers. Write ${text.replace(",", "")}, or ${text.replace(",", ".")} with a decimal point.`);
+    throw new Error(say("{text} can mean two numbers. Write {whole}, or {decimal} with a decimal point.",
+      { text, whole: text.replace(",", ""), decimal: text.replace(",", ".") }));
   }
   return text.replace(/^(-?[0-9]+),([0-9]+)$/, "$1.$2") || undefined;
 }
@@ -78,16 +83,18 @@ function chances(task) { // of each answer, how often each value leaves; null if
 function explained(task) {
   const values = task.document.values, table = chances(task), parts = [];
   if (table) {
-    parts.push(paragraph("Your device draws random noise before it sends anything. It sends this instead of your answer:"));
-    parts.push(make("ul", {}, ...table.map((row, x) => make("li", {}, `If your answer is “${values[x]}”: `,
-      row.map((chance, y) => `“${values[y]}” is sent with ${percent(chance)}`).join(", ") + "."))));
-    if (values.length == 2) parts.push(paragraph(`So of 100 people who would answer “${values[0]}”, about ${Math.round(100 * table[0][1])} still send “${values[1]}”. Someone who sees that you sent “${values[1]}” cannot tell whether you are one of them.`));
+    parts.push(paragraph(say("Your device draws random noise before it sends anything. It sends this instead of your answer:")));
+    parts.push(make("ul", {}, ...table.map((row, x) => make("li", {}, say("If your answer is “{answer}”: {chances}.", { answer: values[x],
+      chances: row.map((chance, y) => say("“{sent}” is sent with {chance}", { sent: values[y], chance: percent(chance) })).join(say(", ")) })))));
+    if (values.length == 2) parts.push(paragraph(say("So of 100 people who would answer “{answer}”, about {count} still send “{sent}”. Someone who sees that you sent “{sent}” cannot tell whether you are one of them.",
+      { answer: values[0], sent: values[1], count: Math.round(100 * table[0][1]) })));
   } else {
-    parts.push(paragraph("Your device draws random noise before it sends anything. It sends a noisy form of your answer. Any answer could have led to this form."));
+    parts.push(paragraph(say("Your device draws random noise before it sends anything. It sends a noisy form of your answer. Any answer could have led to this form.")));
   }
-  parts.push(paragraph(`Someone who thought two answers equally likely can become at most ${task.sure} % sure of one. This is true for anyone, with any other knowledge. It is the meaning of ε = ${task.document.epsilon}.`));
-  if (task.parameters.cohorts && task.remembers) parts.push(paragraph("Every report names the group of this device. The group never changes.", "quiet"));
-  parts.push(paragraph("The reports of many people together show the shares of the answers. Nobody can learn more about one person than stated here."));
+  parts.push(paragraph(say("Someone who thought two answers equally likely can become at most {percent} % sure of one. This is true for anyone, with any other knowledge. It is the meaning of ε = {epsilon}.",
+    { percent: task.sure, epsilon: task.document.epsilon })));
+  if (task.parameters.cohorts && task.remembers) parts.push(paragraph(say("Every report names the group of this device. The group never changes."), "quiet"));
+  parts.push(paragraph(say("The reports of many people together show the shares of the answers. Nobody can learn more about one person than stated here.")));
   return parts;
 }
 
@@ -96,11 +103,11 @@ function explained(task) {
 function shown(task, line) {
   const { r } = JSON.parse(line), values = task.document.values;
   const word = task.mechanism == "binary" || task.mechanism == "k-ary" || task.mechanism == "memoised" ? values[r]
-    : task.mechanism == "subset" ? `one of: ${r.map((x) => values[x]).join(", ")}` : null;
+    : task.mechanism == "subset" ? say("one of: {answers}", { answers: r.map((x) => values[x]).join(say(", ")) }) : null;
   return [
-    word === null ? paragraph("Your device sends this:") : make("p", { className: "leaves" }, `“${word}”`),
-    make("details", { open: word === null }, make("summary", {}, "Exact report"), make("pre", {}, line),
-      paragraph("The number after “id” is random. With this number, a report that arrives twice counts once. The collector stores no address and no time with the report.", "quiet")),
+    word === null ? paragraph(say("Your device sends this:")) : make("p", { className: "leaves" }, `“${word}”`),
+    make("details", { open: word === null }, make("summary", {}, say("Exact report")), make("pre", {}, line),
+      paragraph(say("The number after “id” is random. With this number, a report that arrives twice counts once. The collector stores no address and no time with the report."), "quiet")),
   ];
 }
 
@@ -118,33 +125,35 @@ function chart(rows, label) {
   const x = (value) => (value - low) / (high - low) * 1000;
   const still = { "vector-effect": "non-scaling-stroke" };
   return make("div", { role: "img", "aria-label": label }, ...rows.map((row) => make("div", { className: "row" },
-    make("p", {}, `${row.value}: ${percent(row.share)}${row.seen === false ? " (may be 0)" : ""}`),
+    make("p", {}, row.seen === false ? say("{answer}: {share} (may be 0)", { answer: row.value, share: percent(row.share) }) : `${row.value}: ${percent(row.share)}`),
     draw("svg", { viewBox: "-4 0 1008 20", preserveAspectRatio: "none", "aria-hidden": "true" },
       draw("rect", { class: "bar", x: Math.min(x(0), x(row.share)), y: 2, width: Math.max(1, Math.abs(x(row.share) - x(0))), height: 16, opacity: row.seen === false ? 0.4 : 1 }),
       draw("path", { class: "axis", d: `M${x(0)} 0V20`, ...still }),
       ...(row.low == null ? [] : [draw("path", { class: "interval", d: `M${x(row.low)} 10H${x(row.high)}M${x(row.low)} 5v10M${x(row.high)} 5v10`, ...still })])))));
 }
 function result({ reports, confidence, estimates }, task) {
-  if (!estimates.length) return [make("h2", {}, "Result"), paragraph("There are too few reports for a result.")];
+  if (!estimates.length) return [make("h2", {}, say("Result")), paragraph(say("There are too few reports for a result."))];
   const groups = Map.groupBy ? Map.groupBy(estimates, (row) => row.question ?? task.document.question)
     : estimates.reduce((all, row) => all.set(row.question ?? task.document.question, [...(all.get(row.question ?? task.document.question) ?? []), row]), new Map());
-  const parts = [make("h2", {}, "Result")];
+  const parts = [make("h2", {}, say("Result"))], period = (row) => say("period {number}", { number: row.period });
   for (const [question, rows] of groups) {
     if (groups.size > 1) parts.push(make("h3", {}, question));
-    const of = (row) => row.mean !== undefined ? { name: "mean", value: number(row.mean, 2), low: number(row.low, 2), high: number(row.high, 2) }
-      : { name: row.value ?? `period ${row.period}`, value: percent(row.share), low: row.low == null ? "?" : percent(row.low), high: row.high == null ? "?" : percent(row.high) };
-    if (rows[0].share !== undefined) parts.push(chart(rows.slice(0, 40).map((row) => ({ value: `period ${row.period}`, ...row })), `Estimated shares: ${rows.slice(0, 40).map((row) => `${of(row).name} ${of(row).value}`).join(", ")}`));
+    const of = (row) => row.mean !== undefined ? { name: say("mean"), value: number(row.mean, 2), low: number(row.low, 2), high: number(row.high, 2) }
+      : { name: row.value ?? period(row), value: percent(row.share), low: row.low == null ? "?" : percent(row.low), high: row.high == null ? "?" : percent(row.high) };
+    if (rows[0].share !== undefined) parts.push(chart(rows.slice(0, 40).map((row) => ({ value: period(row), ...row })),
+      say("Estimated shares: {shares}", { shares: rows.slice(0, 40).map((row) => `${of(row).name} ${of(row).value}`).join(say(", ")) })));
     parts.push(make("table", {},
-      make("thead", {}, make("tr", {}, ...["answer", "estimate", "from", "to"].map((name, i) => make("th", { scope: "col", className: i ? "number" : "" }, name)))),
+      make("thead", {}, make("tr", {}, ...[say("answer"), say("estimate"), say("from"), say("to")].map((name, i) => make("th", { scope: "col", className: i ? "number" : "" }, name)))),
       make("tbody", {}, ...rows.map(of).map((row) => make("tr", {}, make("th", { scope: "row" }, row.name), ...[row.value, row.low, row.high].map((text) => make("td", { className: "number" }, text)))))));
   }
-  parts.push(paragraph(`From ${number(reports, 0)} noisy reports. Each interval holds with ${percent(confidence, 0)} confidence if the respondents are a random sample. Shares below 0 are noise.`, "quiet"));
+  parts.push(paragraph(say("From {count} noisy reports. Each interval holds with {confidence} confidence if the respondents are a random sample. Shares below 0 are noise.",
+    { count: number(reports, 0), confidence: percent(confidence, 0) }), "quiet"));
   return parts;
 }
 
 // The page, step by step.
 
-const STORAGE = "This browser stores the count of ε that this device has revealed. A cleared storage, a private window or another browser starts a new count. Your old reports remain, and your device then draws new noise, which reveals more.";
+const STORAGE = say("This browser stores the count of ε that this device has revealed. A cleared storage, a private window or another browser starts a new count. Your old reports remain, and your device then draws new noise, which reveals more.");
 
 async function main() {
   const text = await (await fetch(address("task"), { cache: "no-store" })).text();
@@ -153,8 +162,8 @@ async function main() {
     task = readTask(text);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    page.replaceChildren(make("h1", {}, "Your device refused this question"), make("section", { role: "alert" },
-      paragraph("Your device checked the promise of this page, and the promise is false. Nothing was sent.", "warning"), paragraph(error.message)));
+    page.replaceChildren(make("h1", {}, say("Your device refused this question")), make("section", { role: "alert" },
+      paragraph(say("Your device checked the promise of this page, and the promise is false. Nothing was sent."), "warning"), paragraph(error.message)));
     return;
   }
   const { document: asked } = task;
@@ -166,17 +175,22 @@ async function main() {
 
   async function showCost() {
     const now = await device.revealed(), chance = await device.revealedDelta(), { limit } = await device.document(), next = await device.revealed({ task });
-    const said = (epsilon) => (epsilon === null ? "an unlimited ε" : `ε = ${epsilon}`) + (chance === "0" ? "" : ` and δ = ${Number(chance)}`); // δ of secure sums: reports have none
+    const alone = (epsilon) => epsilon === null ? say("an unlimited ε") : `ε = ${epsilon}`;
+    const said = (epsilon) => chance === "0" ? alone(epsilon) : say("{epsilon} and δ = {delta}", { epsilon: alone(epsilon), delta: Number(chance) }); // δ of secure sums: reports have none
     const field = make("input", { id: "limit", type: "text", inputMode: "decimal", value: limit ?? "", autocomplete: "off" });
     const wrong = make("p", { role: "alert", className: "warning" });
-    cost.replaceChildren(make("h2", {}, "Privacy cost"),
-      paragraph(`This device has revealed ${now === "0" && chance === "0" ? "nothing" : said(now)} so far on all questions of this site. With one more report here, the total is ${said(next)}.${limit === null ? "" : ` Your limit is ${limit}.`}`),
-      paragraph("A smaller ε reveals less. Below 1, a report reveals little. Above 5, a report almost reveals your answer.", "quiet"),
-      make("details", {}, make("summary", {}, "Set a limit"), make("form", { onsubmit: async (event) => {
+    cost.replaceChildren(make("h2", {}, say("Privacy cost")),
+      paragraph([
+        now === "0" && chance === "0" ? say("This device has revealed nothing so far on all questions of this site.")
+          : say("This device has revealed {epsilon} so far on all questions of this site.", { epsilon: said(now) }),
+        say("With one more report here, the total is {epsilon}.", { epsilon: said(next) }),
+        ...(limit === null ? [] : [say("Your limit is {limit}.", { limit })])].join(" ")),
+      paragraph(say("A smaller ε reveals less. Below 1, a report reveals little. Above 5, a report almost reveals your answer."), "quiet"),
+      make("details", {}, make("summary", {}, say("Set a limit")), make("form", { onsubmit: async (event) => {
         event.preventDefault();
         try { await device.setLimit(field.value.trim() || null); await showCost() } catch (error) { wrong.textContent = error.message }
-      } }, make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "limit" }, "Maximum ε for this device (empty: no limit)")), field), wrong, make("button", { className: "second" }, "Save limit"))),
-      make("details", {}, make("summary", {}, "Storage of the count"), paragraph(STORAGE)));
+      } }, make("fieldset", {}, make("legend", {}, make("label", { htmlFor: "limit" }, say("Maximum ε for this device (empty: no limit)"))), field), wrong, make("button", { className: "second" }, say("Save limit")))),
+      make("details", {}, make("summary", {}, say("Storage of the count")), paragraph(STORAGE)));
   }
 
   async function send(button) {
@@ -184,44 +198,46 @@ async function main() {
     if (button) button.disabled = true;
     const results = await device.send(url);
     if (results.some(({ status }) => status >= 400 && status < 500 && status != 408 && status != 429)) {
-      news.textContent = "The collector rejected your report: " + (JSON.parse(results.at(-1).text || "{}").detail ?? "no reason given.") + " This page will not send the report again.";
+      news.textContent = say("The collector rejected your report: {reason} This page will not send the report again.",
+        { reason: JSON.parse(results.at(-1).text || "{}").detail ?? say("no reason given.") });
     } else if ((await waiting()).length) {
-      news.textContent = "There is no connection to the collector. Your report stays on this device. This page sends it later: keep the page open, or come back.";
+      news.textContent = say("There is no connection to the collector. Your report stays on this device. This page sends it later: keep the page open, or come back.");
       if (button) button.disabled = false;
       return;
     } else {
-      news.textContent = "Sent and stored by the collector. Thank you.";
+      news.textContent = say("Sent and stored by the collector. Thank you.");
     }
     action.replaceChildren(make("section", {}, news));
   }
   addEventListener("online", () => { if (agreed) send() });
 
   function showReport(line, again = false) {
-    const button = make("button", { id: "send", onclick: () => send(button) }, "Send report");
-    const heading = make("h2", { tabIndex: -1 }, again ? "Report not sent yet" : "Your noisy report");
+    const button = make("button", { id: "send", onclick: () => send(button) }, say("Send report"));
+    const heading = make("h2", { tabIndex: -1 }, again ? say("Report not sent yet") : say("Your noisy report"));
     action.replaceChildren(make("section", {}, heading,
-      paragraph(again ? "Your device made this noisy report before and counted its ε." : "Your device drew the noise. Nothing was sent yet. Your true answer stays on this device, and this page has forgotten it."),
+      paragraph(again ? say("Your device made this noisy report before and counted its ε.")
+        : say("Your device drew the noise. Nothing was sent yet. Your true answer stays on this device, and this page has forgotten it.")),
       ...shown(task, line),
-      paragraph("This report counts as revealed even if you do not send it. You cannot draw again, because a choice among reports would reveal more.", "quiet"), button, news));
+      paragraph(say("This report counts as revealed even if you do not send it. You cannot draw again, because a choice among reports would reveal more."), "quiet"), button, news));
     heading.focus();
   }
 
   function ask() {
     const each = asked.attributes ? asked.attributes.map((one) => field(one.question, task, one)) : [field(asked.question, task, asked)];
     const wrong = make("p", { role: "alert", className: "warning" });
-    const button = make("button", { id: "toss" }, "Add noise");
+    const button = make("button", { id: "toss" }, say("Add noise"));
     action.replaceChildren(make("form", { noValidate: true, onsubmit: async (event) => {
       event.preventDefault();
       wrong.textContent = "";
       let answers;
       try { answers = each.map(({ answer }) => answer()) } catch (error) { wrong.textContent = error.message; return }
-      if (answers.includes(undefined)) { wrong.textContent = "Please answer first."; return }
+      if (answers.includes(undefined)) { wrong.textContent = say("Please answer first."); return }
       const answer = asked.attributes ? Object.fromEntries(asked.attributes.map(({ question }, i) => [question, answers[i]])) : answers[0];
       button.disabled = true;
       try {
         const line = await device.answer(task, answer, url);
         if (line) showReport(line);
-        else action.replaceChildren(make("section", {}, paragraph("Stored on this device. No report is due today. A later report does not show today's answer by itself.")));
+        else action.replaceChildren(make("section", {}, paragraph(say("Stored on this device. No report is due today. A later report does not show today's answer by itself."))));
       } catch (error) {
         wrong.textContent = error.message;
         button.disabled = false;
@@ -231,17 +247,19 @@ async function main() {
   }
 
   const isOpen = !status.closed && new Date().toISOString().slice(0, 10) >= asked.opens;
-  const intro = !asked.attributes ? null : paragraph(task.mechanism == "one-attribute" ? "Your device picks one of these questions at random. It adds noise to that answer and sends only that one."
-    : "Your device adds separate noise to each answer and sends all of them together. The collector can then make tables of two questions. ε covers all your answers together.");
-  page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph("Nobody gets your true answer. Your device adds noise before it sends anything.") : null, isOpen ? intro : null,
-    action, isOpen ? make("section", {}, make("h2", {}, "Privacy"), ...explained(task)) : null, isOpen ? cost : null,
-    make("p", { className: "quiet" }, `Open from ${date(asked.opens)} to ${date(asked.closes)}. Protected: ${asked.unit}. The collector deletes reports ${asked.retention_days} days after the end. Task ${task.id}.`)].filter(Boolean));
+  const intro = !asked.attributes ? null : paragraph(task.mechanism == "one-attribute" ? say("Your device picks one of these questions at random. It adds noise to that answer and sends only that one.")
+    : say("Your device adds separate noise to each answer and sends all of them together. The collector can then make tables of two questions. ε covers all your answers together."));
+  page.replaceChildren(...[make("h1", {}, asked.question), isOpen ? paragraph(say("Nobody gets your true answer. Your device adds noise before it sends anything.")) : null, isOpen ? intro : null,
+    action, isOpen ? make("section", {}, make("h2", {}, say("Privacy")), ...explained(task)) : null, isOpen ? cost : null,
+    make("p", { className: "quiet" }, say("Open from {opens} to {closes}. Protected: {unit}. The collector deletes reports {days} days after the end. Task {task}.",
+      { opens: date(asked.opens), closes: date(asked.closes), unit: asked.unit, days: number(asked.retention_days, 0), task: task.id }))].filter(Boolean));
   if (status.closed) {
     const response = await fetch(address("estimate"));
-    action.replaceChildren(make("section", {}, paragraph("This question is closed." + (status.deleted ? ` The collector deleted its reports on ${date(status.deleted)}. Their total follows.` : "")),
+    action.replaceChildren(make("section", {}, paragraph(status.deleted ? say("This question is closed. The collector deleted its reports on {day}. Their total follows.", { day: date(status.deleted) })
+      : say("This question is closed.")),
       ...(response.ok ? result(await response.json(), task) : [paragraph((await response.json()).detail)])));
   } else if (!isOpen) {
-    action.replaceChildren(make("section", {}, paragraph(`This question opens on ${date(asked.opens)}.`)));
+    action.replaceChildren(make("section", {}, paragraph(say("This question opens on {day}.", { day: date(asked.opens) }))));
   } else {
     await showCost();
     const [held] = await waiting();
@@ -251,5 +269,5 @@ async function main() {
 }
 
 main().catch((error) => {
-  page.replaceChildren(make("h1", {}, "This page does not work at the moment"), make("section", { role: "alert" }, paragraph(`${error instanceof Refused ? error.message : "This page cannot reach the collector or the storage of this browser. Nothing was sent."}`, "warning")));
+  page.replaceChildren(make("h1", {}, say("This page does not work at the moment")), make("section", { role: "alert" }, paragraph(error instanceof Refused ? error.message : say("This page cannot reach the collector or the storage of this browser. Nothing was sent."), "warning")));
 }).finally(() => page.removeAttribute("aria-busy"));

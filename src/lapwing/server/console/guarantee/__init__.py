@@ -10,7 +10,8 @@ from lapwing.server.console.visits import Page, Visit
 async def show(visit: Visit) -> Response:
     """Show the guarantee."""
     dataset = visit.part("dataset")
-    page = await visit.api.get("datasets", dataset, "guarantee")
+    accepted = visit.request.headers.get("accept-language", "")[:1000]
+    page = await visit.api.get("datasets", dataset, "guarantee", language=accepted)
     return visit.show("guarantee/page.html", dataset=dataset, page=page)
 
 

@@ -1,0 +1,17 @@
+"""Pages for the public in the reader's language: sentences that can be translated, catalogues, numbers and dates."""
+
+from lapwing.languages.language import ENGLISH, Language, catalogues, language_for
+from lapwing.languages.phrases import Figure, Listed, Moment, Phrase, say, say_count
+
+__all__ = [
+    "ENGLISH",
+    "Figure",
+    "Language",
+    "Listed",
+    "Moment",
+    "Phrase",
+    "catalogues",
+    "language_for",
+    "say",
+    "say_count",
+]
