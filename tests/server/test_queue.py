@@ -146,10 +146,10 @@ def test_who_has_something_under_way_comes_after_who_has_not() -> None:
 def test_lines_are_bounded_and_newcomers_are_let_in() -> None:
     with lined_up(1, each=3, all=5) as (queue, served, _):
         in_turn(queue, served, "alice", 3)
-        with pytest.raises(TooManyRequests, match="3 questions of yours"):
+        with pytest.raises(TooManyRequests, match="3 queries of yours"):
             in_turn(queue, served, "alice")
         in_turn(queue, served, "bob", 2)
-        with pytest.raises(TooManyRequests, match="Too many questions"):
+        with pytest.raises(TooManyRequests, match="Too many queries"):
             in_turn(queue, served, "bob")
         in_turn(queue, served, "carol")  # who has nothing waiting
         with pytest.raises(TooManyRequests):

@@ -219,7 +219,7 @@ class QuestionExecutor:
             raise errors.QueryRefused(
                 f"The answer would leave after {found.cost.deadline:,g} seconds, and this service lets a request wait "
                 f"for {self._patience:g} at most",
-                remedy="Let the question wait in the queue, and look for its answer later.",
+                remedy="Run the query in the background, and look for its result later.",
             )
         return await self._wait(admission.put(found), gone)
 
@@ -435,7 +435,7 @@ class QuestionExecutor:
             future.cancel()  # drops what waits, and nothing else
         if future.cancelled():
             dropped_unasked = (_Left if leaving.done() else errors.ServiceFault)(
-                "The question waited for its turn until the request ended, or the service did. Nothing was charged. "
+                "The query waited for its turn until the request ended, or the service did. Nothing was charged. "
                 "Ask again, or let it wait in the queue."
             )
             dropped_unasked.charged = False

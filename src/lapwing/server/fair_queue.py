@@ -144,10 +144,10 @@ class Lines(Generic[Work]):
             raise _ending()
         if own >= self.each:
             raise TooManyRequests(
-                f"{own} questions of yours wait for their turn already. Nothing was charged. Ask again later."
+                f"{own} queries of yours wait for their turn already. Nothing was charged. Ask again later."
             )
         if own and sum(map(len, self._waiting.values())) >= self._all:
-            raise TooManyRequests("Too many questions wait for their turn. Nothing was charged. Ask again later.")
+            raise TooManyRequests("Too many queries wait for their turn. Nothing was charged. Ask again later.")
 
     def _whose_turn(self) -> str | None:
         free = (name for name in self._waiting if self._running[name] < self._most_running)

@@ -85,7 +85,7 @@ def list_queued(
 ) -> Response:
     """List one's own queued questions, the newest first."""
     if everybody and not caller.may("audit"):
-        raise NotAuthorised("To see the questions of others takes the right `audit`.")
+        raise NotAuthorised("To see the queries of others takes the right `audit`.")
     jobs = service.jobs.of(None if everybody else caller.name, page.most, **page.beginning)
     shown, headers = cut(request, page.limit, jobs, lambda job: job.id)
     return json_response([_document(service, job) for job in shown], headers)

@@ -235,11 +235,11 @@ def done(id_: str, connection: StoreConnection, answer: str) -> bool:
 def lost(status: Status) -> ServiceFault:
     """Return the error of a question whose process ended."""
     if status == "waiting":
-        error = ServiceFault("The service ended before the question had its turn. Nothing was charged. Ask again.")
+        error = ServiceFault("The service ended before the query had its turn. Nothing was charged. Ask again.")
         error.charged = False
         return error
     return ServiceFault(
-        "The service ended while the question was under way. Look at your history: if it was charged and answered, "
+        "The service ended while the query was running. Look at your history: if it was charged and answered, "
         "asking again is free; if it is not there, nothing was charged."
     )
 

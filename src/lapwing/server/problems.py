@@ -46,7 +46,7 @@ TITLES: Final = {
     "not_authorised": "Not authorised",
     "not_found": "Not found",
     "second_factor_needed": "A second factor is needed",
-    "query_refused": "The question was refused",
+    "query_refused": "The query was refused",
     "budget_exhausted": "The budget is exhausted",
     "allowance_exhausted": "The allowance is exhausted",
     "too_many_requests": "Too many requests",
@@ -68,7 +68,7 @@ LOOK: Final[Mapping[type[errors.LapwingError], str]] = {
 }
 """Where an operator looks first, by what failed; `docs/operate/faults.md` says more."""
 STORE: Final = (
-    "The service's store cannot be used; its log says why. Ask again later: a question that was charged is free then."
+    "The service's store cannot be used; its log says why. Run it again later: a query that was charged is free then."
 )
 DESCRIBED: Final[dict[str, Any]] = {
     "description": "A problem document.",

@@ -92,7 +92,8 @@ def check_shared(sets: Sequence[Sequence[Key]], measures: Sequence[Measure], req
         names = ", ".join(key.name for key in keys if key.private)
         raise QueryRefused(
             f"The values of {names} are not public, and rows in which different units meet can have only public groups",
-            remedy="Declare the values in the catalog if they are public, or join a public table that has them.",
+            remedy="Let the curator declare the values in the catalog if they are public, or join a public table that "
+            "has them.",
         )
     if requests.value_searches:
         raise QueryRefused(

@@ -252,7 +252,7 @@ def _key(node: exp.Expression, rows: RowScope, selection: Selection, facts: Publ
 
 def _check_cells(question: Question) -> None:
     if question.sets and question.private_keys:
-        remedy = "Ask for each grouping by itself, or declare `values`."
+        remedy = "Ask for each grouping by itself, or let the curator declare `values`."
         raise QueryRefused("Grouping sets take keys with public values", remedy=remedy)
     if question.combinations > MAX_CELLS:
         reason = f"GROUP BY spans {question.combinations:,} cells, and every cell appears in the answer"

@@ -39,7 +39,7 @@ def plan_of_list(node: exp.In, select: exp.Select, asked: Reading, rows: RowScop
         raise rows.refusal(query, reason, "Write IN (SELECT plan FROM … GROUP BY plan HAVING …).")
     if shown.key.private or shown.key.other is not None or len(shown.key.domain) > MOST_LISTED:
         reason = f"A list in a condition is of a key with at most {MOST_LISTED:,} public values, and no other"
-        raise rows.refusal(query, reason, "Declare its values, or ask for the list first.")
+        raise rows.refusal(query, reason, "Let the curator declare its values, or ask for the list first.")
     return replace(plan, asked=replace(plan.asked, numbers=True))  # what is chosen instead shows no list
 
 

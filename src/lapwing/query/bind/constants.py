@@ -156,7 +156,7 @@ def _likely(plan: Plan, rows: RowScope, node: exp.Expression) -> Rows:
     values = _groups(plan)
     if values is None:
         reason = f"A number for each group is by a column with at most {MOST_GROUPS:,} public values, and no other"
-        raise rows.refusal(node, reason, "Declare its values, or join the answers.")
+        raise rows.refusal(node, reason, "Let the curator declare its values, or join the answers.")
     return [(value, number) for value in values]
 
 

@@ -53,8 +53,8 @@ def clamp_written(low: object, high: object) -> str:
 
 
 _STATE_BOUNDS = (
-    "Declare `lower` and `upper` for its columns in the catalog, or keep the rows between bounds alone: "
-    "WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
+    "Let the curator declare `lower` and `upper` for its columns in the catalog, or keep the rows between bounds "
+    "alone: WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
     f"or write {clamp_written(0, 100)}."
 )
 
@@ -87,7 +87,7 @@ def fixed(step: Fraction, low: int | None, high: int | None) -> Fixed:
 def _too_wide() -> QueryRefused:
     return QueryRefused(
         "An expression may grow beyond 128-bit integers",
-        remedy="Declare coarser steps or narrower bounds in the catalog, or shorten the product.",
+        remedy="Let the curator declare coarser steps or narrower bounds in the catalog, or shorten the product.",
     )
 
 

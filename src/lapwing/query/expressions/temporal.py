@@ -138,7 +138,7 @@ def whole_number(argument: Expression) -> Expression:
         word_of = kind.name.upper()
         raise QueryRefused(
             f"The bounds of {names} are not known",
-            remedy="Declare `lower` and `upper` for its columns in the catalog, or write "
+            remedy="Let the curator declare `lower` and `upper` for its columns in the catalog, or write "
             + clamp_written(f"{word_of} '2000-01-01'", f"{word_of} '2030-12-31'")
             + ".",
         )

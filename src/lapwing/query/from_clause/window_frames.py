@@ -109,7 +109,7 @@ def _measured(order: Order, node: exp.Window, rows: RowScope) -> SortTerm:
         or max(map(abs, conversion.integers_of(value))) > LARGEST_DISTANCE
     ):
         reason = f"RANGE with a distance orders by a number or time with bounds, not by this {describe(kind)}"
-        raise rows.refusal(node, reason, "Declare `lower` and `upper` in the catalog, or use ROWS.")
+        raise rows.refusal(node, reason, "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.")
     return replace(term, value=value)
 
 
@@ -117,7 +117,7 @@ def _number_of(value: Expression, node: exp.Window, rows: RowScope) -> Expressio
     kind = value.type
     if not isinstance(kind, Plain) or kind.low is None or kind.high is None:
         reason = f"RANGE with a distance orders by a number or time with bounds, not by this {describe(kind)}"
-        raise rows.refusal(node, reason, "Declare `lower` and `upper` in the catalog, or use ROWS.")
+        raise rows.refusal(node, reason, "Let the curator declare `lower` and `upper` in the catalog, or use ROWS.")
     value = in_calendar(value)
     low, high = bounds_of(value)
     if kind.name == "date":

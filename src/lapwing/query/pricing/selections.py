@@ -77,13 +77,13 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
     if not budget.delta_keys:
         raise QueryRefused(
             f"The values of {names} are not public, and the budget keeps no delta for private keys",
-            remedy="Declare the values in the catalog if they are public, list some as in WHERE x IN ('a', 'b'), or "
-            "set budget.delta_keys.",
+            remedy="List some values as in WHERE x IN ('a', 'b'), or let the curator declare the values in the catalog "
+            "if they are public, or set budget.delta_keys.",
         )
     if budget.neighbouring != "add_remove":
         raise QueryRefused(
             f"The values of {names} are not public, and their selection is proven for add_remove neighbours only",
-            remedy="Declare the values in the catalog if they are public.",
+            remedy="Let the curator declare the values in the catalog if they are public.",
         )
     if delta is None:
         raise QueryRefused(
@@ -95,7 +95,7 @@ def delta_for_keys(question: Question, budget: Budget, delta: Number | None) -> 
         raise QueryRefused(
             f"One row may hold {question.keys_per_unit:,} values of {names} after a join or a union, which bear no "
             "mark of it",
-            remedy="Declare the values in the catalog if they are public, or join and unite less.",
+            remedy="Let the curator declare the values in the catalog if they are public, or join and unite less.",
         )
     if question.keys_per_unit > MOST_KEYS:
         raise QueryRefused(

@@ -93,7 +93,7 @@ def check_options(options: Options, keys: Sequence[Key], rows: RowScope) -> None
             options,
             "group_selection_strategy",
             f"The values of {names} are not public",
-            "Declare them in the catalog, or join a public table that has them.",
+            "Let the curator declare them in the catalog, or join a public table that has them.",
         )
     if options.min_privacy_units_per_group is not None and not private:
         raise _refused(

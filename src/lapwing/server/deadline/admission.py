@@ -388,7 +388,7 @@ def _is_too_busy(admitted: _Admitted) -> bool:
 
 def _gone() -> ServiceFault:
     return ServiceFault(
-        "The process that asks questions died. Look at your history: if the question is there, it was charged; if not, "
+        "The process that runs queries died. Look at your history: if the question is there, it was charged; if not, "
         "nothing was. Ask again."
     )
 
@@ -396,5 +396,5 @@ def _gone() -> ServiceFault:
 def _missing() -> ServiceFault:
     return ServiceFault(
         "The answer was not there at the last moment at which it may leave. Look at your history: if the question is "
-        "there, it was charged; if not, nothing was. Ask again: if its answer was recorded since, it is free."
+        "there, it was charged; if not, nothing was. Run it again: if its result was recorded since, it is free."
     )

@@ -182,7 +182,7 @@ class QuestionProcess:
         self._thread.start()
         if not self._ready.wait(PATIENCE) or self._ending.is_set():
             self.close()
-            raise ServiceFault("The process that asks questions did not start. The log says why.")
+            raise ServiceFault("The process that runs queries did not start. The log says why.")
 
     @property
     def is_up(self) -> bool:
@@ -193,7 +193,7 @@ class QuestionProcess:
     def speed(self) -> Speed:
         """How fast it is."""
         if self._opened is None:
-            raise ServiceFault("The process that asks questions has not started yet. Nothing was charged. Ask again.")
+            raise ServiceFault("The process that runs queries has not started yet. Nothing was charged. Ask again.")
         return self._opened.speed
 
     def is_indexed(self, dataset: str) -> bool:
