@@ -1,6 +1,7 @@
 """What is printed in fewer words means the same: comparisons, the order of a unit's rows, sums around an origin."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor
@@ -11,11 +12,13 @@ import duckdb
 import pytest
 
 from lapwing.engines import DuckDB
-from lapwing.engines.duckdb import cleaned, expressions, printers
+from lapwing.engines.duckdb import cleaned, expressions, printers, queries
 from lapwing.engines.duckdb.cleaned import Location
 from lapwing.query.expressions import conversion, logic
-from lapwing.query.expressions.expression import ColumnReference, Expression
+from lapwing.query.expressions.expression import ColumnReference, Expression, Operation
 from lapwing.query.expressions.types import Fixed
+from lapwing.query.measures.centred import both_counts
+from lapwing.query.measures.measures import Sum
 from tests.support.effort import only
 from tests.support.engines.tables import ask, catalog, parquet
 
@@ -93,3 +96,24 @@ def test_sums_around_an_origin_are_exact(tmp_path: Path) -> None:
     # Conditions see 250, and sums the bound.
     assert ask(engine, found, "SELECT AVG(cost) AS m FROM t WHERE cost > 100") == {(): (1, 50)}
     engine.close()
+
+
+def summed(connection: duckdb.DuckDBPyConnection, total: Sum) -> int:
+    """Return a sum over 1, 2, and NULL three times."""
+    rows = "(SELECT unnest([1, 2, NULL, NULL, NULL]::BIGINT[]) AS k)"
+    ((found,),) = connection.execute(f"SELECT {queries.measured(total, 'unit')} FROM {rows}").fetchall()
+    return int(found)
+
+
+def test_a_choice_between_two_constants_needs_no_clamp() -> None:
+    """It is printed without, as both are whole steps within its bounds; one that is not is kept within them."""
+    both, missing = both_counts(ColumnReference(name="k", type=Fixed(step=Fraction(1), low=0, high=9)))
+    argument = both.argument
+    assert isinstance(argument, Operation)
+    assert isinstance(argument.type, Fixed)
+    with duckdb.connect() as connection:
+        assert "LEAST" not in queries.measured(both, "unit")
+        assert (summed(connection, both), summed(connection, missing)) == (4 * (2 * 2 + 3), 4 * 3)
+        for low, high, found in ((4, 7, 2 * 7 + 3 * 4), (5, 8, 2 * 8 + 3 * 5)):  # twins: bounds that do not hold
+            narrower = replace(argument, type=replace(argument.type, low=low, high=high))
+            assert summed(connection, Sum(argument=narrower)) == found

@@ -48,7 +48,20 @@ THREE = "COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a"
 NEVER_NULL = 'cost = { type = "float", lower = 0, upper = 8, step = 0.5, nullable = false }'
 
 
+@pytest.fixture(autouse=True)
+def _nothing_chosen_stays() -> Iterator[None]:
+    """Forget what was chosen in a test, as some of them change how that is done."""
+    yield
+    measured_vectors.CHOSEN.clear()
+
+
 def asked(folder: Path, columns: str, budget: str = GDP, *, rest: str = "", most: int = 1, **price: Any) -> Quote:
+    """Return the quote of a question as if none was asked before."""
+    measured_vectors.CHOSEN.clear()
+    return asked_later(folder, columns, budget, rest=rest, most=most, **price)
+
+
+def asked_later(folder: Path, columns: str, budget: str, *, rest: str, most: int, **price: Any) -> Quote:
     write(folder, [])
     described = catalog(folder, budget=budget, most=most)
     return priced(f"SELECT {columns} FROM visits{rest}", described, **(price or {"epsilon": Fraction(1, 10)}))
@@ -702,6 +715,61 @@ def test_what_is_measured_is_named(tmp_path: Path) -> None:
     (note,) = notes_on_vector(plan, asked(tmp_path, THREE))
     assert code_of(note) == MEASURED_TOGETHER
     assert all(name in note for name in ("where cost is NULL", "count of cost", "sum of cost around 4"))
+
+
+# ---- what is remembered of a shape ----------------------------------------------------------------------------------
+
+SHAPES = (
+    (THREE, "", 1, {"epsilon": Fraction(1, 10)}),
+    (THREE, " WHERE code > 1", 1, {"epsilon": Fraction(1, 10)}),
+    (THREE, " WHERE code > 2", 1, {"epsilon": Fraction(1, 5)}),
+    (THREE, " WHERE code > 2", 2, {"epsilon": Fraction(1, 10)}),
+    (THREE, " GROUP BY plan", 1, {"epsilon": Fraction(1, 10)}),
+    (THREE, " WHERE code > 3 GROUP BY plan", 1, {"epsilon": Fraction(1, 10)}),
+    ("COUNT(*) AS n, AVG(cost) AS a", " WHERE code > 1", 1, {"epsilon": Fraction(1, 10)}),
+    ("COUNT(*) AS n, SUM(cost) AS s", " WHERE code > 1", 1, {"epsilon": Fraction(1, 10)}),
+)
+
+
+def differing(folder: Path, budget: str) -> list[int]:
+    """Return which of some questions get another quote after the others than by themselves."""
+    found = []
+    for place, (columns, rest, most, price) in enumerate(SHAPES):
+        alone = asked(folder, columns, budget, rest=rest, most=most, **price)
+        measured_vectors.CHOSEN.clear()
+        for theirs, condition, rows, paid in SHAPES[:place] + SHAPES[place + 1 :]:
+            asked_later(folder, theirs, budget, rest=condition, most=rows, **paid)
+        if asked_later(folder, columns, budget, rest=rest, most=most, **price) != alone:
+            found.append(place)
+    return found
+
+
+@pytest.mark.parametrize("budget", [GDP, PURE])
+def test_a_question_of_a_known_shape_is_measured_as_by_itself(tmp_path: Path, budget: str) -> None:
+    assert differing(tmp_path, budget) == []
+
+
+def test_twin_a_shape_without_its_price_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured_vectors, "CHOSEN", _WithoutPrice())
+    with pytest.raises(InvalidParameter):  # a quote that loses more than its price is none
+        differing(tmp_path, GDP)
+
+
+class _WithoutPrice(dict[tuple[object, ...], Any]):
+    """Takes questions for alike whose measures are the same, at whatever price and of however many rows."""
+
+    def __contains__(self, shape: object) -> bool:
+        return super().__contains__(_measures(shape))
+
+    def __getitem__(self, shape: tuple[object, ...]) -> Any:
+        return super().__getitem__(_measures(shape))
+
+    def __setitem__(self, shape: tuple[object, ...], chosen: Any) -> None:
+        super().__setitem__(_measures(shape), chosen)
+
+
+def _measures(shape: Any) -> tuple[object, ...]:
+    return tuple(term.measure for term in shape[0])
 
 
 # ---- what is stored, and served --------------------------------------------------------------------------------------

@@ -115,14 +115,15 @@ def _release(
     batch: Sequence[Quote], then: Sequence[Quote], access: Access, charges: list[Charged], answers: list[Release]
 ) -> None:
     """Add the answers to priced questions to `answers`, in order, and what they are charged to `charges`."""
-    waiting, keys = None, [key for priced in batch for key in keys_of(priced)]
+    waiting, named = None, [keys_of(priced) for priced in batch]
+    keys = [key for of_one in named for key in of_one]
     while True:  # all anew after a wait: data may have changed meanwhile, too
         # 1. Compare.
         state, kept = access.ledger.look_up(keys)  # of answers that come after this state, the charge knows
         digests = [current_digests(priced.question.lineage, access.engine, state) for priced in batch]
         # 2. Serve what is stored.
         answered = dict(zip(keys, kept, strict=True))
-        lookups = [look_up(priced, answered.__getitem__, access) for priced in batch]
+        lookups = [look_up(one, answered.__getitem__, access, of) for one, of in zip(batch, named, strict=True)]
         buying = [purchase for purchase in lookups if not isinstance(purchase, Release)]
         for purchase in buying:
             access.engine.prepare(purchase.bought.question)

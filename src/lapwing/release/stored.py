@@ -96,17 +96,29 @@ def keys_of(priced: Quote) -> tuple[str, ...]:
     return tuple(key_of(one.question) for one in (priced, *([] if priced.vector is None else [priced.vector.bought])))
 
 
-def look_up(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access) -> Release | Purchase:
-    """Return the stored answer to a question, or what is to be bought; `answers` are those to a key."""
-    if (vector := priced.vector) is not None:
-        if vector.is_as_asked and (kept := answers(key := key_of(priced.question))):
-            from lapwing.release.bought_before import look_up_as_asked  # here: few vectors are of the same numbers
+def look_up(
+    priced: Quote,
+    answers: Callable[[str], Sequence[StoredAnswer]],
+    access: Access,
+    keys: Sequence[str] = (),
+) -> Release | Purchase:
+    """Return the stored answer to a question, or what is to be bought.
 
-            return look_up_as_asked(vector, key, kept)
-        before = look_up(vector.before, answers, access)
-        now = before if isinstance(before, Release) or before.further else look_up(vector.bought, answers, access)
+    Args:
+        answers: Those to a key.
+        keys: What `keys_of` says of it, if that is at hand.
+    """
+    key, *further = keys or keys_of(priced)
+    if (vector := priced.vector) is not None and vector.is_as_asked and (kept := answers(key)):
+        from lapwing.release.bought_before import look_up_as_asked  # here: few vectors are of the same numbers
+
+        return look_up_as_asked(vector, key, kept)
+    if vector is not None:  # `before` is the same question, and the other key is of what is bought
+        before = look_up(vector.before, answers, access, (key,))
+        wanted = not (isinstance(before, Release) or before.further)
+        now = look_up(vector.bought, answers, access, further) if wanted else before
         return now if vector.is_bought or isinstance(now, Release) else before
-    kept = answers(key := key_of(priced.question))
+    kept = answers(key)
     if not kept:
         if priced.question.selection.relation.sources:
             from lapwing.release.bought_before import look_up_before  # here: few plans were others before

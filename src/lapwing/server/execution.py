@@ -472,10 +472,7 @@ class QuestionExecutor:
             seal = seal_of(served.session, recent.tables)
             if recent.stands(served.session, seal) and self._answers.is_kept(recent.record):
                 return (recent.record,)
-        request = body.model_dump(mode="json")
-        if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
-            del request["assuming_count"]
-        digest = sha256(json.dumps([served.name, request], sort_keys=True).encode()).hexdigest()
+        digest = "" if key is None else _digest_of(served.name, body)
         waits: Callable[[], None] = (lambda: None) if pace is None else pace.waits
         with nullcontext() if key is None else self._key_locked(caller.name, key, waits):
             earlier = None if key is None else self._answers.begin(caller.name, key, digest)
@@ -586,6 +583,14 @@ class QuestionExecutor:
             return None
         trusted = pace is None and served.trusts_with_time(caller, self._policies)
         return caller.name, served.name, trusted, body.model_dump_json()
+
+
+def _digest_of(dataset: str, body: QueryBody | BatchBody) -> str:
+    """Name what is asked of a data set, for a key that may be sent with it again."""
+    request = body.model_dump(mode="json")
+    if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
+        del request["assuming_count"]
+    return sha256(json.dumps([dataset, request], sort_keys=True).encode()).hexdigest()
 
 
 def outcome_of(records: Sequence[AnswerRecord]) -> str:

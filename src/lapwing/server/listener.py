@@ -1,14 +1,12 @@
 """A service on a socket: TLS, time limits of connections, and an end that waits for what is under way."""
 
-import gc
 import ipaddress
 import re
 import signal
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, final
@@ -17,6 +15,7 @@ import uvicorn
 
 from lapwing.collector.collector import Collector
 from lapwing.errors import InvalidParameter
+from lapwing.machine.garbage import long_lived_objects_frozen
 from lapwing.server import connections
 from lapwing.server.application import application
 from lapwing.server.collecting import with_collectors
@@ -26,8 +25,6 @@ from lapwing.server.problems import place_of
 from lapwing.server.service import Service
 
 IDLE_SECONDS: Final = 60
-NEW_OBJECTS: Final = 5_000
-"""Objects more than there were, at which those are looked through that are new."""
 PUBLIC: Final = re.compile(r"(https?)://([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?/?")
 UNSAID: Final = "https://ADDRESS"
 """Stands on the pages where the address of the service is not known."""
@@ -123,25 +120,6 @@ def keep_threads_quiet() -> None:
         log("bug", kind=ended.exc_type.__name__, place=None if error is None else place_of(error))
 
     threading.excepthook = end
-
-
-@contextmanager
-def long_lived_objects_frozen() -> Iterator[None]:
-    """Keep what was made so far, which lives as long as the process, out of garbage collection.
-
-    A full collection would take a tenth of a second, and every question under way would wait for it. What comes after
-    is collected a little less often, as a question makes thousands of objects and hardly a cycle. At the end all is
-    collected: otherwise DuckDB's binding complains on standard error, which is the log.
-    """
-    usual = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(NEW_OBJECTS, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
 
 
 def listening(place: Endpoint) -> socket.socket:

@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, final
 
 from lapwing.errors import LapwingError, ServiceFault
+from lapwing.machine.garbage import long_lived_objects_frozen
 from lapwing.opening import connect
 from lapwing.server import listener, metrics
 from lapwing.server.deadline.asking import work as ask
@@ -308,7 +309,7 @@ def work(config: ProcessConfig, number: int, door: socket.socket, parent: Connec
             server = listener.server(service, config.endpoint, worker=number, ready=ready)
             if config.endpoint.certificate is not None:
                 signal.signal(signal.SIGHUP, lambda *_: listener.renew_certificate(server.config, config.endpoint))
-            with listener.long_lived_objects_frozen():
+            with long_lived_objects_frozen():
                 server.run(sockets=[door])
     except LapwingError as error:
         log("not opened", code=error.code, detail=str(error))

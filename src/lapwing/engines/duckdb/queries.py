@@ -10,6 +10,7 @@ passes' cells add up.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +22,7 @@ from lapwing.engines.duckdb.database import ColumnReader, Rows
 from lapwing.engines.duckdb.expressions import expression, group_by, have_keys, keys_as_columns, where_clause
 from lapwing.engines.duckdb.literals import clamp, kept_name, unit_name, whole, width_of
 from lapwing.engines.duckdb.set_queries import by_set
-from lapwing.query.expressions.expression import ColumnReference, Constant, Expression
+from lapwing.query.expressions.expression import ColumnReference, Constant, Expression, Literal, Operation
 from lapwing.query.expressions.types import Fixed
 from lapwing.query.measures.distinct_counts import CountDistinct, CountUnits
 from lapwing.query.measures.distinct_sums import SumDistinct
@@ -78,10 +79,20 @@ def measured(measure: NumberMeasure, unit: str) -> str:
     if isinstance(measure.argument, ColumnReference):
         if measure.origin and width_of(low, high) == "BIGINT":  # the same integer, of what other measures sum too
             return f"(COALESCE(SUM({value}), 0) - {measure.origin}::HUGEINT * COUNT({value}))"
-    else:  # doubles inside may stray past a proven bound by a rounding
+    elif not _is_choice_within(measure.argument):  # doubles inside may stray past a proven bound by a rounding
         value = f"CASE WHEN {value} IS NULL THEN NULL ELSE {clamp(value, low, high)} END"
     shifted = value if measure.origin == 0 else f"{value} - {whole(measure.origin)}"
     return f"COALESCE(SUM({'DISTINCT ' if isinstance(measure, SumDistinct) else ''}{shifted}), 0)"
+
+
+def _is_choice_within(argument: Expression) -> bool:
+    """Tell whether an expression chooses one of two constants, both whole steps within its bounds: nothing strays."""
+    match argument:
+        case Operation(function="case", type=Fixed() as kind, arguments=(_, Literal(value=one), Literal(value=other))):
+            steps = [value / kind.step for value in (one, other) if isinstance(value, Fraction)]
+            within = [step for step in steps if step.denominator == 1 and (kind.low or 0) <= step <= (kind.high or 0)]
+            return len(within) == 2
+    return False
 
 
 # ---- asking, and adding up -------------------------------------------------------------------------------------------

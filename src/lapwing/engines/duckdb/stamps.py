@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from typing import Final, final
 
 import duckdb
@@ -17,6 +18,8 @@ from lapwing.catalog.patterns import files_of
 from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault
 
+_SPECIAL: Final = frozenset("*?[")
+"""What the engine reads as a pattern."""
 _UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
 
 
@@ -42,6 +45,13 @@ class Stamp:
 
 def stamp_of(path: Path, table: Table | PublicTable) -> Stamp:
     """Return the stamp of a source's files."""
+    if set(text := str(path)).isdisjoint(_SPECIAL):  # one file, mostly: `readable` says what is wrong with any other
+        try:
+            at = os.stat(text)
+        except OSError:
+            at = None
+        if at is not None and S_ISREG(at.st_mode):
+            return Stamp.of({path: at})
     with readable(path, table):
         return Stamp.of({file: file.stat() for file in files_of(path)})
 
@@ -59,7 +69,7 @@ class readable:  # noqa: N801 - reads as a statement
         what, files = f"The file {self.table.source} of table {self.table.name}", files_of(self.path)
         if not files or not all(file.is_file() for file in files):
             raise DataFault(f"{what} is missing")
-        if any(set(str(file)) & set("*?[") for file in files):
+        if any(set(str(file)) & _SPECIAL for file in files):
             raise DataFault(f"{what} has *, ? or [ in its path, which the engine reads as a pattern; rename it")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

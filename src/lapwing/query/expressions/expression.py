@@ -34,7 +34,7 @@ class ColumnReference:
     """
 
     name: str
-    type: Type
+    type: Type = field(hash=False)  # here and below: equal names have equal hashes, and that is all it takes
     written: str | None = field(default=None, compare=False, repr=False)
     listed: tuple[str, ...] = field(default=(), compare=False, repr=False)
     read: "Expression | None" = field(default=None, compare=False, repr=False)
@@ -83,7 +83,7 @@ class Operation:
 
     function: str
     arguments: tuple["Expression", ...]
-    type: Type
+    type: Type = field(hash=False)
     read: "Expression | None" = field(default=None, compare=False, repr=False)
     nodes: int = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)

@@ -234,12 +234,22 @@ def vector_of(
     never = never if isinstance(question.selection.relation, ProtectedRows) else _NEVER
     rows_of = RowsOfQuestion.of(question, budget.neighbouring)
     pure = isinstance(priced.loss, PureDP)
+    # Of counts and sums alone, all that follows from the other rows of a unit is in `rows_of`.
+    shape = (priced.terms, priced.loss, never, rows_of, people, *means.items())
+    alone = len(eligible) == len(question.measures) and priced.selecting is None
+    known = CHOSEN.get(shape) if alone else None  # at once: another thread may forget all of them
+    if known is not None:
+        return known.for_question(priced)
     ways = _ways(tuple(eligible), never, rows_of, pure=pure, known=people is not None)
     found = _best_of(ways, priced, asked, budget, means, people)
     if found is priced and rows_of.replaced and people is None:
         # After the others, which earlier versions had: so what they sold is found.
         themselves = replace(rows_of, products=True)
         found = _best_of(_ways_as_asked(tuple(eligible), never, themselves, pure=pure), priced, asked, budget, means)
+    if alone:
+        if len(CHOSEN) >= MOST_CHOSEN:
+            CHOSEN.clear()
+        CHOSEN[shape] = _Chosen(None if found.vector is None else found)
     return found
 
 
@@ -262,6 +272,38 @@ def _best_of(
             if foreseen is not None:
                 break
     return best
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The vector that counts and sums are measured by at a price: the same for all questions of one shape.
+
+    What decides it are the measures with their bounds and noise, the price, the columns without NULL, the rows of a
+    unit, and what is public of the number of rows: no condition, and no row. Each quote that is made of it is checked
+    as any other (`Quote`).
+
+    Args:
+        first: The quote of the question for which it was chosen; None if each number keeps a noise of its own.
+    """
+
+    first: Quote | None
+
+    def for_question(self, priced: Quote) -> Quote:
+        """Return the quote of another question of the same shape."""
+        if self.first is None or self.first.vector is None:
+            return priced
+        vector, bought = self.first.vector, self.first.vector.bought
+        asked = _question_of(priced.question, bought.question.measures)
+        bought = Quote(question=asked, terms=bought.terms, loss=priced.loss, rows=bought.rows)
+        laws = (term.mechanism for term in self.first.terms)
+        terms = tuple(replace(term, mechanism=law) for term, law in zip(priced.terms, laws, strict=True))
+        return replace(priced, terms=terms, vector=replace(vector, before=priced, bought=bought))
+
+
+CHOSEN: Final[dict[tuple[object, ...], _Chosen]] = {}
+"""What was chosen for a shape. These are public facts, as in `quote.narrowest`."""
+MOST_CHOSEN: Final = 256
 
 
 def public_rows(question: Question) -> int | None:
@@ -599,7 +641,10 @@ def quote_of(priced: Quote, request: PriceRequest, budget: Budget, way: _Way, pe
 @lru_cache(maxsize=256)
 def _measured(question: Question, measures: frozenset[Measure]) -> Question:
     """Return the question of other measures of the same rows."""
-    named = tuple(sorted(measures, key=str))
+    return _question_of(question, tuple(sorted(measures, key=str)))
+
+
+def _question_of(question: Question, named: tuple[Measure, ...]) -> Question:
     return replace(question, measures=named, selection=without_unread(question.selection, question.keys, named))
 
 

@@ -15,6 +15,7 @@ from typing import Final, final
 
 from lapwing.catalog.toml import load
 from lapwing.errors import LapwingError, was_charged
+from lapwing.machine.garbage import long_lived_objects_frozen
 from lapwing.opening import open_session
 from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import ServedDataset
@@ -111,7 +112,8 @@ def _serve(service: Service, engines: Engines, line: _Line) -> None:
     service.settler.rounds.start()
     threading.Thread(target=turns.watch, name="turns", daemon=True).start()
     paces: dict[int, TicketPace] = {}
-    with ThreadPoolExecutor(max_workers=SLOTS, thread_name_prefix="question") as threads:
+    slots = ThreadPoolExecutor(max_workers=SLOTS, thread_name_prefix="question")
+    with long_lived_objects_frozen(), slots as threads:
         while (sent := line.next()) is not None:
             if isinstance(sent, Order):
                 quiet.until(sent.ticket.leaves)
