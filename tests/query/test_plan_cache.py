@@ -166,5 +166,5 @@ def test_a_session_binds_a_question_once_and_refuses_to_answer_a_price(
         assert bound == [text, text]
         only_priced = f"EXPLAIN PRIVACY {text}"
         session.explain(only_priced, epsilon=0.5)
-        with pytest.raises(QueryRefused, match="asks for a price"):
+        with pytest.raises(QueryRefused, match="asks for a cost"):
             session.sql(only_priced, epsilon=0.5)

@@ -758,11 +758,8 @@ def test_twin_a_shape_without_its_price_is_found(tmp_path: Path, monkeypatch: py
 class _WithoutPrice(dict[tuple[object, ...], Any]):
     """Takes questions for alike whose measures are the same, at whatever price and of however many rows."""
 
-    def __contains__(self, shape: object) -> bool:
-        return super().__contains__(_measures(shape))
-
-    def __getitem__(self, shape: tuple[object, ...]) -> Any:
-        return super().__getitem__(_measures(shape))
+    def get(self, shape: tuple[object, ...], otherwise: Any = None) -> Any:
+        return super().get(_measures(shape), otherwise)
 
     def __setitem__(self, shape: tuple[object, ...], chosen: Any) -> None:
         super().__setitem__(_measures(shape), chosen)
