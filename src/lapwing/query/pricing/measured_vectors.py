@@ -239,7 +239,7 @@ def vector_of(
     alone = len(eligible) == len(question.measures) and priced.selecting is None
     known = CHOSEN.get(shape) if alone else None  # at once: another thread may forget all of them
     if known is not None:
-        return known.for_question(priced)
+        return known.for_question(priced, rows_of)
     ways = _ways(tuple(eligible), never, rows_of, pure=pure, known=people is not None)
     found = _best_of(ways, priced, asked, budget, means, people)
     if found is priced and rows_of.replaced and people is None:
@@ -289,13 +289,14 @@ class _Chosen:
 
     first: Quote | None
 
-    def for_question(self, priced: Quote) -> Quote:
-        """Return the quote of another question of the same shape."""
+    def for_question(self, priced: Quote, rows_of: RowsOfQuestion) -> Quote:
+        """Return the quote of another question of the same shape, whose own rows it is checked by."""
         if self.first is None or self.first.vector is None:
             return priced
         vector, bought = self.first.vector, self.first.vector.bought
         asked = _question_of(priced.question, bought.question.measures)
-        bought = Quote(question=asked, terms=bought.terms, loss=priced.loss, rows=bought.rows)
+        rows_of = replace(rows_of, products=bought.rows is not None and bought.rows.products)
+        bought = Quote(question=asked, terms=bought.terms, loss=priced.loss, rows=rows_of)
         laws = (term.mechanism for term in self.first.terms)
         terms = tuple(replace(term, mechanism=law) for term, law in zip(priced.terms, laws, strict=True))
         return replace(priced, terms=terms, vector=replace(vector, before=priced, bought=bought))
