@@ -36,8 +36,10 @@ def check_paid_once(visits: Path, monkeypatch: pytest.MonkeyPatch, epsilon: floa
     look, other_asked, begun = stored.look_up, list[Any](), list[bool]()
     with opened(visits, epsilon) as one, opened(visits, epsilon) as other:
 
-        def late(priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access) -> Any:
-            found = look(priced, answers, access)
+        def late(
+            priced: Quote, answers: Callable[[str], Sequence[StoredAnswer]], access: Access, keys: Sequence[str]
+        ) -> Any:
+            found = look(priced, answers, access, keys)
             if not begun:
                 begun.append(True)
                 other_asked.append(other.sql(QUESTION, epsilon=0.3).rows())

@@ -290,7 +290,7 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
     assert before.cost == before.price
     assert abs(before.price.amount - session.price(10).amount) < Fraction(1, 10**20)
     assert [measure.measure for measure in before.measures] == ["bounds of code", "s"]
-    assert "for 20 % of the price" in before.notes[-2]
+    assert "for 20 % of the cost" in before.notes[-2]
     assert "in proportion to the bounds that are found" in before.notes[-1]
     assert spent(session) == 0
     session.sql(SUM, epsilon=10)
@@ -312,7 +312,7 @@ def test_explain_promises_nothing_that_it_cannot_know(session: Session) -> None:
             (f"SELECT MEDIAN(code, {AUTO}) AS n FROM visits", "needs numbers"),
             (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => RACE) AS n FROM visits", "not negative"),
             (f"SELECT SUM(code, {AUTO}, contribution_bounds_per_group => AUTO) AS n FROM visits", "and not both"),
-            (f"SELECT SUM(code, {AUTO}, epsilon => 1) AS n FROM visits", "more than its price"),
+            (f"SELECT SUM(code, {AUTO}, epsilon => 1) AS n FROM visits", "more than its cost"),
         ],
         many=True,
     ),

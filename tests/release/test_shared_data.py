@@ -92,7 +92,7 @@ def test_explain_says_whom_it_protects_and_how(market: Path) -> None:
         assert len(preview.measures) == 11
         assert {measure.sensitivity for measure in preview.measures} == {float(4**n) for n in range(11)}
         assert all("2 units share" in measure.reason for measure in preview.measures)
-        assert "n is a race of 11 limits from 1 to 1,048,576, for 100 % of the price" in preview.notes
+        assert "n is a race of 11 limits from 1 to 1,048,576, for 100 % of the cost" in preview.notes
         assert any(note.startswith("n is at most the true value") for note in preview.notes)
         assert preview.columns[0].half_width is None
         single = session.explain(LIMITED, epsilon=1)

@@ -63,7 +63,7 @@ def test_the_price_is_divided_and_asked_again_is_free(session: lw.Session) -> No
     assert before.price.amount <= price.amount
     assert before.columns[0].half_width is None
     assert before.measures[0].mechanism == GeneralisedExponential.name
-    assert any("for 40 % of the price, inside 0 to 1,048,576" in note for note in before.notes)
+    assert any("for 40 % of the cost, inside 0 to 1,048,576" in note for note in before.notes)
     answer = session.sql(PAIRS, epsilon=1)
     first, second = (entry.loss.amount for entry in session.budget().history)
     assert abs(first - THRESHOLD_SHARE * price.amount) < Fraction(1, 10**20)

@@ -259,7 +259,7 @@ def test_search_and_answer_cost_the_price(session: Session) -> None:
     before = session.explain(COUNT, epsilon=1)
     assert before.columns[0].half_width is None
     assert [measure.measure for measure in before.measures] == ["bounds of count of rows", "n"]
-    assert "for 20 % of the price" in before.notes[-2]
+    assert "for 20 % of the cost" in before.notes[-2]
     assert is_paid_as_promised(session)
     assert session.explain(COUNT, epsilon=1).stored
 

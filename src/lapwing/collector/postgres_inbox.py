@@ -164,8 +164,11 @@ class PostgresInbox:
         return Kept(day=rows[0][0], reports=rows[0][1], rows=rows[0][2]) if rows else None
 
     def close(self) -> None:
-        """Close the connection, which lets go of the task."""
+        """Let go of the task, and close the connection."""
         if self._connection is not None:
+            with suppress(psycopg.Error):
+                # By word: a connection that ends lets go when the server has noticed it, and somebody may ask before.
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
