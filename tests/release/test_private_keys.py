@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import duckdb as database
 import numpy as np
+import pyarrow as pa
 import pytest
 from mpmath import mp, mpf
 
@@ -164,7 +165,7 @@ def forget_degrees(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def one_each(pairs: Any) -> Any:
         found = counted(pairs)
-        return found.set_column(1, "degree", [[1] * found.num_rows])
+        return found.set_column(1, "degree", [pa.array([1] * found.num_rows, pa.int64())])
 
     monkeypatch.setattr(held_keys, "counted", one_each)
 

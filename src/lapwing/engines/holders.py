@@ -66,11 +66,11 @@ class Holders:
         ranks = reduce(_joint, [_ranks(column.combine_chunks()) for column in keys.itercolumns()])
         _, first, places = np.unique(ranks.codes, return_index=True, return_inverse=True)
         return cls(
-            values=keys.take(pa.array(first)),
+            values=keys.take(_integers(first)),
             steps=tuple(steps),
             places=places.astype(np.int64),
-            degrees=whole[DEGREE].to_numpy().astype(np.int64),
-            units=whole[UNITS].to_numpy().astype(np.int64),
+            degrees=_numbers_of(whole[DEGREE]),
+            units=_numbers_of(whole[UNITS]),
         )
 
     @property
@@ -88,7 +88,7 @@ class Holders:
 
     def named(self, chosen: NDArray[np.bool_] | None = None) -> list[tuple[Constant, ...]]:
         """Return the values that are chosen, or all, as answers hold them."""
-        values = self.values if chosen is None else self.values.filter(pa.array(chosen))
+        values = self.values if chosen is None else self.values.take(_integers(np.flatnonzero(chosen)))
         columns = [
             [cast(Constant, value if step is None else int(value) * step) for value in column.to_pylist()]
             for column, step in zip(values.itercolumns(), self.steps, strict=True)
@@ -101,12 +101,12 @@ def _ranks(column: pa.Array) -> "_Codes":
     order = _order(encoded.dictionary)
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size)
-    return _Codes(codes=ranks[encoded.indices.to_numpy()], size=order.size, apart=lambda codes: [order[codes]])
+    return _Codes(codes=ranks[np.from_dlpack(encoded.indices)], size=order.size, apart=lambda codes: [order[codes]])
 
 
 def _order(values: pa.Array) -> Integers:
     """Return the places of values in their own order: that in which they were found would tell about the rows."""
-    return cast(Integers, pc.sort_indices(values).to_numpy().astype(np.int64))
+    return cast(Integers, np.from_dlpack(pc.sort_indices(values)).astype(np.int64))
 
 
 # ---- counting pairs --------------------------------------------------------------------------------------------------
@@ -129,8 +129,19 @@ def counted(pairs: pa.RecordBatchReader) -> pa.Table:
     batches.clear()
     holders, keys = _fitting(holders, reduce(_joint, [codes for _, codes in encoded]))
     places, degrees, units = _tally(*_degrees(holders, keys), keys.size)
-    named = [values.take(pa.array(at)) for (values, _), at in zip(encoded, keys.apart(places), strict=True)]
-    return pa.table([*named, pa.array(degrees), pa.array(units)], names=[*pairs.schema.names[1:], DEGREE, UNITS])
+    named = [values.take(_integers(at)) for (values, _), at in zip(encoded, keys.apart(places), strict=True)]
+    return pa.table([*named, _integers(degrees), _integers(units)], names=[*pairs.schema.names[1:], DEGREE, UNITS])
+
+
+def _numbers_of(column: pa.ChunkedArray) -> Integers:
+    """Return the integers of a column, without pandas, too."""
+    return cast(Integers, np.from_dlpack(column.combine_chunks()).astype(np.int64))
+
+
+def _integers(values: Integers) -> pa.Array:
+    """Return an Arrow array of integers. `pa.array` would load pandas where it is installed, which takes 0.3 s."""
+    whole = np.ascontiguousarray(values, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), whole.size, [None, pa.py_buffer(whole)])
 
 
 def _first_encoded(batch: pa.RecordBatch) -> list[pa.Array]:
@@ -151,7 +162,7 @@ class _Codes:
 def _encoded(chunks: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, _Codes]:
     """Return the different values of a column, and the column as their places."""
     column = pa.chunked_array(chunks or [pa.array([], kind).dictionary_encode()]).unify_dictionaries()
-    codes = np.concatenate([chunk.indices.to_numpy() for chunk in column.chunks], dtype=np.int64)
+    codes = np.concatenate([np.from_dlpack(chunk.indices) for chunk in column.chunks], dtype=np.int64)
     values = column.chunk(0).dictionary
     return values, _Codes(codes=codes, size=max(len(values), 1), apart=lambda codes: [codes])
 
@@ -159,7 +170,7 @@ def _encoded(chunks: Sequence[pa.Array], kind: pa.DataType) -> tuple[pa.Array, _
 def _numbers(chunks: Sequence[pa.Array], kind: pa.DataType) -> _Codes:
     """Return units as numbers: of integers close to each other, their distance from the least."""
     if any(map(len, chunks)) and pa.types.is_signed_integer(kind):  # an engine may return a batch without rows
-        numbers = np.concatenate([chunk.to_numpy() for chunk in chunks], dtype=np.int64)
+        numbers = np.concatenate([np.from_dlpack(chunk) for chunk in chunks], dtype=np.int64)
         low, high = (int(end) for end in (numbers.min(), numbers.max()))
         if high - low < _CLOSE:
             numbers -= low
