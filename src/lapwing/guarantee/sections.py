@@ -85,7 +85,7 @@ class Head:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is printed. Args: language: of its texts."""
+    """The page of a guarantee, in one language."""
 
     dataset: str
     date: str
@@ -94,7 +94,7 @@ class Page:
 
 
 def page_of(catalog: Catalog, state: State, charges: int, asking: Sequence[str] = (), *, sealed: bool = False) -> Page:
-    """Return the guarantee of a data set, as it is now, in English; `translated` writes it in another language.
+    """Return the present guarantee of a data set in English; `translated` writes it in another language.
 
     Args:
         charges: How many there were.

@@ -13,9 +13,9 @@ NEW_OBJECTS: Final = 5_000
 def long_lived_objects_frozen() -> Iterator[None]:
     """Keep what was made so far, which lives as long as the process, out of garbage collection.
 
-    A full collection would take a tenth of a second, and every question under way would wait for it. What comes after
-    is collected a little less often, as a question makes thousands of objects and hardly a cycle. At the end all is
-    collected: otherwise DuckDB's binding complains on standard error, which is the log.
+    A full collection would take a tenth of a second, and every question under way would wait for it. Later
+    objects are collected less often, because a query makes thousands of objects and hardly a cycle. At the end
+    everything is collected: otherwise DuckDB's binding complains on standard error, which is the log.
     """
     usual = gc.get_threshold()
     gc.collect()

@@ -19,7 +19,7 @@ from lapwing.engines.duckdb.unreadable import unreadable
 from lapwing.errors import DataFault
 
 _SPECIAL: Final = frozenset("*?[")
-"""What the engine reads as a pattern."""
+"""Characters that the engine reads as a pattern."""
 _UNREADABLE: Final = (OSError, UnicodeError, csv.Error, duckdb.Error, StopIteration)
 
 

@@ -53,8 +53,8 @@ def clamp_written(low: object, high: object) -> str:
 
 
 _STATE_BOUNDS = (
-    "Let the curator declare `lower` and `upper` for its columns in the catalog, or keep the rows between bounds "
-    "alone: WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
+    "Let the curator declare `lower` and `upper` for its columns in the catalog, or keep only the rows between "
+    "bounds: WHERE x BETWEEN 0 AND 100. To clamp instead, give an aggregate contribution_bounds_per_row => (0, 100), "
     f"or write {clamp_written(0, 100)}."
 )
 

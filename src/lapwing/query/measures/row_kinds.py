@@ -42,7 +42,7 @@ Kind = tuple[tuple[Point, ...], ...]
 """For each group, points with all that a row of a kind adds to it in their hull."""
 RowMeasure = Count | Sum
 Presence = frozenset[tuple[str, Expression]]
-"""What must have a value, or be true, in a row: an expression is NULL in all others, and in no other."""
+"""Conditions on a row: an expression has a value in the rows that fulfil all of them, and is NULL in the others."""
 Factors = tuple[tuple[Expression, Fraction, Fraction], ...]
 """One number or the product of two: each a public multiple of an expression, and a public number more."""
 

@@ -245,7 +245,8 @@ def vector_of(
     if found is priced and rows_of.replaced and people is None:
         # After the others, which earlier versions had: so what they sold is found.
         themselves = replace(rows_of, products=True)
-        found = _best_of(_ways_as_asked(tuple(eligible), never, themselves, pure=pure), priced, asked, budget, means)
+        ways = _ways(tuple(eligible), never, themselves, pure=pure, as_asked=True)
+        found = _best_of(ways, priced, asked, budget, means)
     if alone:
         if len(CHOSEN) >= MOST_CHOSEN:
             CHOSEN.clear()
@@ -349,28 +350,25 @@ class _Way:
 
 @lru_cache(maxsize=256)
 def _ways(
-    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool, known: bool
+    eligible: tuple[Count | Sum, ...],
+    never: frozenset[str],
+    rows_of: RowsOfQuestion,
+    *,
+    pure: bool,
+    known: bool = False,
+    as_asked: bool = False,
 ) -> tuple[_Way, ...]:
     """Return the ways to measure counts and sums. Many questions ask for the same numbers, so they are remembered.
 
     Args:
         never: the columns that are never NULL.
         known: whether COUNT(*) is public.
+        as_asked: whether the numbers themselves are measured, at a price for all of them, and not others.
     """
     forms = Forms(eligible, never, rows_of, pure=pure)
-    written = forms.around_known() if known else forms
-    return tuple(
-        _way(rows, shares, rows_of, pure) for rows, shares in written if shares.keys() != set(eligible)
-    )  # else as it is without a vector
-
-
-@lru_cache(maxsize=256)
-def _ways_as_asked(
-    eligible: tuple[Count | Sum, ...], never: frozenset[str], rows_of: RowsOfQuestion, *, pure: bool
-) -> tuple[_Way, ...]:
-    """Return the ways to measure counts and sums themselves at a price for all of them."""
-    forms = Forms(eligible, never, rows_of, pure=pure)
-    return tuple(_way(rows, shares, rows_of, pure) for rows, shares in forms.as_asked())
+    written = forms.as_asked() if as_asked else forms.around_known() if known else forms
+    each = ((rows, shares) for rows, shares in written if (shares.keys() == set(eligible)) is as_asked)
+    return tuple(_way(rows, shares, rows_of, pure) for rows, shares in each)
 
 
 def _way(rows: Rows, shares: Shares, rows_of: RowsOfQuestion, pure: bool) -> _Way:
@@ -414,10 +412,8 @@ class Forms:
         sure: dict[Measure, Row] = {
             m: around_whole(m, Count()) if isinstance(m, Sum) else {Count(): Fraction(1)} for m in whole
         }
-        summed, noisy = (
-            {part for row in sure.values() for part in row} - {Count()},
-            sum(isinstance(m, Sum) for m in whole),
-        )
+        summed = {part for row in sure.values() for part in row} - {Count()}
+        noisy = sum(isinstance(m, Sum) for m in whole)
         forms: list[tuple[Rows, Shares]] = [({m: {m: Fraction(1)} for m in others}, dict.fromkeys(others, Fraction(1)))]
         forms += Forms(others, self.never, self.rows_of, pure=self.pure) if len(others) > 1 else []
         for rows, shares in forms:
