@@ -35,7 +35,7 @@ from lapwing.query.measures import row_kinds as row_kinds_module
 from lapwing.query.measures.centred import both_counts, nulls, without_null
 from lapwing.query.measures.measures import Count, Sum
 from lapwing.query.measures.row_kinds import RowKinds, row_kinds
-from lapwing.query.pricing import error_price, measured_vectors, quote, row_price
+from lapwing.query.pricing import error_price, measured_vectors, quote, row_price, vector_forms
 from lapwing.query.pricing.quote import CONFIDENCE, Quote
 from lapwing.release.cells import cells_of, exact_values
 from lapwing.release.measured import notes_on_vector
@@ -226,14 +226,14 @@ def test_twin_a_way_that_is_foreseen_wrongly_is_found(tmp_path: Path, monkeypatc
 
 def test_the_ways_of_an_error_are_written_once(tmp_path: Path, monkeypatch: Any) -> None:
     """Twelve prices are tried, for which the ways and what they lose together are the same."""
-    forms, made = measured_vectors.Forms.__iter__, list[object]()
+    forms, made = vector_forms.Forms.__iter__, list[object]()
 
     def counted(self: Any) -> Any:
         made.append(self)
         return forms(self)
 
     measured_vectors._ways.cache_clear()
-    monkeypatch.setattr(measured_vectors.Forms, "__iter__", counted)
+    monkeypatch.setattr(vector_forms.Forms, "__iter__", counted)
     assert asked(tmp_path, flags(4), error=30).vector is not None
     assert len(made) == 1
 
