@@ -25,6 +25,7 @@ from lapwing.server.deadline.handed_plan import HandedPlan, hand_over, take_over
 from lapwing.server.deadline.pace import TicketPace
 from lapwing.server.deadline.process import Heard, Order, Outcome, QuestionProcess, Share, Wanted
 from lapwing.server.deadline.turns import Ticket
+from lapwing.server.execution import Ask
 from lapwing.server.people import RIGHTS_OF, Caller
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
@@ -230,8 +231,10 @@ def test_the_front_hands_its_plan_over_and_rights_are_looked_at_where_it_is_aske
 ) -> None:
     with fronted(folder, tmp_path / "people.db") as (front, process, alice):
         (served,) = front.datasets.everything()
-        front.executor.queued(alice, served, BODIES[0], None, "a job").result(10)  # type: ignore[union-attr]
-        front.executor.queued(alice, served, LONG, None, "another").result(10)  # type: ignore[union-attr]
+        for job, body in (("a job", BODIES[0]), ("another", LONG)):
+            turn = front.executor.queued(Ask(caller=alice, served=served, body=body, job=job))
+            assert turn is not None
+            turn.result(10)
         order, unplanned = process.orders
         assert order.wanted.plan is not None
         assert planned.count(BODIES[0].sql) == 1

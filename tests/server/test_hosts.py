@@ -22,6 +22,7 @@ from lapwing.server.answer_store import AnswerRecord, IdempotencyRecord
 from lapwing.server.bodies import ExplainBody, QueryBody
 from lapwing.server.deadline import admission
 from lapwing.server.deadline.process import QuestionProcess
+from lapwing.server.execution import Ask
 from lapwing.server.people import DAY, People
 from lapwing.server.postgres_store import PostgresStore
 from lapwing.server.service import Service
@@ -59,7 +60,8 @@ def ask(service: Service, key: str | None) -> AnswerRecord:
     secret, _ = service.people.issue("alice", label="", scopes={"ask"}, seconds=DAY, by="carol")
     caller = service.people.caller(secret)
     served = service.datasets.visible(caller, "open")
-    (kept,) = service.executor.answered(caller, served, QueryBody.model_validate(QUESTION), key)
+    ask = Ask(caller=caller, served=served, body=QueryBody.model_validate(QUESTION), key=key)
+    (kept,) = service.executor.answered(ask)
     return kept
 
 

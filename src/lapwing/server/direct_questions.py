@@ -23,7 +23,7 @@ from lapwing.server import problems
 from lapwing.server.bodies import QueryBody
 from lapwing.server.compression import Message, Send
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import RepeatedProblem
+from lapwing.server.execution import Ask, RepeatedProblem
 from lapwing.server.middleware import Application, Receive
 from lapwing.server.people import Caller
 from lapwing.server.question_routes import ASKED, KEY, answered
@@ -60,7 +60,8 @@ class DirectQuestions:
         request = Request(scope, receive)
         try:
             caller, served = await self._found(request, path[1])
-            response = await answered(self._service, caller, served, *question, request)
+            body, key = question
+            response = await answered(self._service, Ask(caller=caller, served=served, body=body, key=key), request)
         except RepeatedProblem as error:
             response = problems.response(error.document)
         except LapwingError as error:

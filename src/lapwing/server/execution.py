@@ -95,6 +95,45 @@ Claim = Callable[[StoreConnection, str], bool]
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A question, or several at one price, as somebody asks it of a data set.
+
+    Args:
+        key: The idempotency key that it was sent with.
+        job: The id of the queued question that it is; None for one that somebody waits for.
+        claim: Takes the answer.
+        pace: At which it is asked, of somebody who is not trusted with time.
+    """
+
+    caller: Caller
+    served: ServedDataset
+    body: QueryBody | BatchBody
+    key: str | None = None
+    job: str | None = None
+    claim: Claim | None = None
+    pace: Pace | None = None
+
+    @property
+    def person(self) -> str:
+        """The name of who asks."""
+        return self.caller.name
+
+    @property
+    def digest(self) -> str:
+        """What a key stands for: the same key with another digest is a conflict."""
+        request = self.body.model_dump(mode="json")
+        if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
+            del request["assuming_count"]
+        return sha256(json.dumps([self.served.name, request], sort_keys=True).encode()).hexdigest()
+
+    def waits(self) -> None:
+        """Hear that somebody else's answer to the same question is waited for."""
+        if self.pace is not None:
+            self.pace.waits()
+
+
+@final
 class NamedLocks:
     """Locks by name, each of which is there only while somebody wants it."""
 
@@ -177,9 +216,7 @@ class QuestionExecutor:
         self._parallel = parallel
         self._of_person: Counter[str] = Counter()  # requests under way; of the one thread that speaks HTTP
 
-    async def ask(
-        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
-    ) -> tuple[AnswerRecord, ...]:
+    async def ask(self, ask: Ask, gone: Gone) -> tuple[AnswerRecord, ...]:
         """Answer a question, or several at one price, or what an earlier request of this key came to.
 
         Raises:
@@ -190,8 +227,8 @@ class QuestionExecutor:
         """
         outcome = "internal"  # as a bug is told
         try:
-            with self._one_more(caller.name):
-                records = await self._ask(caller, served, body, key, gone)
+            with self._one_more(ask.person):
+                records = await self._ask(ask, gone)
             outcome = outcome_of(records)
             return records
         except (_Left, asyncio.CancelledError):
@@ -204,15 +241,13 @@ class QuestionExecutor:
             outcome = error.code
             raise
         finally:
-            self.count(served.name, outcome)
+            self.count(ask.served.name, outcome)
 
-    async def _ask(
-        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None, gone: Gone
-    ) -> tuple[AnswerRecord, ...]:
+    async def _ask(self, ask: Ask, gone: Gone) -> tuple[AnswerRecord, ...]:
         admission = self._admission
         if admission is None:
-            return await self._run(caller, lambda: self.answered(caller, served, body, key), gone)
-        found = await self._run(caller, lambda: self._at_once(admission, caller, served, body, key), gone)
+            return await self._run(ask.caller, lambda: self.answered(ask), gone)
+        found = await self._run(ask.caller, lambda: self._at_once(admission, ask), gone)
         if not isinstance(found, Wanted):
             return found
         if found.cost.deadline > self._patience:
@@ -257,9 +292,7 @@ class QuestionExecutor:
         """Tell whether whoever asks at deadlines is there, or nobody is needed for that."""
         return self._admission is None or self._admission.process.is_up
 
-    def queued(
-        self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, job: str
-    ) -> Future[Any] | None:
+    def queued(self, ask: Ask) -> Future[Any] | None:
         """Let a question that nobody waits for be admitted; None for one whose asker is trusted with time.
 
         Raises:
@@ -267,9 +300,9 @@ class QuestionExecutor:
             QueryRefused: If nothing bounds the time that it takes.
         """
         admission = self._admission
-        if admission is None or served.trusts_with_time(caller, self._policies):
+        if admission is None or ask.served.trusts_with_time(ask.caller, self._policies):
             return None
-        return admission.put(self._wanted(admission, caller, served, body, key, job))
+        return admission.put(self._wanted(admission, ask))
 
     def deadline_of(self, caller: Caller, served: ServedDataset, body: PricedBody) -> float | None:
         """Return after how many seconds an answer would leave; None where none is held until a deadline.
@@ -281,7 +314,7 @@ class QuestionExecutor:
             return None
         query = QueryBody.model_validate(body.model_dump())
         try:
-            return self._cost(admission, caller, served, query, preview=True)[0].deadline
+            return self._cost(admission, Ask(caller=caller, served=served, body=query), preview=True)[0].deadline
         except errors.QueryRefused:  # nothing bounds it: then it is refused when it is asked, and says so
             return None
 
@@ -357,50 +390,35 @@ class QuestionExecutor:
 
     # ---- at a deadline -----------------------------------------------------------------------------------------------
 
-    def _at_once(
-        self, admission: Admission, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, key: str | None
-    ) -> tuple[AnswerRecord, ...] | Wanted:
+    def _at_once(self, admission: Admission, ask: Ask) -> tuple[AnswerRecord, ...] | Wanted:
         """Return what may be told at once: to those who are trusted with time all, else what was bought before.
 
         Otherwise return the question with what it may cost.
         """
-        if served.trusts_with_time(caller, self._policies):
-            return self.answered(caller, served, body, key)
+        if ask.served.trusts_with_time(ask.caller, self._policies):
+            return self.answered(ask)
         try:
-            if key is not None and not self._answers.knows(caller.name, key):
-                body.bought(served.for_caller(caller, self._policies, StoredOnly()))  # or the key would begin in vain
-            return self.answered(caller, served, body, key, pace=StoredOnly())
+            if ask.key is not None and not self._answers.knows(ask.person, ask.key):
+                ask.body.bought(ask.served.for_caller(ask.caller, self._policies, StoredOnly()))  # or it began in vain
+            return self.answered(replace(ask, pace=StoredOnly()))
         except NotStored:
-            return self._wanted(admission, caller, served, body, key)
+            return self._wanted(admission, ask)
 
-    def _wanted(
-        self,
-        admission: Admission,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody | BatchBody,
-        key: str | None,
-        job: str | None = None,
-    ) -> Wanted:
-        cost, plan = self._cost(admission, caller, served, body)
-        return Wanted(caller=caller, dataset=served.name, body=body, key=key, job=job, cost=cost, plan=plan)
+    def _wanted(self, admission: Admission, ask: Ask) -> Wanted:
+        cost, plan = self._cost(admission, ask)
+        return Wanted(
+            caller=ask.caller, dataset=ask.served.name, body=ask.body, key=ask.key, job=ask.job, cost=cost, plan=plan
+        )
 
-    def _cost(
-        self,
-        admission: Admission,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody | BatchBody,
-        *,
-        preview: bool = False,
-    ) -> tuple[Cost, HandedPlan | None]:
+    def _cost(self, admission: Admission, ask: Ask, *, preview: bool = False) -> tuple[Cost, HandedPlan | None]:
         """Return what a question may cost, and the plan that is handed over for it."""
-        plans, rehearsed = body.plans(served.for_caller(caller, self._policies, StoredOnly())), 0.0
+        served, rehearsed = ask.served, 0.0
+        plans = ask.body.plans(served.for_caller(ask.caller, self._policies, StoredOnly()))
         if self._rehearsals is not None:
-            rehearsed = self._rehearsals.seconds(caller.name, served, plans, remembered=preview)
+            rehearsed = self._rehearsals.seconds(ask.person, served, plans, remembered=preview)
         process = admission.process
         indexed, share = process.is_indexed(served.name), process.share.number
-        plan = hand_over(served.session, caller.name, body)
+        plan = hand_over(served.session, ask.person, ask.body)
         handed = plan is not None
         cost = cost_of(plans, process.speed, indexed=indexed, share=share, rehearsed=rehearsed, handed=handed)
         return admission.cost_now(served.name, cost), plan
@@ -446,51 +464,37 @@ class QuestionExecutor:
             "result: run it again, which is free then."
         )
 
-    def answered(
-        self,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody | BatchBody,
-        key: str | None,
-        claim: Claim | None = None,
-        pace: Pace | None = None,
-    ) -> tuple[AnswerRecord, ...]:
+    def answered(self, ask: Ask) -> tuple[AnswerRecord, ...]:
         """Answer in this thread.
-
-        Args:
-            claim: Takes the answer.
-            pace: At which it is asked, of somebody who is not trusted with time.
 
         Raises:
             NotStored: If the pace charges nothing.
             LapwingError: As `ask`.
             Interrupted: If it was stopped, or nobody claims the answer any more.
         """
-        recent, seal = None, None
-        name = self._name(caller, served, body, pace) if key is None and claim is None else None
+        recent, seal, key, session = None, None, ask.key, ask.served.session
+        name = self._name(ask)
         if name is not None and (recent := self._recent.find(name)) is not None:
-            seal = seal_of(served.session, recent.tables)
-            if recent.stands(served.session, seal) and self._answers.is_kept(recent.record):
+            seal = seal_of(session, recent.tables)
+            if recent.stands(session, seal) and self._answers.is_kept(recent.record):
                 return (recent.record,)
-        digest = "" if key is None else _digest_of(served.name, body)
-        waits: Callable[[], None] = (lambda: None) if pace is None else pace.waits
-        with nullcontext() if key is None else self._key_locked(caller.name, key, waits):
-            earlier = None if key is None else self._answers.begin(caller.name, key, digest)
-            if key is not None and earlier is not None:
-                return self._repeated(earlier, caller, served, body, key, digest)
+        digest = "" if key is None else ask.digest
+        with nullcontext() if key is None else self._key_locked(ask.person, key, ask.waits):
+            earlier = None if key is None else self._answers.begin(ask.person, key, digest)
+            if earlier is not None:
+                return self._repeated(earlier, ask, digest)
             try:
-                session = served.for_caller(caller, self._policies, pace)
-                return self._bought(session, caller, served, body, key, claim, waits, name, seal)
+                return self._bought(ask.served.for_caller(ask.caller, self._policies, ask.pace), ask, name, seal)
             except (NotStored, TooBusy):  # it is asked again, when it is charged or its turn comes again
                 if key is not None:
-                    self._answers.forget(caller.name, key)
+                    self._answers.forget(ask.person, key)
                 raise
             except errors.LapwingError as error:
                 charged = errors.was_charged(error)
                 if key is not None and charged is False:
-                    self._answers.forget(caller.name, key)
+                    self._answers.forget(ask.person, key)
                 if key is not None and charged is True:
-                    self._answers.failed(caller.name, key, problem_of(error))
+                    self._answers.failed(ask.person, key, problem_of(error))
                 raise
 
     @contextmanager
@@ -499,15 +503,7 @@ class QuestionExecutor:
         with self._locks.hold((person, key), waits), self._answers.lock(person, key):
             yield
 
-    def _repeated(
-        self,
-        earlier: IdempotencyRecord,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody | BatchBody,
-        key: str,
-        digest: str,
-    ) -> tuple[AnswerRecord, ...]:
+    def _repeated(self, earlier: IdempotencyRecord, ask: Ask, digest: str) -> tuple[AnswerRecord, ...]:
         """Return what came of a key."""
         if earlier.digest != digest:
             raise errors.KeyConflict(
@@ -521,7 +517,7 @@ class QuestionExecutor:
         if records:
             return tuple(replace(record, repeated=True) for record in records)
         try:
-            return self._bought(served.for_nothing(caller.name), caller, served, body, key)
+            return self._bought(ask.served.for_nothing(ask.person), replace(ask, claim=None, pace=None))
         except (errors.AllowanceExhausted, errors.BudgetExhausted, errors.DataChanged):
             raise errors.KeyConflict(
                 "A request with this Idempotency-Key began, and the service ended before it. Nobody knows whether it "
@@ -529,21 +525,13 @@ class QuestionExecutor:
             ) from None
 
     def _bought(
-        self,
-        session: Session,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody | BatchBody,
-        key: str | None,
-        claim: Claim | None = None,
-        waits: Callable[[], None] = lambda: None,
-        name: Name | None = None,
-        seal: str | None = None,
+        self, session: Session, ask: Ask, name: Name | None = None, seal: str | None = None
     ) -> tuple[AnswerRecord, ...]:
+        body, claim = ask.body, ask.claim
         confidence = probability(number(body.confidence, "confidence"), "confidence")
         question = body.model_dump(mode="json", exclude={"confidence"})
-        asked = sha256(json.dumps([served.name, question], sort_keys=True).encode()).hexdigest()
-        with self._locks.hold(asked, waits):
+        asked = sha256(json.dumps([ask.served.name, question], sort_keys=True).encode()).hexdigest()
+        with self._locks.hold(asked, ask.waits):
             try:
                 answers = body.bought(session)
             except KeyboardInterrupt:  # after a charge, what is raised says so
@@ -567,30 +555,23 @@ class QuestionExecutor:
             if claim is not None and not claim(connection, id_):
                 raise errors.Interrupted(charged=any(answer.cost.amount for answer in answers))
 
-        records = self._answers.keep(new, person=caller.name, dataset=served.name, key=key, also=claimed)
+        records = self._answers.keep(new, person=ask.person, dataset=ask.served.name, key=ask.key, also=claimed)
         if name is not None:
             self._recent.note(name, answers[0], catalog, records[0], seal)
         return records
 
-    def _name(
-        self, caller: Caller, served: ServedDataset, body: QueryBody | BatchBody, pace: Pace | None
-    ) -> Name | None:
+    def _name(self, ask: Ask) -> Name | None:
         """Name a request by all that its free answer follows from, beside what changes; None if it is none of one.
 
         What was admitted leaves at its moment, whether it turns out to be free or not: so it is none of them.
         """
+        caller, served, body, pace = ask.caller, ask.served, ask.body, ask.pace
+        if ask.key is not None or ask.claim is not None:
+            return None
         if not isinstance(body, QueryBody) or not (pace is None or isinstance(pace, StoredOnly)):
             return None
         trusted = pace is None and served.trusts_with_time(caller, self._policies)
         return caller.name, served.name, trusted, body.model_dump_json()
-
-
-def _digest_of(dataset: str, body: QueryBody | BatchBody) -> str:
-    """Name what is asked of a data set, for a key that may be sent with it again."""
-    request = body.model_dump(mode="json")
-    if request.get("assuming_count", 0) is None:  # as bodies were before there was one: their keys are kept
-        del request["assuming_count"]
-    return sha256(json.dumps([dataset, request], sort_keys=True).encode()).hexdigest()
 
 
 def outcome_of(records: Sequence[AnswerRecord]) -> str:

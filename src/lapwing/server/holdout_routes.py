@@ -26,7 +26,7 @@ from lapwing.server import credentials
 from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.bodies import MOST_SQL, Amount, Body, Label, Name, QueryBody, Text, number
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import RepeatedProblem
+from lapwing.server.execution import Ask, RepeatedProblem
 from lapwing.server.holdout_store import Holdout
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
@@ -237,7 +237,8 @@ async def ask(
     if counts:
         await run_in_threadpool(service.holdouts.count, held)
     try:
-        (record,) = await service.executor.ask(caller, served, priced, key, lambda: hung_up(request))
+        ask = Ask(caller=caller, served=served, body=priced, key=key)
+        (record,) = await service.executor.ask(ask, lambda: hung_up(request))
     except LapwingError as error:
         if counts and (was_charged(error) is False or isinstance(error, NOT_ASKED)):
             await run_in_threadpool(service.holdouts.give_back, held)

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from lapwing.errors import InvalidParameter, KeyConflict, NotAuthorised, QueryRefused
 from lapwing.server.bodies import QueryBody
+from lapwing.server.execution import Ask
 from lapwing.server.jobs import Job, Status
 from lapwing.server.listing import PageOf, cut
 from lapwing.server.people import Caller, missing
@@ -75,7 +76,7 @@ def submit(
         served.for_caller(caller, service.policies).explain(
             body.sql, body.values(), **body.prices(), assuming_count=body.assuming_count
         )
-    job = service.job_runner.submit(caller, served, body, idempotency_key)
+    job = service.job_runner.submit(Ask(caller=caller, served=served, body=body, key=idempotency_key))
     return json_response(_document(service, job), {"Location": f"/v1/queries/{job.id}"}, status=202)
 
 

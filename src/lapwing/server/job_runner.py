@@ -28,10 +28,10 @@ from lapwing.errors import (
     was_charged,
 )
 from lapwing.machine.switches import Switch
-from lapwing.server.bodies import QueryBody
 from lapwing.server.datasets import Datasets, ServedDataset
 from lapwing.server.deadline.pace import Pace, TooBusy
-from lapwing.server.execution import REPEATED, QuestionExecutor, RepeatedProblem, outcome_of
+from lapwing.server.deadline.process import Wanted
+from lapwing.server.execution import REPEATED, Ask, QuestionExecutor, RepeatedProblem, outcome_of
 from lapwing.server.jobs import Job, JobStore, Status, done, lost
 from lapwing.server.log import log
 from lapwing.server.people import RIGHTS_OF, Caller, People
@@ -62,32 +62,31 @@ class JobRunner:
         self._ending = threading.Event()
         self._beating: threading.Thread | None = None
 
-    def submit(self, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None) -> Job:
+    def submit(self, ask: Ask) -> Job:
         """Let a question wait for its turn, and return at once; one of a known key is returned as it stands.
 
         Raises:
             KeyConflict: If the key was used for another request.
             TooManyRequests: If too many questions wait.
         """
-        job, new = self._jobs.add(caller.name, served.name, body.model_dump(mode="json"), key)
+        dataset = ask.served.name
+        job, new = self._jobs.add(ask.person, dataset, ask.body.model_dump(mode="json"), ask.key)
         if not new:
             return job
-        live = _Live(caller.name)
+        live, ask = _Live(ask.person), self._of_job(ask, job.id)
         with self._lock:
             self._live[job.id] = live
         try:
-            turn = self._executor.queued(caller, served, body, key, job.id)
+            turn = self._executor.queued(ask)
             here = turn is None
             if turn is None:
-                turn = self._executor.queue.put(
-                    caller.name, partial(self._run, job.id, caller, served, body, key, live)
-                )
+                turn = self._executor.queue.put(ask.person, partial(self._run, job.id, ask, live))
         except (TooManyRequests, QueryRefused, Fault):
             self._leave(job.id)
             self._jobs.forget(job.id)
             raise
         live.turn.set_result(turn)
-        turn.add_done_callback(partial(self._dropped if here else self._came_back, job.id, served.name))
+        turn.add_done_callback(partial(self._dropped if here else self._came_back, job.id, dataset))
         self._beat()
         return job
 
@@ -113,9 +112,7 @@ class JobRunner:
 
     # ---- A question's turn ----
 
-    def run_at(
-        self, pace: Pace, id_: str, caller: Caller, dataset: str, body: QueryBody, key: str | None
-    ) -> bool | None:
+    def run_at(self, id_: str, wanted: Wanted, pace: Pace) -> bool | None:
         """Ask a queued question in this thread and at a pace; return whether it was charged, None if nobody knows.
 
         It runs to its end though it be cancelled meanwhile, as a moment at which it stopped would tell how far it was.
@@ -126,56 +123,51 @@ class JobRunner:
         try:
             if not self._jobs.begin(id_):
                 return False
-            served = self._datasets.visible(caller, dataset)
-            return self._ask(id_, caller, served, body, key, pace)
+            served = self._datasets.visible(wanted.caller, wanted.dataset)
+            ask = Ask(caller=wanted.caller, served=served, body=wanted.body, key=wanted.key, pace=pace)
+            return self._ask(id_, self._of_job(ask, id_))
         except TooBusy:
             raise
         except LapwingError as error:
             return self._end(id_, "failed", problem_of(error), charged=False)
 
-    def _run(
-        self, id_: str, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, live: _Live
-    ) -> None:
+    def _of_job(self, ask: Ask, id_: str) -> Ask:
+        """Return what is asked as the queued question that it is, which takes the answer."""
+        return replace(ask, job=id_, claim=lambda *kept: done(id_, *kept))
+
+    def _run(self, id_: str, ask: Ask, live: _Live) -> None:
         try:
             if self._jobs.begin(id_):
                 with live.switch.heard():
-                    self._ask(id_, caller, served, body, key)
+                    self._ask(id_, ask)
         except Fault as fault:  # of the store: its turn came, and that could not be written down
             self._end(id_, "failed", problem_of(fault), charged=False)
         finally:
             self._leave(id_)
 
-    def _ask(
-        self,
-        id_: str,
-        caller: Caller,
-        served: ServedDataset,
-        body: QueryBody,
-        key: str | None,
-        pace: Pace | None = None,
-    ) -> bool | None:
+    def _ask(self, id_: str, ask: Ask) -> bool | None:
         """Ask, and write down what came of it; return whether it was charged, None if nobody knows."""
         try:
-            self._require_still(caller, served)
-            (record,) = self._executor.answered(caller, served, body, key, lambda *kept: done(id_, *kept), pace)
+            self._require_still(ask.caller, ask.served)
+            (record,) = self._executor.answered(ask)
             if not self._jobs.settle(id_, record.id):  # known before, by its key: free
                 raise Interrupted(charged=False)
-            self._executor.count(served.name, outcome_of([record]))
+            self._executor.count(ask.served.name, outcome_of([record]))
             return not record.document["stored"]
         except (NotAuthorised, NotFound) as refused:
-            self._executor.count(served.name, refused.code)
+            self._executor.count(ask.served.name, refused.code)
             return self._end(id_, "failed", problem_of(refused), charged=False)
         except RepeatedProblem as repeated:
-            self._executor.count(served.name, REPEATED)
+            self._executor.count(ask.served.name, REPEATED)
             return self._end(id_, "failed", repeated.document, charged=True)
         except TooBusy:
             self._jobs.step_back(id_)
             raise
         except Interrupted as stopped:
-            self._executor.count(served.name, stopped.code)
+            self._executor.count(ask.served.name, stopped.code)
             return self._end(id_, "cancelled", problem_of(stopped), charged=stopped.charged)
         except LapwingError as error:
-            self._executor.count(served.name, error.code)
+            self._executor.count(ask.served.name, error.code)
             return self._end(id_, "failed", problem_of(error), charged=was_charged(error))
         except BaseException as error:
             log("bug", kind=type(error).__name__, place=place_of(error))

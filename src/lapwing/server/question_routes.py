@@ -23,7 +23,7 @@ from lapwing.server.answer_store import AnswerRecord
 from lapwing.server.batch_prices import BatchPreviewDocument, explain_together
 from lapwing.server.bodies import BatchBody, ExplainBody, QueryBody
 from lapwing.server.datasets import ServedDataset
-from lapwing.server.execution import Drawn, dropped
+from lapwing.server.execution import Ask, Drawn, dropped
 from lapwing.server.listing import MOST, PageOf, cut
 from lapwing.server.people import Caller, missing
 from lapwing.server.problems import may_raise
@@ -214,7 +214,8 @@ async def query(
     idempotency_key: Key = None,
 ) -> Response:
     """Answer a question and charge it; the same question again is free."""
-    return await answered(service, caller, await _visible(service, caller, dataset), body, idempotency_key, request)
+    served = await _visible(service, caller, dataset)
+    return await answered(service, Ask(caller=caller, served=served, body=body, key=idempotency_key), request)
 
 
 @router.post("/datasets/{dataset}/batch", responses=described_by(KeptAnswers), openapi_extra=MAY_ASK)
@@ -228,7 +229,8 @@ async def batch(
 ) -> Response:
     """Answer several questions at one price: all are charged, or none."""
     served = await _visible(service, caller, dataset)
-    records = await service.executor.ask(caller, served, body, idempotency_key, lambda: hung_up(request))
+    ask = Ask(caller=caller, served=served, body=body, key=idempotency_key)
+    records = await service.executor.ask(ask, lambda: hung_up(request))
     return json_response({"answers": [answer_document(record) for record in records]})
 
 
@@ -329,11 +331,9 @@ def history(
     return json_response([history_document(row) for row in shown], headers)
 
 
-async def answered(
-    service: Service, caller: Caller, served: ServedDataset, body: QueryBody, key: str | None, request: Request
-) -> Response:
+async def answered(service: Service, ask: Ask, request: Request) -> Response:
     """Ask one question on behalf of somebody, and return its answer."""
-    (record,) = await service.executor.ask(caller, served, body, key, lambda: hung_up(request))
+    (record,) = await service.executor.ask(ask, lambda: hung_up(request))
     return answer_response(record, request)
 
 

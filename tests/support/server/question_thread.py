@@ -8,6 +8,7 @@ from lapwing.errors import EngineFault
 from lapwing.server.deadline.cost import Speed
 from lapwing.server.deadline.pace import TOO_BUSY, TooBusy
 from lapwing.server.deadline.process import Heard, Order, Outcome, Share
+from lapwing.server.execution import Ask
 from lapwing.server.service import Service
 
 
@@ -46,7 +47,8 @@ class QuestionThread:
     def answer(self, order: Order) -> Outcome:
         wanted = order.wanted
         served = self.service.datasets.visible(wanted.caller, wanted.dataset)
-        records = self.service.executor.answered(wanted.caller, served, wanted.body, wanted.key)
+        ask = Ask(caller=wanted.caller, served=served, body=wanted.body, key=wanted.key)
+        records = self.service.executor.answered(ask)
         return Outcome(number=order.number, records=records, counted=None if wanted.job is None else "charged")
 
     def too_busy(self, order: Order) -> Outcome:

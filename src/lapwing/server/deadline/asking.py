@@ -27,7 +27,7 @@ from lapwing.server.deadline.pace import NotStored, Reached, StoredOnly, TicketP
 from lapwing.server.deadline.process import Bug, Heard, Move, Opened, Order, Outcome, Reach, Say, Sent, Share
 from lapwing.server.deadline.speed import Calibration, make_indexes
 from lapwing.server.deadline.turns import Turns
-from lapwing.server.execution import RepeatedProblem
+from lapwing.server.execution import Ask, RepeatedProblem
 from lapwing.server.log import log, open_log
 from lapwing.server.problems import place_of
 from lapwing.server.rounds import Rounds
@@ -260,18 +260,18 @@ def _ask(service: Service, turns: Turns, order: Order, paces: dict[int, TicketPa
 
 def _outcome(service: Service, order: Order, pace: TicketPace) -> Outcome:
     wanted, _COUNTED.outcome = order.wanted, None
-    caller, body, key = wanted.caller, wanted.body, wanted.key
+    caller, body = wanted.caller, wanted.body
     try:
         if wanted.job is not None and isinstance(body, QueryBody):
             if wanted.plan is not None and (known := service.datasets.known(caller, wanted.dataset)) is not None:
                 take_over(wanted.plan, known.session, caller.name, body)
             # What comes of it is in the store, where its asker looks.
-            charged = service.job_runner.run_at(pace, wanted.job, caller, wanted.dataset, body, key)
+            charged = service.job_runner.run_at(wanted.job, wanted, pace)
             return Outcome(number=order.number, at_once=charged is False)
         served = service.datasets.visible(caller, wanted.dataset)
         if wanted.plan is not None:
             take_over(wanted.plan, served.session, caller.name, body)
-        records = service.executor.answered(caller, served, body, key, pace=pace)
+        records = service.executor.answered(Ask(caller=caller, served=served, body=body, key=wanted.key, pace=pace))
     except RepeatedProblem as known:
         return Outcome(number=order.number, error=known, at_once=True)
     except TooBusy as error:

@@ -17,6 +17,7 @@ from lapwing.query.plan.plan import Plan
 from lapwing.server.access import DatasetAccess
 from lapwing.server.bodies import QueryBody
 from lapwing.server.deadline.handed_plan import hand_over, take_over
+from lapwing.server.execution import Ask
 from lapwing.server.people import RIGHTS_OF, Caller
 from lapwing.server.service import Service, ServiceSettings
 from lapwing.session import Session
@@ -64,7 +65,7 @@ class MadeUpService:
         def ask() -> None:
             if plan is not None:
                 take_over(plan, session, self._caller.name, body)
-            self._service.executor.answered(self._caller, self._served, body, None)
+            self._service.executor.answered(Ask(caller=self._caller, served=self._served, body=body))
 
         return ask
 
